@@ -9,6 +9,7 @@ mod driver_files;
 mod findings;
 #[rustfmt::skip]
 mod generated;
+mod known;
 mod layer_files;
 mod libraries;
 mod pages;
@@ -19,13 +20,14 @@ mod report;
 mod scenario_names;
 mod summary;
 mod text;
+mod trace_file;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Outcome, api, check, doctor, doctor_probe, env, explain, layer, run};
+use commands::{Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, layer, print, run};
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
@@ -51,8 +53,11 @@ enum Command {
     #[command(hide = true)]
     DoctorProbe,
     Api(api::Arguments),
+    Capture(capture::Arguments),
     Check(check::Arguments),
     Explain(explain::Arguments),
+    Info(info::Arguments),
+    Print(print::Arguments),
     Run(run::Arguments),
     Env(env::Arguments),
     Layer(layer::Arguments),
@@ -64,8 +69,11 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::DoctorProbe => doctor_probe::run(),
         Command::Api(arguments) => api::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Print(arguments) => print::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Layer(arguments) => layer::run(&arguments),

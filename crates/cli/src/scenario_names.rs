@@ -1,5 +1,6 @@
 //! What the things of a program are called that was written as a scenario: its own names, and lines of its text.
 
+use lavascope_diag::Object;
 use lavascope_program::{
     At, CommandBufferId, FenceId, Place, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, Step,
 };
@@ -28,6 +29,23 @@ impl Names for ScenarioNames<'_> {
 
     fn part(&self, resource: ResourceId, region: &Region) -> String {
         self.0.part(resource, region)
+    }
+
+    fn object(&self, resource: ResourceId) -> Object {
+        Object { name: Some(self.resource(resource)), ..Numbers(&self.0.scenario.program).object(resource) }
+    }
+
+    /// What is written there, without the number of its line: texts change above it.
+    fn path(&self, place: &Place, stage: u64) -> Vec<String> {
+        let Some(site) = self.0.site(place) else { return vec![self.function(place, stage)] };
+        let owner = match site {
+            Site::Command { command_buffer, .. } => {
+                format!("{}: ", name(&self.0.scenario.names.command_buffers, command_buffer))
+            }
+            Site::Step(_) => String::new(),
+        };
+        let statement = self.spot(site).map_or_else(|| self.function(place, stage), |it| it.statement.to_owned());
+        vec![format!("{owner}{statement}")]
     }
 
     fn queue(&self, queue: QueueId) -> String {

@@ -39,6 +39,34 @@ pub struct Place {
     pub text: String,
     /// The same for every execution of the same recorded command.
     pub cause: String,
+    /// The functions that lead to it, the outermost first: `vkCmdExecuteCommands`, `vkCmdDraw`. Empty where there are
+    /// none.
+    pub path: Vec<String>,
+    pub labels: Labels,
+}
+
+/// The debug labels around something, the outermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels {
+    /// Of the queue.
+    pub queue: Vec<String>,
+    /// Of the command buffer.
+    pub commands: Vec<String>,
+}
+
+impl Labels {
+    /// As a path, `Frame::Shadows`; none without labels.
+    pub fn path(&self) -> Option<String> {
+        let all: Vec<&str> = self.queue.iter().chain(&self.commands).map(String::as_str).collect();
+        (!all.is_empty()).then(|| all.join("::"))
+    }
+}
+
+impl Place {
+    /// One of which nothing more is known.
+    pub fn new(role: &'static str, text: String, cause: String) -> Place {
+        Place { role, text, cause, path: Vec::new(), labels: Labels::default() }
+    }
 }
 
 /// An object of the application that a diagnostic is about.
@@ -49,6 +77,14 @@ pub struct Object {
     pub id: u64,
     /// As the application named it.
     pub name: Option<String>,
+    /// What it is like, in words that are the same in every run: `1024 bytes`.
+    pub description: Option<String>,
+}
+
+impl Object {
+    pub fn new(kind: &'static str, id: u64, name: Option<String>) -> Object {
+        Object { kind, id, name, description: None }
+    }
 }
 
 /// A property that tools read: `key = value`.
@@ -71,6 +107,8 @@ pub struct Fix {
 pub struct Diagnostic {
     pub code: Code,
     pub severity: Severity,
+    /// The function of the API in which it is told: `vkQueueSubmit`. Empty if in none.
+    pub function: String,
     /// One line, or a few: what is wrong.
     pub message: String,
     /// The later one first.
@@ -88,6 +126,23 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// One that says no more than this.
+    pub fn new(code: impl Into<Cow<'static, str>>, severity: Severity, message: String) -> Diagnostic {
+        Diagnostic {
+            code: Code(code.into()),
+            severity,
+            function: String::new(),
+            message,
+            places: Vec::new(),
+            objects: Vec::new(),
+            facts: Vec::new(),
+            explanation: Vec::new(),
+            fixes: Vec::new(),
+            no_fix: None,
+            count: 1,
+        }
+    }
+
     pub fn fact(&self, key: &str) -> Option<&str> {
         self.facts.iter().find(|it| it.key == key).map(|it| it.value.as_str())
     }

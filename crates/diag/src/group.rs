@@ -31,24 +31,12 @@ fn cause(it: &Diagnostic) -> Cause {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
     use crate::{Place, Severity};
 
     fn diagnostic(code: &'static str, cause: &str, text: &str) -> Diagnostic {
-        Diagnostic {
-            code: Code(Cow::Borrowed(code)),
-            severity: Severity::Error,
-            message: text.to_owned(),
-            places: vec![Place { role: "access", text: text.to_owned(), cause: cause.to_owned() }],
-            objects: Vec::new(),
-            facts: Vec::new(),
-            explanation: Vec::new(),
-            fixes: Vec::new(),
-            no_fix: None,
-            count: 1,
-        }
+        let places = vec![Place::new("access", text.to_owned(), cause.to_owned())];
+        Diagnostic { places, ..Diagnostic::new(code, Severity::Error, text.to_owned()) }
     }
 
     #[test]

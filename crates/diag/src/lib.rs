@@ -2,15 +2,23 @@
 //!
 //! A diagnostic is data: whoever finds something fills it in, whoever shows it decides how. [`group`] joins those with
 //! the same cause and counts them, [`render_text`] is the form that is printed where nothing else is asked for.
+//! [`Identity`] is what stays the same from run to run, a [`Baseline`] a list of those that are known, and [`Ignore`] a
+//! rule for those that nobody wants to hear of.
 //!
 //! Absent on purpose: Vulkan, and every other rendering (see `report`).
 
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod diagnostic;
 mod group;
+mod identity;
+mod ignore;
 mod text;
 
-pub use diagnostic::{Code, Diagnostic, Fact, Fix, Object, Place, Severity};
+pub use baseline::{Baseline, BaselineError};
+pub use diagnostic::{Code, Diagnostic, Fact, Fix, Labels, Object, Place, Severity};
 pub use group::group;
+pub use identity::Identity;
+pub use ignore::Ignore;
 pub use text::render_text;

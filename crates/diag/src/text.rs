@@ -49,24 +49,18 @@ fn severity(it: Severity) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
     use super::*;
-    use crate::{Code, Fact, Fix, Place};
+    use crate::{Fact, Fix, Place};
 
     #[test]
     fn everything_is_in_the_text_in_order() {
         let it = Diagnostic {
-            code: Code(Cow::Borrowed("SYNC-HAZARD-WRITE-AFTER-READ")),
-            severity: Severity::Error,
-            message: "something is wrong.".to_owned(),
-            places: vec![Place { role: "access", text: "here".to_owned(), cause: String::new() }],
-            objects: Vec::new(),
+            places: vec![Place::new("access", "here".to_owned(), String::new())],
             facts: vec![Fact { key: "hazard_type", value: "WRITE_AFTER_READ".to_owned() }],
             explanation: vec!["because".to_owned()],
             fixes: vec![Fix { text: "do this".to_owned(), is_verified: true }],
-            no_fix: None,
             count: 3,
+            ..Diagnostic::new("SYNC-HAZARD-WRITE-AFTER-READ", Severity::Error, "something is wrong.".to_owned())
         };
         let expected = "Error: [ SYNC-HAZARD-WRITE-AFTER-READ | MessageID = 0x376bc9df ]\nsomething is wrong.\n\
                         Found 3 times; this is the first.\n  access: here\n  because\nFix (verified): do this\n\

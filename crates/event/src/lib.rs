@@ -28,5 +28,5 @@ pub use check::{CheckError, Fault, check};
 pub use generated::{Call, Outcome};
 pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};
-pub use titles::Titles;
+pub use titles::{LabelPath, Titles};
 pub use view::{Chain, Chained, View, Views};

@@ -35,6 +35,16 @@ pub enum Kind {
     Leave = 1,
 }
 
+/// What stands between records in a stream: see [`Head::kind`]. Not the half of a call, and nothing that `check` knows.
+pub mod beside {
+    /// When the record behind it was made: the low 48 bits of the word are the time, and there is no second word.
+    pub const TIME: u8 = 2;
+    /// What the host wrote into mapped memory. The image is the memory's id, where in it, how many bytes, and the bytes.
+    pub const MEMORY: u8 = 3;
+    /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
+    pub const FACTS: u8 = 4;
+}
+
 /// What a record could not hold. Nothing is lost in silence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Remarks(pub u8);
@@ -92,6 +102,13 @@ impl Head {
             | u64::from(self.kind) << 48
             | u64::from(self.remarks) << 56;
         [first, self.call & CALL_MAX | u64::from(self.touches) << TOUCHES_SHIFT]
+    }
+
+    /// The call that a record completes: its leave, or its enter where there is no leave.
+    pub fn completed(self) -> Option<u64> {
+        let has_leave = Command::from_number(self.command).is_some_and(|it| it.desc().outputs.is_some());
+        let is_complete = self.kind == Kind::Leave as u8 || (self.kind == Kind::Enter as u8 && !has_leave);
+        is_complete.then_some(self.call)
     }
 
     /// Bytes of the whole record, the touches included.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use lavascope_abi::{CommandBuffer, ObjectId, Queue};
 
@@ -12,9 +13,12 @@ use crate::{Call, Kind, Record};
 #[derive(Clone, Debug, Default)]
 pub struct Titles {
     names: HashMap<ObjectId, String>,
-    /// The labels that are open in a command buffer or a queue, the outermost first.
-    labels: HashMap<ObjectId, Vec<String>>,
+    /// The labels that are open in a command buffer or a queue.
+    labels: HashMap<ObjectId, LabelPath>,
 }
+
+/// Labels that are open, the outermost first: shared by all commands inside of them.
+pub type LabelPath = Arc<[Arc<str>]>;
 
 impl Titles {
     /// Takes in a record. All but a few change nothing.
@@ -73,9 +77,13 @@ impl Titles {
         self.path(queue.0)
     }
 
+    /// The labels that are open in a command buffer or a queue; none if there are none.
+    pub fn labels(&self, owner: ObjectId) -> Option<LabelPath> {
+        self.labels.get(&owner).cloned()
+    }
+
     fn path(&self, owner: u64) -> Option<String> {
-        let labels = self.labels.get(&ObjectId::from_raw(owner)?)?;
-        (!labels.is_empty()).then(|| labels.join("::"))
+        Some(self.labels(ObjectId::from_raw(owner)?)?.join("::"))
     }
 
     fn set_name(&mut self, object: u64, name: Option<&CStr>) {
@@ -89,14 +97,17 @@ impl Titles {
 
     fn begin(&mut self, owner: u64, label: Option<&CStr>) {
         if let Some(owner) = ObjectId::from_raw(owner) {
-            let label = label.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
-            self.labels.entry(owner).or_default().push(label);
+            let label = Arc::from(label.map(CStr::to_string_lossy).unwrap_or_default());
+            let open = self.labels.get(&owner).cloned().unwrap_or_default();
+            self.labels.insert(owner, open.iter().cloned().chain([label]).collect());
         }
     }
 
     fn end(&mut self, owner: u64) {
-        if let Some(labels) = ObjectId::from_raw(owner).and_then(|it| self.labels.get_mut(&it)) {
-            labels.pop();
+        let Some(owner) = ObjectId::from_raw(owner) else { return };
+        match self.labels.get(&owner).and_then(|it| it.split_last()) {
+            Some((_, rest)) if !rest.is_empty() => drop(self.labels.insert(owner, rest.into())),
+            _ => drop(self.labels.remove(&owner)),
         }
     }
 

@@ -41,6 +41,9 @@ impl InstanceData {
     /// Messages wait at devices.
     pub(crate) fn deliver(&self) {}
 
+    /// Devices are lost, and say so themselves.
+    pub(crate) fn lost(&self, _: Command) {}
+
     pub(crate) fn names(&self) -> &'static Names {
         &PROCESS
     }
@@ -205,10 +208,17 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     }
     let mut listening = Listening::default();
     let is_inline = settings.sync_mode == SyncMode::Inline;
-    if settings.stats || settings.sync && !is_inline {
+    if settings.stats || settings.sync && !is_inline || settings.capture.is_some() {
+        let wanted = if settings.capture.is_some() {
+            "capture"
+        } else if settings.sync {
+            "sync"
+        } else {
+            "stats"
+        };
         match HUB.start_reading(settings) {
             Ok(it) => (listeners, listening._reading) = (listeners | Hub::READS, Some(it)),
-            Err(text) => complain(if settings.sync { "sync" } else { "stats" }, &text),
+            Err(text) => complain(wanted, &text),
         }
     }
     if settings.sync && is_inline {
@@ -228,7 +238,7 @@ fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
         Severity::Note => "note",
     };
     let text_with_place = format!("{place}: {text}");
-    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place, objects: &[] };
+    let message = Message::new(severity, c"LAVASCOPE-Setting", &text_with_place);
     if report::problem(word, place, text) {
         messages.send_to_messengers(&message);
     } else {
@@ -290,8 +300,17 @@ static AT_EXIT: extern "C" fn() = at_exit;
 ///
 /// The list must be that of a valid create info.
 pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi::CStr) -> bool {
-    let names = info.pp_enabled_extension_names;
-    (0..info.enabled_extension_count as usize).any(|it| {
+    // SAFETY: the caller's word.
+    unsafe { has_name(info.pp_enabled_extension_names, info.enabled_extension_count, wanted) }
+}
+
+/// Whether a list of names has one.
+///
+/// # Safety
+///
+/// The list must have as many null-terminated names as it says.
+pub(crate) unsafe fn has_name(names: Ptr<Ptr<u8>>, count: u32, wanted: &std::ffi::CStr) -> bool {
+    (0..count as usize).any(|it| {
         // SAFETY: the list has as many names as it says.
         let name = unsafe { names.as_ptr().add(it).as_ref() };
         // SAFETY: each is null-terminated.

@@ -11,7 +11,9 @@ mod macros;
 
 mod application;
 mod calls;
+mod capture;
 mod chain;
+mod death;
 mod deferred;
 mod device;
 mod dispatch;
@@ -20,11 +22,14 @@ mod enumerate;
 mod fence;
 #[rustfmt::skip]
 mod generated;
+mod handles;
 mod hub;
 mod inline;
 mod instance;
 mod interface;
 mod library;
+mod lost;
+mod message_json;
 mod messages;
 mod names;
 mod order;
@@ -33,6 +38,7 @@ mod report;
 mod shim;
 mod stats;
 mod thread_end;
+mod told;
 mod validation;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;

@@ -59,6 +59,25 @@ pub(crate) fn waited(times: u64, time: Duration) {
     say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    say("device-lost", json!({ "text": title, "lines": lines }))
+}
+
+/// Findings that nobody wants to hear of.
+pub(crate) struct Ignored {
+    /// The rule that fits them.
+    pub(crate) rule: String,
+    pub(crate) causes: u64,
+    pub(crate) count: u64,
+}
+
+/// All that was ignored so far; a later line takes the place of an earlier one.
+pub(crate) fn ignored(all: &[Ignored]) {
+    let line = |it: &Ignored| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
+    say("ignored", all.iter().map(line).collect());
+}
+
 /// Whether there is a report.
 pub(crate) fn is_open() -> bool {
     let report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,6 +96,11 @@ pub(crate) fn stats(stats: &Stats) {
     if stats.broken > 0 {
         bug("records", &format!("{} records are not well formed", stats.broken));
     }
+}
+
+/// A capture is complete.
+pub(crate) fn captured(path: &Path, size: u64) {
+    say("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
 }
 
 /// The last instance is gone.

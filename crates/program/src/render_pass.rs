@@ -98,4 +98,6 @@ pub struct RenderingAttachment {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolve {
     pub view: AttachmentView,
+    /// `VkResolveModeFlagBits`, for messages; zero where nobody said.
+    pub mode: u32,
 }

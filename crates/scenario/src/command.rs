@@ -361,7 +361,7 @@ fn rendering_attachment(
             cursor.expect("=")?;
             made.store = choose(cursor, "store operation", &STORES)?;
         } else if cursor.take("resolve") {
-            made.resolve = Some(Resolve { view: self::view(builder, cursor, operands)? });
+            made.resolve = Some(Resolve { view: self::view(builder, cursor, operands)?, mode: 0 });
         } else {
             return Ok(made);
         }

@@ -243,7 +243,7 @@ fn rendering(random: &mut Random, resources: &[Resource]) -> Rendering {
         view: view(random, resources),
         load: random.pick(&LOADS),
         store: random.pick(&STORES),
-        resolve: random.some(|it| Resolve { view: view(it, resources) }),
+        resolve: random.some(|it| Resolve { view: view(it, resources), mode: 0 }),
     };
     Rendering {
         attachments: random.list(3, attachment),
@@ -330,7 +330,7 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         9 => Step::ResetEvent(event),
         10 => {
             let (resource, region) = part(random, resources);
-            Step::HostAccess { resource, region, is_write: random.flip() }
+            Step::HostAccess { resource, region, is_write: random.flip(), certainty: Certainty::Certain }
         }
         11 => Step::Acquire {
             image: image(random),

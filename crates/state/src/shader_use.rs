@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Origin, Region, ResourceId};
+use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
+use lavascope_program::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
 
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -11,6 +11,8 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
+use crate::raster::Ordered;
+use crate::ray::SCRATCH;
 use crate::rendering::Scene;
 use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
 use crate::usage::Usage;
@@ -29,6 +31,18 @@ pub(crate) struct Uses {
     pub(crate) late: Vec<LateUse>,
 }
 
+impl Uses {
+    /// Where these shaders are only some of those that may run, nothing of it is certain.
+    pub(crate) fn weaken_unless(&mut self, is_sure: bool) {
+        if !is_sure {
+            let certainties = self.fixed.iter_mut().map(|it| &mut it.certainty);
+            for it in certainties.chain(self.late.iter_mut().map(|it| &mut it.access.certainty)) {
+                *it = (*it).max(Certainty::Maybe);
+            }
+        }
+    }
+}
+
 /// How a descriptor is used.
 #[derive(Clone, Debug)]
 struct OfDescriptor {
@@ -43,6 +57,10 @@ struct OfDescriptor {
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
+    /// Fragments do it one after the other.
+    is_ordered: bool,
+    /// Which input attachments are read in the order of fragments.
+    ordered: Ordered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +83,7 @@ impl Device {
         kind: Kind,
         shaders: &[Shader],
         launch: &Launch,
+        ordered: Ordered,
         out: &mut Out<'_>,
     ) -> Uses {
         let mut uses = Uses::default();
@@ -78,8 +97,9 @@ impl Device {
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
+            uses.fixed.extend(state.descriptors_read(kind, shader, out));
             for it in &interface.descriptors {
-                self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
+                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), &mut uses, out);
             }
             for it in &interface.addresses {
                 uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
@@ -93,7 +113,7 @@ impl Device {
         numbers: &Numbers<'_>,
         stage: u64,
         it: &DescriptorUse,
-        area: Option<Area>,
+        (area, ordered): (Option<Area>, Ordered),
         uses: &mut Uses,
         out: &mut Out<'_>,
     ) {
@@ -101,6 +121,7 @@ impl Device {
         let (set, handle) = match &bound.set {
             SetRef::Pushed(set) => (Some(&**set), None),
             SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
+            SetRef::InMemory(..) => (None, None),
         };
         let Some(set) = set else { return };
         let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
@@ -123,6 +144,8 @@ impl Device {
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
+            is_ordered: it.is_ordered,
+            ordered,
         };
         match handle.filter(|_| binding.is_late) {
             Some(set) => uses.late.push(LateUse { set, access }),
@@ -215,10 +238,10 @@ impl Device {
         found: &mut Vec<Access>,
     ) {
         let Some((resource, region)) = self.described(descriptor, it) else { return };
-        let origin = it.origin(descriptor, element);
+        let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, origin, ..access }
+            Access { certainty, order, origin, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -248,6 +271,19 @@ impl Device {
             Content::AccelerationStructure(handle) => {
                 let structure = self.structures.get(handle)?;
                 Some((structure.resource, Region::Buffer(structure.bytes.clone())))
+            }
+            Content::BoundStructure(handle) => {
+                let (resource, bytes) = self.structures_nv.get(handle)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::TensorView(handle) => {
+                let (resource, bytes) = self.tensors.get(*self.tensor_views.get(handle)?)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::StructureAt(address) => {
+                // How large it is nobody said; its beginning is read in any case.
+                let (resource, bytes) = self.at_address(address, SCRATCH)?;
+                Some((resource, Region::Buffer(bytes)))
             }
         }
     }
@@ -301,6 +337,18 @@ fn area_of(scene: &Scene) -> Option<Area> {
     }
 }
 
+/// The order of fragments that a use is in.
+fn order_of(ty: DescriptorType, it: &OfDescriptor, region: &Region) -> RasterOrder {
+    let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
+    let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
+    match (is_input, is_color) {
+        (false, _) if it.is_ordered => RasterOrder::Color,
+        (true, true) if it.ordered.color => RasterOrder::Color,
+        (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,
+        _ => RasterOrder::None,
+    }
+}
+
 /// The bytes of a range that are accessed.
 fn part_of(whole: &Range<u64>, bytes: Option<&Range<u64>>) -> Range<u64> {
     let Some(bytes) = bytes else { return whole.clone() };
@@ -315,9 +363,12 @@ fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
         DescriptorType::STORAGE_BUFFER
         | DescriptorType::STORAGE_BUFFER_DYNAMIC
         | DescriptorType::STORAGE_IMAGE
+        | DescriptorType::TENSOR_ARM
         | DescriptorType::STORAGE_TEXEL_BUFFER => (Bits::SHADER_STORAGE_READ, Some(Bits::SHADER_STORAGE_WRITE)),
         DescriptorType::INPUT_ATTACHMENT => (Bits::INPUT_ATTACHMENT_READ, None),
-        DescriptorType::ACCELERATION_STRUCTURE_KHR => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
+        DescriptorType::ACCELERATION_STRUCTURE_KHR
+        | DescriptorType::ACCELERATION_STRUCTURE_NV
+        | DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
         // Sampled images, uniform texel buffers, and what is like them.
         _ => (Bits::SHADER_SAMPLED_READ, None),
     }

@@ -19,9 +19,13 @@
 mod merge;
 mod objects;
 mod queue;
+mod space;
 mod thread;
+mod time;
 
-pub use merge::Merger;
+pub use merge::{Given, Merger};
 pub use objects::{Keeper, Objects, Parent, Slot};
 pub use queue::{Consumer, Producer, WORDS_PER_CHUNK, Wake, queue};
+pub use space::{Room, Space};
 pub use thread::{Shared, Thread, Threads};
+pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lavascope_abi::Command;
-use lavascope_event::record::{HEAD_SIZE, Head, Kind, Touch};
+use lavascope_event::record::{HEAD_SIZE, Head, Touch, beside};
 
 use crate::queue::Consumer;
 use crate::thread::{Shared, Threads};
+use crate::time::TIME_MASK;
 
 /// Reads the streams of all threads.
 ///
@@ -24,9 +24,24 @@ struct Stream {
     done: u64,
 }
 
+/// So many records are given before whoever asked may do something else.
+const ROUND_MAX: usize = 1 << 16;
+
+/// A record, and where it stands.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    pub thread: u32,
+    /// Words of the thread's stream before it and behind it; a word with its time belongs to it.
+    pub first: u64,
+    pub end: u64,
+    /// In [`ticks`](crate::ticks), as far as [`TIME_MASK`](crate::TIME_MASK) goes.
+    pub time: Option<u64>,
+    pub record: &'a [u64],
+}
+
 impl Merger {
-    /// Gives all records that are there, each with its thread, and says how many there were.
-    pub fn drain(&mut self, threads: &Threads, mut give: impl FnMut(u32, &[u64])) -> usize {
+    /// Gives all records that are there, or very many of them, and says how many there were.
+    pub fn drain(&mut self, threads: &Threads, mut give: impl FnMut(Given<'_>)) -> usize {
         let mut given = 0;
         loop {
             // Again in each round: a record may come after one of a thread that began a moment ago.
@@ -35,10 +50,22 @@ impl Merger {
             for index in 0..self.streams.len() {
                 given += self.run(index, &mut give);
             }
-            if given == before {
+            if given == before || given > ROUND_MAX {
                 return given;
             }
         }
+    }
+
+    /// What a thread wrote before a position is safe elsewhere.
+    pub fn release(&mut self, thread: u32, position: u64) {
+        if let Some(it) = self.streams.get_mut((thread as usize).wrapping_sub(1)) {
+            it.consumer.release(position);
+        }
+    }
+
+    /// Nothing needs to be kept any more.
+    pub fn release_all(&mut self) {
+        self.streams.iter_mut().for_each(|it| it.consumer.release(u64::MAX));
     }
 
     fn meet(&mut self, threads: &Threads) {
@@ -49,20 +76,26 @@ impl Merger {
     }
 
     /// Gives records of one stream until one has to wait.
-    fn run(&mut self, index: usize, give: &mut impl FnMut(u32, &[u64])) -> usize {
+    fn run(&mut self, index: usize, give: &mut impl FnMut(Given<'_>)) -> usize {
         let mut given = 0;
         loop {
             let done: Vec<u64> = self.streams.iter().map(|it| it.done).collect();
             let stream = &mut self.streams[index];
             let (mut taken, mut last) = (0, stream.done);
+            let thread = stream.shared.number();
+            // It may go on to the next chunk, and then is still where it was.
+            stream.consumer.peek();
+            let before = stream.consumer.position();
             let words = stream.consumer.peek();
-            while let Some((head, record)) = first_record(&words[taken..])
+            while let Some((time, head, record)) = first_record(&words[taken..])
                 && is_ready(&done, head, record)
+                && given <= ROUND_MAX
             {
-                give(stream.shared.number(), record);
+                let first = before + taken as u64;
+                taken += record.len() + usize::from(time.is_some());
+                give(Given { thread, first, end: before + taken as u64, time, record });
                 // A call inside another is complete before it.
-                last = completed(head).map_or(last, |it| it.max(last));
-                taken += record.len();
+                last = head.completed().map_or(last, |it| it.max(last));
                 given += 1;
             }
             stream.done = last;
@@ -74,9 +107,11 @@ impl Merger {
     }
 }
 
-fn first_record(words: &[u64]) -> Option<(Head, &[u64])> {
+fn first_record(words: &[u64]) -> Option<(Option<u64>, Head, &[u64])> {
+    let mark = words.first().filter(|it| (**it >> 48) as u8 == beside::TIME).map(|it| *it & TIME_MASK);
+    let words = &words[usize::from(mark.is_some())..];
     let head = Head::from_words(*words.first()?, *words.get(HEAD_SIZE / 8 - 1)?);
-    Some((head, words.get(..head.size() / 8)?))
+    Some((mark, head, words.get(..head.size() / 8)?))
 }
 
 fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
@@ -85,14 +120,11 @@ fn is_ready(done: &[u64], head: Head, record: &[u64]) -> bool {
     touches.into_iter().all(|it| done.get(it.thread as usize - 1).is_some_and(|done| *done >= it.call))
 }
 
-/// The call that a record completes: its leave, or its enter where there is no leave.
-fn completed(head: Head) -> Option<u64> {
-    let has_leave = Command::from_number(head.command).is_some_and(|it| it.desc().outputs.is_some());
-    (head.kind == Kind::Leave as u8 || !has_leave).then_some(head.call)
-}
-
 #[cfg(test)]
 mod tests {
+    use lavascope_abi::Command;
+    use lavascope_event::Kind;
+
     use super::*;
     use crate::queue::Wake;
     use crate::thread::Thread;
@@ -113,7 +145,7 @@ mod tests {
 
     fn drained(merger: &mut Merger, threads: &Threads) -> Vec<(u32, u64)> {
         let mut all = Vec::new();
-        merger.drain(threads, |thread, words| all.push((thread, Head::from_words(words[0], words[1]).call)));
+        merger.drain(threads, |it| all.push((it.thread, Head::from_words(it.record[0], it.record[1]).call)));
         all
     }
 

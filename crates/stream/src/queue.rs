@@ -4,12 +4,15 @@
 //! that was committed never changes. So a record can be read as soon as it is complete, also while its thread is
 //! idle, and the producer neither waits nor calls the system, except for a new chunk every few thousand calls.
 
-use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+use lavascope_event::record::beside;
+
+use crate::space::{Heap, Room, Space};
+use crate::time::{TIME_MASK, ticks};
 
 /// Words of an ordinary chunk; a larger record gets a chunk of its own.
 pub const WORDS_PER_CHUNK: usize = 8192;
@@ -18,27 +21,17 @@ const WAKE_WORDS: usize = 1 << 17;
 /// Chunks kept for later.
 const SPARE_MAX: usize = 64;
 
-type Words = Box<[UnsafeCell<MaybeUninit<u64>>]>;
-
 struct Chunk {
-    words: Words,
-    /// Words that are complete. Release in `append`; pairs with Acquire in `Consumer::committed`.
-    committed: AtomicUsize,
+    /// Words that are complete are counted with Release in `append`; pairs with Acquire in `Consumer::committed`.
+    /// None only while the chunk is dropped.
+    space: Option<Space>,
+    /// Who has the words, if we have not.
+    room: Option<Arc<dyn Room>>,
+    heap: Option<Heap>,
     /// The chunk after this one. Set after the last word was committed.
     next: OnceLock<Arc<Chunk>>,
     wake: Arc<Wake>,
 }
-
-// SAFETY: words before `committed` are never written again, words behind it belong to the one producer.
-unsafe impl Sync for Chunk {}
-// SAFETY: as above; nothing in a chunk belongs to a thread.
-unsafe impl Send for Chunk {}
-
-/// The space of a chunk that nobody reads or writes.
-struct Spare(Words);
-
-// SAFETY: plain memory, which belongs to whoever holds it.
-unsafe impl Send for Spare {}
 
 /// What all queues of a process share: how much is under way, and whom to wake when there is more.
 pub struct Wake {
@@ -51,8 +44,12 @@ pub struct Wake {
     waited_us: AtomicU64,
     /// Space that was read and can be written again, the longest unused first: what was read a moment ago is in the
     /// reader's cache, and memory that another thread frees comes back cold, or not at all.
-    spare: Mutex<VecDeque<Spare>>,
+    spare: Mutex<VecDeque<Heap>>,
     reader: Mutex<Option<std::thread::Thread>>,
+    /// Where words lie, and whether records have their time: both from the next call of each thread on.
+    room: Mutex<Option<Arc<dyn Room>>>,
+    /// How often that changed. Relaxed: what it speaks of is behind a lock.
+    changes: AtomicU32,
 }
 
 impl Wake {
@@ -65,6 +62,8 @@ impl Wake {
             waited_us: AtomicU64::new(0),
             spare: Mutex::default(),
             reader: Mutex::new(None),
+            room: Mutex::new(None),
+            changes: AtomicU32::new(0),
         })
     }
 
@@ -77,6 +76,12 @@ impl Wake {
     pub fn waited(&self) -> (u64, Duration) {
         let time = Duration::from_micros(self.waited_us.load(Ordering::Relaxed));
         (self.waits.load(Ordering::Relaxed), time)
+    }
+
+    /// From now on words lie in a room, and each record is behind a word with its time; or not any more.
+    pub fn set_room(&self, room: Option<Arc<dyn Room>>) {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
+        self.changes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The calling thread is the reader.
@@ -100,7 +105,7 @@ impl Wake {
         self.words.load(Ordering::Relaxed)
     }
 
-    fn spare(&self) -> MutexGuard<'_, VecDeque<Spare>> {
+    fn spare(&self) -> MutexGuard<'_, VecDeque<Heap>> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -132,23 +137,41 @@ impl Wake {
 }
 
 impl Chunk {
-    fn new(count: usize, wake: &Arc<Wake>) -> Arc<Chunk> {
+    fn new(count: usize, stream: u32, position: u64, wake: &Arc<Wake>) -> Arc<Chunk> {
         wake.words.fetch_add(count, Ordering::Relaxed);
+        let room = wake.room.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (next, wake) = (OnceLock::new(), Arc::clone(wake));
+        if let Some(space) = room.as_ref().and_then(|it| it.claim(stream, position, count)) {
+            return Arc::new(Chunk { space: Some(space), room, heap: None, next, wake });
+        }
         let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
-        let fresh = || (0..count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-        let words = spare.map_or_else(fresh, |it| it.0);
-        Arc::new(Chunk { words, committed: AtomicUsize::new(0), next: OnceLock::new(), wake: Arc::clone(wake) })
+        let heap = spare.unwrap_or_else(|| Heap::new(count));
+        Arc::new(Chunk { space: Some(heap.space()), room: None, heap: Some(heap), next, wake })
+    }
+
+    #[inline(always)]
+    fn space(&self) -> &Space {
+        // SAFETY: it is taken out only by `drop`.
+        unsafe { self.space.as_ref().unwrap_unchecked() }
+    }
+
+    fn committed(&self) -> usize {
+        self.space().committed().load(Ordering::Acquire)
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.wake.words.fetch_sub(self.words.len(), Ordering::Relaxed);
-        let mut spare = self.wake.spare();
-        if self.words.len() == WORDS_PER_CHUNK && spare.len() < SPARE_MAX {
-            spare.push_back(Spare(std::mem::take(&mut self.words)));
+        let Some(space) = self.space.take() else { return };
+        self.wake.words.fetch_sub(space.len(), Ordering::Relaxed);
+        if let Some(room) = self.room.take() {
+            room.release(space);
+        } else if let Some(heap) = self.heap.take().filter(|_| space.len() == WORDS_PER_CHUNK) {
+            let mut spare = self.wake.spare();
+            if spare.len() < SPARE_MAX {
+                spare.push_back(heap);
+            }
         }
-        drop(spare);
         // A long run of chunks must not be dropped by recursion, one inside the other.
         let mut next = self.next.take();
         while let Some(mut chunk) = next.and_then(Arc::into_inner) {
@@ -157,10 +180,13 @@ impl Drop for Chunk {
     }
 }
 
-/// A new queue.
-pub fn queue(wake: &Arc<Wake>) -> (Producer, Consumer) {
-    let chunk = Chunk::new(WORDS_PER_CHUNK, wake);
-    (Producer { chunk: Arc::clone(&chunk), at: 0 }, Consumer { chunk, at: 0 })
+/// A new queue, for the words of a stream.
+pub fn queue(stream: u32, wake: &Arc<Wake>) -> (Producer, Consumer) {
+    let changes = wake.changes.load(Ordering::Relaxed);
+    let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
+    let is_timed = chunk.room.is_some();
+    let producer = Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, changes, is_timed };
+    (producer, Consumer { chunk, at: 0, position: 0, kept: VecDeque::new() })
 }
 
 /// The writing end.
@@ -168,31 +194,45 @@ pub struct Producer {
     chunk: Arc<Chunk>,
     /// Words committed in this chunk.
     at: usize,
+    stream: u32,
+    /// Words before this chunk.
+    position: u64,
+    /// The changes of the room that it knows of.
+    changes: u32,
+    /// Whether a word with the time stands before each record.
+    is_timed: bool,
 }
 
 impl Producer {
+    /// A new call begins: looks whether the room has changed.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        let changes = self.chunk.wake.changes.load(Ordering::Relaxed);
+        if changes != self.changes {
+            self.changes = changes;
+            self.next_chunk(0);
+        }
+    }
+
     /// Appends words; the reader sees all of them or none.
     #[inline(always)]
     pub fn append(&mut self, words: &[u64]) {
-        if words.len() > self.chunk.words.len() - self.at {
-            self.next_chunk(words.len());
-        }
-        // SAFETY: there is room by the test above.
-        let to = unsafe { UnsafeCell::raw_get(self.chunk.words.as_ptr().add(self.at)).cast::<u64>() };
-        // SAFETY: words behind `committed` are the producer's alone.
+        let to = self.claim(words.len());
+        // SAFETY: words behind what is committed are the producer's alone, and there is room.
         unsafe { copy(words, to) };
-        self.at += words.len();
-        self.chunk.committed.store(self.at, Ordering::Release);
+        // SAFETY: just claimed and written.
+        unsafe { self.commit(words.len()) };
     }
 
     /// Room for words that are to be written in place. Until they are committed they are nobody's.
     #[inline(always)]
     pub fn claim(&mut self, words: usize) -> *mut u64 {
-        if words > self.chunk.words.len() - self.at {
-            self.next_chunk(words);
+        let mark = usize::from(self.is_timed);
+        if words + mark > self.chunk.space().len() - self.at {
+            return self.claim_next(words);
         }
         // SAFETY: there is room by the test above.
-        unsafe { UnsafeCell::raw_get(self.chunk.words.as_ptr().add(self.at)).cast::<u64>() }
+        unsafe { self.chunk.space().words().add(self.at + mark) }
     }
 
     /// The reader may see the first of the words that were claimed.
@@ -202,16 +242,30 @@ impl Producer {
     /// They must have been claimed last, and written.
     #[inline(always)]
     pub unsafe fn commit(&mut self, words: usize) {
+        if self.is_timed {
+            let mark = u64::from(beside::TIME) << 48 | ticks() & TIME_MASK;
+            // SAFETY: room for it was claimed with the words.
+            unsafe { self.chunk.space().words().add(self.at).write(mark) };
+            self.at += 1;
+        }
         self.at += words;
-        self.chunk.committed.store(self.at, Ordering::Release);
+        self.chunk.space().committed().store(self.at, Ordering::Release);
+    }
+
+    #[cold]
+    fn claim_next(&mut self, words: usize) -> *mut u64 {
+        self.next_chunk(words);
+        self.claim(words)
     }
 
     #[cold]
     fn next_chunk(&mut self, words: usize) {
         self.chunk.wake.wait_for_room();
-        let next = Chunk::new(words.max(WORDS_PER_CHUNK), &self.chunk.wake);
+        let position = self.position + self.at as u64;
+        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.wake);
         let _ = self.chunk.next.set(Arc::clone(&next));
-        *self = Producer { chunk: next, at: 0 };
+        let is_timed = next.room.is_some();
+        *self = Producer { chunk: next, at: 0, position, is_timed, ..*self };
     }
 }
 
@@ -238,6 +292,11 @@ pub struct Consumer {
     chunk: Arc<Chunk>,
     /// Words taken of this chunk.
     at: usize,
+    /// Words before this chunk.
+    position: u64,
+    /// Chunks in a room that were read, each with the position behind it: they are kept until somebody says that what
+    /// they hold is safe elsewhere.
+    kept: VecDeque<(u64, Arc<Chunk>)>,
 }
 
 impl Consumer {
@@ -246,23 +305,34 @@ impl Consumer {
         // The next chunk is looked for first: once it is there, this one does not grow any more.
         let next = self.chunk.next.get().cloned();
         if let Some(next) = next
-            && self.at == self.committed()
+            && self.at == self.chunk.committed()
         {
-            *self = Consumer { chunk: next, at: 0 };
+            self.position += self.at as u64;
+            self.at = 0;
+            let chunk = std::mem::replace(&mut self.chunk, next);
+            if chunk.room.is_some() {
+                self.kept.push_back((self.position, chunk));
+            }
         }
-        let words = &self.chunk.words[self.at..self.committed()];
-        // SAFETY: words before `committed` are written and never change; the cells have the layout of the words.
-        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u64>(), words.len()) }
+        let count = self.chunk.committed() - self.at;
+        // SAFETY: words that were committed are there and never change; the chunk outlives the slice.
+        unsafe { std::slice::from_raw_parts(self.chunk.space().words().add(self.at), count) }
+    }
+
+    /// Words of the stream that were taken.
+    pub fn position(&self) -> u64 {
+        self.position + self.at as u64
     }
 
     /// The first `count` words of what `peek` gave are done with.
     pub fn take(&mut self, count: usize) {
-        assert!(self.at + count <= self.committed(), "only what was seen is taken");
+        assert!(self.at + count <= self.chunk.committed(), "only what was seen is taken");
         self.at += count;
     }
 
-    fn committed(&self) -> usize {
-        self.chunk.committed.load(Ordering::Acquire)
+    /// What lies before a position is safe elsewhere.
+    pub fn release(&mut self, position: u64) {
+        while self.kept.pop_front_if(|it| it.0 <= position).is_some() {}
     }
 }
 
@@ -273,17 +343,17 @@ mod tests {
     #[test]
     fn words_come_out_as_they_went_in() {
         let wake = Wake::new(usize::MAX);
-        let (mut producer, mut consumer) = queue(&wake);
+        let (mut producer, mut consumer) = queue(1, &wake);
         let large: Vec<u64> = (0..WORDS_PER_CHUNK as u64 * 3).collect();
         producer.append(&[1, 2, 3]);
         producer.append(&large);
-        producer.append(&[4]);
+        producer.append(&[4, 5]);
         assert_eq!(consumer.peek(), [1, 2, 3]);
         consumer.take(3);
         assert_eq!(consumer.peek(), large);
         consumer.take(large.len());
-        assert_eq!(consumer.peek(), [4]);
-        consumer.take(1);
+        assert_eq!(consumer.peek(), [4, 5]);
+        consumer.take(2);
         assert!(consumer.peek().is_empty());
         drop((producer, consumer));
         assert_eq!(wake.words_under_way(), 0);
@@ -292,7 +362,7 @@ mod tests {
     #[test]
     fn a_reader_sees_every_word_once_and_producers_wait_for_it() {
         let wake = Wake::new(WORDS_PER_CHUNK * 4);
-        let (mut producer, mut consumer) = queue(&wake);
+        let (mut producer, mut consumer) = queue(1, &wake);
         const RUNS: u64 = 200_000;
         wake.set_reader();
         std::thread::scope(|scope| {
@@ -322,7 +392,7 @@ mod tests {
     #[test]
     fn waits_are_counted_and_timed() {
         let wake = Wake::new(usize::MAX);
-        let (mut producer, mut consumer) = queue(&wake);
+        let (mut producer, mut consumer) = queue(1, &wake);
         let words = [7; WORDS_PER_CHUNK / 2];
         wake.set_reader();
         (0..8).for_each(|_| producer.append(&words));
@@ -346,11 +416,62 @@ mod tests {
     #[test]
     fn a_long_queue_nobody_reads_is_dropped_without_recursion() {
         let wake = Wake::new(usize::MAX);
-        let (mut producer, consumer) = queue(&wake);
+        let (mut producer, consumer) = queue(1, &wake);
         for _ in 0..2000 {
             producer.append(&[0; WORDS_PER_CHUNK]);
         }
         drop((producer, consumer));
         assert_eq!(wake.words_under_way(), 0);
+    }
+
+    /// Remembers who asked for space, and what was given back.
+    #[derive(Default)]
+    struct Log {
+        heaps: Mutex<Vec<Heap>>,
+        claimed: Mutex<Vec<(u32, u64, usize)>>,
+        released: AtomicUsize,
+    }
+
+    impl Room for Log {
+        fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space> {
+            self.claimed.lock().expect("nobody panics").push((stream, position, words));
+            let heap = Heap::new(words);
+            let space = heap.space();
+            self.heaps.lock().expect("nobody panics").push(heap);
+            Some(space)
+        }
+
+        fn release(&self, _: Space) {
+            self.released.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn words_in_a_room_have_times_and_stay_until_they_are_safe() {
+        let (wake, log) = (Wake::new(usize::MAX), Arc::new(Log::default()));
+        let (mut producer, mut consumer) = queue(7, &wake);
+        producer.append(&[1]);
+        wake.set_room(Some(log.clone()));
+        producer.append(&[2]);
+        producer.begin();
+        producer.append(&[3, 4]);
+        producer.append(&[5; WORDS_PER_CHUNK]);
+        assert_eq!(consumer.peek(), [1, 2], "until the next call nothing changes");
+        consumer.take(2);
+        let is_mark = |it: u64| (it >> 48) as u8 == beside::TIME;
+        assert!(matches!(*consumer.peek(), [mark, 3, 4] if is_mark(mark)));
+        consumer.take(3);
+        assert!(matches!(*consumer.peek(), [mark, 5, ..] if is_mark(mark)));
+        assert_eq!(*log.claimed.lock().expect("nobody panics"), [(7, 2, WORDS_PER_CHUNK), (7, 5, WORDS_PER_CHUNK + 1)]);
+        assert_eq!(consumer.position(), 5);
+        consumer.release(4);
+        assert_eq!(log.released.load(Ordering::Relaxed), 0);
+        consumer.release(5);
+        assert_eq!(log.released.load(Ordering::Relaxed), 1);
+        wake.set_room(None);
+        producer.begin();
+        producer.append(&[6]);
+        consumer.take(WORDS_PER_CHUNK + 1);
+        assert_eq!(consumer.peek(), [6], "no time any more");
     }
 }

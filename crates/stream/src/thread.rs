@@ -51,6 +51,7 @@ impl Thread {
     #[inline(always)]
     pub fn begin(&mut self) -> u64 {
         self.calls += 1;
+        self.producer.begin();
         debug_assert!(self.calls <= CALL_MAX, "a thread makes fewer calls than this in any run");
         self.calls
     }
@@ -168,11 +169,12 @@ impl Threads {
         if let Some(thread) = lock(&self.idle).pop() {
             return thread;
         }
-        let (producer, consumer) = queue(wake);
         let mut list = lock(&self.list);
+        // Zero is nobody, so that no touch is the word zero.
+        let number = list.len() as u32 + 1;
+        let (producer, consumer) = queue(number, wake);
         let shared = Arc::new(Shared {
-            // Zero is nobody, so that no touch is the word zero.
-            number: list.len() as u32 + 1,
+            number,
             position: AtomicU64::new(0),
             is_barrier_wanted: AtomicBool::new(false),
             consumer: Mutex::new(Some(consumer)),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::record::{Head, Kind, Touch};
-use lavascope_stream::{Merger, Objects, Parent, Slot, Thread, Threads, Wake};
+use lavascope_stream::{Given, Merger, Objects, Parent, Slot, Thread, Threads, Wake};
 
 /// A record whose image is two words of our own: which object, and how often it was used before.
 fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<u64> {
@@ -70,7 +70,8 @@ fn hand_overs_are_told_in_their_true_order() {
         let running = AtomicU64::new(threads);
         let mut merger = Merger::default();
         let mut expected = vec![0; objects];
-        let mut check = |_: u32, words: &[u64]| {
+        let mut check = |it: Given<'_>| {
+            let words = it.record;
             let object = words[2] as usize;
             assert_eq!(words[3], expected[object], "seed {seed}: object {object} in the order of its uses");
             expected[object] += 1;
@@ -110,8 +111,8 @@ fn few_touches_are_enough() {
         shared.call(&mut b, 0);
     }
     let mut touches = Vec::new();
-    Merger::default().drain(&shared.threads, |thread, words| {
-        touches.extend(words[4..].iter().map(|it| (thread, Touch::from_word(*it))));
+    Merger::default().drain(&shared.threads, |given| {
+        touches.extend(given.record[4..].iter().map(|it| (given.thread, Touch::from_word(*it))));
     });
     assert_eq!(touches, [(b.number(), Touch { thread: a.number(), call: 100 })]);
 }
@@ -165,7 +166,7 @@ fn barriers_order_what_no_object_does() {
             });
         });
         let mut seen = Vec::new();
-        Merger::default().drain(&shared.threads, |_, words| seen.push(words[2]));
+        Merger::default().drain(&shared.threads, |it| seen.push(it.record[2]));
         assert_eq!(seen, [100, 200, 300], "round {round}");
     }
 }

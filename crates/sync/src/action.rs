@@ -8,6 +8,7 @@ use std::ops::Range;
 use lavascope_base::IntervalMap;
 use lavascope_program::{Access, Region, ResourceId};
 
+use crate::alias;
 use crate::clock::Tag;
 use crate::device::Device;
 use crate::execute::{Executor, now};
@@ -205,12 +206,13 @@ impl Executor<'_> {
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
         let by = By { usage: it.usage, queue: self.queue, order: it.order };
+        let elsewhere = self.device.written_elsewhere(it.resource, &ranges, by);
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
         let through = addresses.identity(it.resource);
         let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
-            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
+            alias::keep(states, range, &elsewhere, by, now);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_event::LabelPath;
 use lavascope_program::{
     Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
@@ -50,6 +51,8 @@ pub(crate) struct Recorded {
     pub(crate) buffer: CommandBuffer,
     /// For each command.
     pub(crate) marks: Vec<Mark>,
+    /// How often the command buffer had been recorded before.
+    pub(crate) resets: u32,
 }
 
 /// The call that a command comes from.
@@ -58,8 +61,8 @@ pub(crate) struct Mark {
     pub(crate) function: ApiCommand,
     /// Its number among the commands that were recorded, from one.
     pub(crate) number: u32,
-    /// The debug labels around it, as a path.
-    pub(crate) labels: Option<String>,
+    /// The debug labels around it.
+    pub(crate) labels: Option<LabelPath>,
 }
 
 impl Device {
@@ -123,7 +126,8 @@ impl Device {
 
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
-        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new() });
+        let resets = self.recordings.get(&id).map_or(0, |it| it.resets + 1);
+        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets });
         self.recordings.insert(id, recorded);
         self.objects.command_buffers.insert(id, object);
         self.live.begin_recording(id, self.kind(id), is_secondary);
@@ -191,7 +195,7 @@ impl Device {
         if let Some(own) = self.recordings.get_mut(&id) {
             let (object, buffer) = (own.object, CommandBuffer { commands: Vec::new(), ..own.buffer });
             let is_secondary = buffer.is_secondary;
-            *own = Arc::new(Recorded { object, buffer, marks: Vec::new() });
+            *own = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets: own.resets });
             self.live.begin_recording(id, self.kind(id), is_secondary);
         }
     }
@@ -213,7 +217,7 @@ impl Device {
     }
 
     /// The host does something. Gives what is found because of it, with the numbers of the tracker.
-    pub(crate) fn step(&mut self, source: Source, step: Step) -> Findings {
+    pub(crate) fn step(&mut self, source: Source, step: Step, labels: Option<LabelPath>) -> Findings {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
@@ -221,7 +225,7 @@ impl Device {
             self.submits += 1;
         }
         let (index, found) = self.live.step(&step);
-        let kept = Kept::new(index, self.submits, source, step, buffers);
+        let kept = Kept::new(index, self.submits, source, step, buffers).in_labels(labels);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));
         }
@@ -278,6 +282,14 @@ impl Objects {
                 // Nobody asks for its name.
                 None
             }
+        }
+    }
+
+    /// The queue on which a step happens.
+    pub(crate) fn queue_of(&self, step: &Step) -> Option<ObjectId> {
+        match step {
+            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.queue_objects.get(queue).copied(),
+            _ => None,
         }
     }
 

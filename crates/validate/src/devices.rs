@@ -60,6 +60,11 @@ impl Devices {
         teller.parked(&mut self.causes);
     }
 
+    /// How far the queues of a device came, as far as the host knows.
+    pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.titles))
+    }
+
     /// What a call did to devices is taken back.
     pub(crate) fn take_back_steps(&mut self, source: Source) {
         self.devices.values_mut().any(|it| it.take_back_steps(source));
@@ -147,7 +152,7 @@ impl Listener for Devices {
         let mark = Mark {
             function: at.source.command,
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
-            labels: self.titles.path_in_command_buffer(lavascope_abi::CommandBuffer(object.raw())),
+            labels: self.titles.labels(object),
         };
         let found = device.command(id, command, mark);
         if found != Findings::default() {
@@ -187,7 +192,8 @@ impl Listener for Devices {
         if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
             return;
         }
-        let found = device.step(at.source, step);
+        let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
+        let found = device.step(at.source, step, labels);
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);

@@ -1,18 +1,17 @@
 //! Hazards of a device as diagnostics.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{Certainty, Command, Fault, Found, Place, ResourceId, ResourceKind, Step};
+use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
 use crate::device::Device;
-use crate::names::{LiveNames, function_text, recorded_text, step_text, title};
+use crate::names::{LiveNames, function_text, labels, named, named_resource, recorded_text, step_text, title};
 use crate::slice::Slice;
 use crate::window::{Kept, Located, step_of};
 
@@ -21,8 +20,6 @@ const EXPLAINED_MAX: usize = 200;
 /// Commands between two accesses that are looked at to explain them.
 const COMMANDS_MAX: usize = 20_000;
 
-/// Facts about a submission.
-const OF_SUBMISSION: [&str; 3] = ["submit_index", "batch_index", "command_buffer_index"];
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
 
@@ -67,7 +64,7 @@ impl Teller<'_> {
                 };
                 let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
                 let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
-                Some(self.finish(made, &it.at, it.resource))
+                Some(self.finish(made, &it.at))
             });
         }
     }
@@ -107,12 +104,12 @@ impl Teller<'_> {
             match self.slice(first, it.resource, COMMANDS_MAX) {
                 None => "there are too many commands between the two accesses",
                 Some(slice) => match self.explained(&slice, it) {
-                    Some(diagnostic) => return self.finish(diagnostic, &it.at, it.resource),
+                    Some(diagnostic) => return self.finish(diagnostic, &it.at),
                     None => "the two accesses alone, without what came before them, do not show it",
                 },
             }
         };
-        self.finish(self.unexplained(it, all, reason), &it.at, it.resource)
+        self.finish(self.unexplained(it, all, reason), &it.at)
     }
 
     /// With explanation and fix.
@@ -145,46 +142,54 @@ impl Teller<'_> {
         let function = |place: &Place| self.locate(place).map(|it| function(&it));
         let at = function(&it.at).unwrap_or("a command");
         let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
-        let place = |role, place: &Place| {
-            let located = self.locate(place);
-            let text = located.as_ref().map_or_else(|| "not known any more".to_owned(), |it| self.place_text(it));
-            let cause = text.clone();
-            DiagPlace { role, text, cause }
-        };
-        let is_image = matches!(self.device.objects.resources.get(&it.resource), Some((_, own)) if matches!(own.kind, ResourceKind::Image(_)));
+        let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.place(role, at));
+        let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
+        let code = format!("SYNC-HAZARD-{}", it.kind.name());
+        let own = self.device.objects.resources.get(&it.resource);
         Diagnostic {
-            code: Code(Cow::Owned(format!("SYNC-HAZARD-{}", it.kind.name()))),
-            severity: self.severity(it),
-            message: format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", ")),
-            places: vec![place("access", &it.at), place("prior access", &it.prior)],
-            objects: vec![Object { kind: if is_image { "VkImage" } else { "VkBuffer" }, id: 0, name: None }],
+            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
+            places: places.to_vec(),
+            objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
             facts: vec![Fact { key: "hazard_type", value: kind }],
             explanation: vec![format!("not explained: {reason}")],
-            fixes: Vec::new(),
-            no_fix: None,
-            count: 1,
+            ..Diagnostic::new(code, self.severity(it), message)
+        }
+    }
+
+    /// Where something happened, as far as that is known.
+    fn place(&self, role: &'static str, place: &Place) -> DiagPlace {
+        let Some(it) = self.locate(place) else {
+            return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
+        };
+        let text = self.place_text(&it);
+        let ways: Vec<Place> = match place {
+            Place::Step(_) => vec![place.clone()],
+            Place::Command(at) => {
+                let part = |end: usize| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+                (1..=at.path.len()).step_by(2).map(part).collect()
+            }
+        };
+        DiagPlace {
+            path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
+            labels: labels(it.kept, it.mark()),
+            ..DiagPlace::new(role, text.clone(), text)
         }
     }
 
     /// The command buffer and the queue of an access.
     fn executors(&self, it: &Located<'_>) -> Vec<Object> {
-        let named =
-            |kind, id: ObjectId| Object { kind, id: id.serial(), name: self.titles.name(id).map(str::to_owned) };
-        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object));
-        let queue = match &it.kept.step {
-            _ if it.kept.is_recording() => None,
-            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.device.objects.queue_objects.get(queue),
-            _ => None,
-        };
-        buffer.into_iter().chain(queue.map(|it| named("VkQueue", *it))).collect()
+        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object, self.titles));
+        let queue = self.device.objects.queue_of(&it.kept.step).filter(|_| !it.kept.is_recording());
+        buffer.into_iter().chain(queue.map(|it| named("VkQueue", it, self.titles))).collect()
     }
 
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Found) -> Severity {
-        let is_certain = |place: &Place| match self.locate(place).map(|it| it.recorded) {
+        let is_certain = |place: &Place| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
             None => false,
-            Some(None) => true,
-            Some(Some((recorded, index))) => match recorded.buffer.commands.get(index as usize) {
+            Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
+            Some((None, _)) => true,
+            Some((Some((recorded, index)), _)) => match recorded.buffer.commands.get(index as usize) {
                 Some(Command::Action(all)) => {
                     let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
                     !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
@@ -206,21 +211,8 @@ impl Teller<'_> {
         }
     }
 
-    /// The numbers that a slice has become those of the application.
-    fn finish(&self, mut diagnostic: Diagnostic, at: &Place, id: ResourceId) -> Diagnostic {
-        let resource = self.device.objects.resources.get(&id);
-        if let (Some(object), Some((id, _))) = (diagnostic.objects.first_mut(), resource) {
-            object.id = id.serial();
-            object.name = self.titles.name(*id).map(str::to_owned);
-        }
-        if self.recording.is_some() {
-            diagnostic.facts.retain(|it| !OF_SUBMISSION.contains(&it.key));
-        }
-        if let Some(fact) = diagnostic.facts.iter_mut().find(|it| it.key == "submit_index")
-            && let Some(located) = self.locate(at)
-        {
-            fact.value = located.kept.submit.to_string();
-        }
+    /// With who executes it, and no longer than one wants to read.
+    fn finish(&self, mut diagnostic: Diagnostic, at: &Place) -> Diagnostic {
         diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
         shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;

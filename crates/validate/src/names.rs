@@ -1,13 +1,16 @@
 //! What the things of a running program are called: functions, object numbers, and the application's own names.
 
 use lavascope_abi::ObjectId;
-use lavascope_event::Titles;
-use lavascope_program::{At, CommandBufferId, FenceId, Place, QueueId, RenderPassId, ResourceId, SemaphoreId, Step};
-use lavascope_sync::explain::Names;
+use lavascope_diag::{Labels, Object};
+use lavascope_event::{LabelPath, Titles};
+use lavascope_program::{
+    At, CommandBufferId, FenceId, Place, QueueId, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+};
+use lavascope_sync::explain::{Executor, Names, Sequence, description, kind_of};
 
 use crate::device::{Mark, Objects, Recorded};
 use crate::slice::Slice;
-use crate::window::Kept;
+use crate::window::{Kept, step_of};
 
 /// `VkBuffer#3 "vertices"`.
 pub(crate) fn title(object: ObjectId, titles: &Titles) -> String {
@@ -29,7 +32,7 @@ pub(crate) fn recorded_text(recorded: &Recorded, index: u32, titles: &Titles) ->
 /// `vkCmdDraw in Frame::Shadows`.
 pub(crate) fn function_text(mark: &Mark) -> String {
     let name = mark.function.desc().name;
-    mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
+    mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {}", it.join("::")))
 }
 
 /// `submit 4 on VkQueue#0`, or the call that something else is.
@@ -44,6 +47,22 @@ pub(crate) fn step_text(kept: &Kept, objects: &Objects, titles: &Titles) -> Stri
     }
 }
 
+/// The debug labels around something.
+pub(crate) fn labels(kept: &Kept, mark: Option<&Mark>) -> Labels {
+    let list = |it: Option<&LabelPath>| it.iter().flat_map(|it| it.iter()).map(|it| it.to_string()).collect();
+    Labels { queue: list(kept.labels.as_ref()), commands: list(mark.and_then(|it| it.labels.as_ref())) }
+}
+
+/// An object as the application knows it.
+pub(crate) fn named(kind: &'static str, object: ObjectId, titles: &Titles) -> Object {
+    Object::new(kind, object.serial(), titles.name(object).map(str::to_owned))
+}
+
+/// The same of a resource, with what it is like.
+pub(crate) fn named_resource(it: &(ObjectId, Resource), titles: &Titles) -> Object {
+    Object { description: Some(description(&it.1)), ..named(kind_of(Some(&it.1)), it.0, titles) }
+}
+
 pub(crate) fn queue_text(queue: QueueId, objects: &Objects, titles: &Titles) -> String {
     objects.queue_objects.get(&queue).map_or_else(|| format!("queue {}", queue.0), |it| title(*it, titles))
 }
@@ -56,7 +75,7 @@ pub(crate) struct LiveNames<'a> {
 }
 
 impl LiveNames<'_> {
-    fn object(&self, object: Option<&ObjectId>, kind: &str) -> String {
+    fn title(&self, object: Option<&ObjectId>, kind: &str) -> String {
         object.map_or_else(|| kind.to_owned(), |it| title(*it, self.titles))
     }
 
@@ -84,7 +103,7 @@ impl LiveNames<'_> {
 impl Names for LiveNames<'_> {
     fn resource(&self, resource: ResourceId) -> String {
         let id = self.slice.resources.get(resource.0 as usize);
-        self.object(id.and_then(|it| self.objects.resources.get(it)).map(|it| &it.0), "a resource")
+        self.title(id.and_then(|it| self.objects.resources.get(it)).map(|it| &it.0), "a resource")
     }
 
     fn queue(&self, queue: QueueId) -> String {
@@ -144,24 +163,62 @@ impl Names for LiveNames<'_> {
 
     fn render_pass(&self, pass: RenderPassId) -> String {
         let id = self.slice.passes.get(pass.0 as usize);
-        self.object(id.and_then(|it| self.objects.passes.get(it)).map(|it| &it.0), "a render pass")
+        self.title(id.and_then(|it| self.objects.passes.get(it)).map(|it| &it.0), "a render pass")
     }
 
     fn semaphore(&self, semaphore: SemaphoreId) -> String {
         let id = self.slice.semaphores.get(semaphore.0 as usize);
-        self.object(id.and_then(|it| self.objects.semaphores.get(it)), "a semaphore")
+        self.title(id.and_then(|it| self.objects.semaphores.get(it)), "a semaphore")
     }
 
     fn fence(&self, fence: FenceId) -> String {
         let id = self.slice.fences.get(fence.0 as usize);
-        self.object(id.and_then(|it| self.objects.fences.get(it)), "a fence")
+        self.title(id.and_then(|it| self.objects.fences.get(it)), "a fence")
     }
 
     fn source(&self, place: &Place) -> Option<String> {
         Some(function_text(self.mark(place)?))
     }
 
-    fn debug_region(&self, place: &Place) -> Option<String> {
-        self.mark(place)?.labels.clone()
+    fn object(&self, resource: ResourceId) -> Object {
+        let id = self.slice.resources.get(resource.0 as usize);
+        let own = id.and_then(|it| self.objects.resources.get(it));
+        own.map_or_else(|| Object::new(kind_of(None), 0, None), |it| named_resource(it, self.titles))
+    }
+
+    fn labels(&self, place: &Place) -> Labels {
+        let kept = self.slice.steps.get(step_of(place) as usize);
+        kept.map_or_else(Labels::default, |it| labels(it, self.mark(place)))
+    }
+
+    fn path(&self, place: &Place, stage: u64) -> Vec<String> {
+        let Place::Command(at) = place else { return vec![self.function(place, stage)] };
+        // Of each command buffer on the way the command that executes the next, and then the command itself.
+        let ends = (1..=at.path.len()).step_by(2);
+        let part = |end| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+        ends.map(|it| self.function(&part(it), stage)).collect()
+    }
+
+    fn call(&self, place: &Place) -> Option<String> {
+        let kept = self.slice.steps.get(step_of(place) as usize)?;
+        Some(kept.source.command.desc().name.to_owned())
+    }
+
+    fn executor(&self, place: &Place) -> Option<Executor> {
+        let Place::Command(at) = place else { return None };
+        let (recorded, _) = self.find(at)?;
+        let Step::Submit { queue, .. } = self.slice.program.steps.get(at.step as usize)? else { return None };
+        Some(Executor { commands: title(recorded.object, self.titles), queue: self.queue(*queue) })
+    }
+
+    fn submit_index(&self, step: u32) -> u64 {
+        self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
+    }
+
+    fn sequence(&self, place: &Place) -> Option<Sequence> {
+        let Place::Command(at) = place else { return None };
+        let (recorded, index) = self.find(at)?;
+        let mark = recorded.marks.get(index as usize)?;
+        Some(Sequence { command: mark.number, resets: recorded.resets })
     }
 }

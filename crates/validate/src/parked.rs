@@ -1,15 +1,13 @@
 //! Work that waits for what nobody signals: nothing of it was looked at, and nobody may take that for clean.
 
-use std::borrow::Cow;
-
-use lavascope_diag::{Code, Diagnostic, Object, Place, Severity};
+use lavascope_diag::{Diagnostic, Labels, Place, Severity};
 use lavascope_program::{Point, QueueId};
 use lavascope_sync::explain::NEVER_EXECUTED;
 
 use crate::causes::{Cause, Causes, What};
 use crate::device::Device;
 use crate::explain::Teller;
-use crate::names::{queue_text, step_text, title};
+use crate::names::{labels, named, queue_text, step_text, title};
 
 /// The first work that waits on a queue.
 struct Parked {
@@ -72,26 +70,18 @@ impl Teller<'_> {
 
     fn parked_diagnostic(&self, it: &Parked, message: String) -> Diagnostic {
         let (objects, titles) = (&self.device.objects, self.titles);
-        let text = match self.device.window.step(it.step) {
-            Some(kept) => step_text(kept, objects, titles),
-            None => "not known any more".to_owned(),
-        };
-        let named = |id: &lavascope_abi::ObjectId| Object {
-            kind: "VkQueue",
-            id: id.serial(),
-            name: titles.name(*id).map(str::to_owned),
+        let kept = self.device.window.step(it.step);
+        let text = kept.map_or_else(|| "not known any more".to_owned(), |it| step_text(it, objects, titles));
+        let place = Place {
+            path: kept.iter().map(|it| it.source.command.desc().name.to_owned()).collect(),
+            labels: kept.map_or_else(Labels::default, |it| labels(it, None)),
+            ..Place::new("submission", text.clone(), text)
         };
         Diagnostic {
-            code: Code(Cow::Borrowed(NEVER_EXECUTED)),
-            severity: Severity::Warning,
-            message,
-            places: vec![Place { role: "submission", text: text.clone(), cause: text }],
-            objects: objects.queue_objects.get(&it.queue).map(named).into_iter().collect(),
-            facts: Vec::new(),
-            explanation: Vec::new(),
-            fixes: Vec::new(),
-            no_fix: None,
-            count: 1,
+            function: kept.map_or("", |it| it.source.command.desc().name).to_owned(),
+            places: vec![place],
+            objects: objects.queue_objects.get(&it.queue).iter().map(|it| named("VkQueue", **it, titles)).collect(),
+            ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The validator: records in, diagnostics out.
 
+use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
 use lavascope_event::{Kind, Record};
 use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
@@ -22,11 +23,6 @@ impl Default for Validator {
 }
 
 impl Validator {
-    /// Whether hazards are wanted that are only possible: with descriptors that shaders pick out of arrays.
-    pub fn tell_possible(&mut self, is_wanted: bool) {
-        self.tracker.tell_picked(is_wanted);
-    }
-
     /// The next record, of either kind.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
         match record.kind() {
@@ -44,6 +40,11 @@ impl Validator {
     /// The driver returned from the last call of a thread.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) {
         self.tracker.leave(thread, record);
+    }
+
+    /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
+    pub fn want_possible(&mut self) {
+        self.tracker.tell_picked(true);
     }
 
     /// Looks at what queues execute too; else only at what is inside of each command buffer.
@@ -64,6 +65,11 @@ impl Validator {
     /// Nothing more will come, as far as one knows: work that waits is told of.
     pub fn finish(&mut self) {
         self.tracker.listener.finish();
+    }
+
+    /// How far the queues of a device came, as far as the host knows: for one that was lost, line by line.
+    pub fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.tracker.listener.progress(device)
     }
 
     /// What was found since the last time, in the order in which it happened.

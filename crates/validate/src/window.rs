@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use lavascope_event::LabelPath;
 use lavascope_program::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Gone, Source};
 
@@ -37,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) step: Step,
     /// For each batch and each of its command buffers.
     pub(crate) buffers: Vec<Vec<Submitted>>,
+    /// The debug labels of its queue.
+    pub(crate) labels: Option<LabelPath>,
     commands: usize,
 }
 
@@ -77,7 +80,11 @@ pub(crate) struct Signaled {
 impl Kept {
     pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
-        Kept { index, submit, source, step, buffers, commands }
+        Kept { index, submit, source, step, buffers, labels: None, commands }
+    }
+
+    pub(crate) fn in_labels(self, labels: Option<LabelPath>) -> Kept {
+        Kept { labels, ..self }
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.
@@ -210,12 +217,23 @@ impl Window {
         window
     }
 
+    /// All that is kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter()
+    }
+
     /// The steps from one on, and what was signaled before.
     pub(crate) fn since(&self, step: u32) -> (Signaled, impl Iterator<Item = &Kept>) {
         let first = self.kept.partition_point(|it| it.index < step);
         let mut before = self.before.clone();
         self.kept.iter().take(first).for_each(|it| before.pass(&it.step));
         (before, self.kept.iter().skip(first))
+    }
+
+    /// What bound memory to sparse resources before a step.
+    pub(crate) fn binds_before(&self, step: u32) -> impl Iterator<Item = &Kept> {
+        let before = self.kept.iter().take_while(move |it| it.index < step);
+        before.filter(|it| matches!(it.step, Step::BindSparse { .. }))
     }
 
     pub(crate) fn step(&self, step: u32) -> Option<&Kept> {

@@ -1,12 +1,16 @@
 //! The commands, one file each.
 
 pub(crate) mod api;
+pub(crate) mod capture;
 pub(crate) mod check;
+mod check_trace;
 pub(crate) mod doctor;
 pub(crate) mod doctor_probe;
 pub(crate) mod env;
 pub(crate) mod explain;
+pub(crate) mod info;
 pub(crate) mod layer;
+pub(crate) mod print;
 pub(crate) mod run;
 mod setup;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::layer_files::Name;
 use crate::{driver_files, layer_files};
@@ -21,7 +21,7 @@ pub(crate) struct Setup {
     /// Check shaders on the GPU (does not exist yet)
     #[arg(long)]
     gpu: bool,
-    /// Capture into a file (does not exist yet)
+    /// Record every call into a file
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
@@ -29,9 +29,8 @@ pub(crate) struct Setup {
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
-        let missing = [(self.gpu, "GPU-assisted validation"), (self.capture.is_some(), "capture")];
-        if let Some((_, what)) = missing.iter().find(|it| it.0) {
-            anyhow::bail!("{what} does not exist yet");
+        if self.gpu {
+            anyhow::bail!("GPU-assisted validation does not exist yet");
         }
         let name = if self.as_khronos { Name::Khronos } else { Name::Own };
         let mut variables = layer_files::variables(name)?;
@@ -40,6 +39,10 @@ impl Setup {
         }
         if self.sync {
             variables.push(("LAVASCOPE_SYNC", "1".to_owned()));
+        }
+        if let Some(path) = &self.capture {
+            let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
+            variables.push(("LAVASCOPE_CAPTURE", path.to_string_lossy().into_owned()));
         }
         Ok(variables)
     }

@@ -4,13 +4,17 @@
 //! read it once, and what they say and leave behind belongs to a process.
 
 mod child;
+mod death;
+mod drop_in;
 mod hazards;
 mod inline;
 mod lifetimes;
+mod lost;
 mod messages;
 mod objects;
 mod order;
 mod proc_addr;
 mod threads;
 mod validation;
+mod wanted;
 mod world;

@@ -131,7 +131,9 @@ impl<'p> Machine<'p> {
                 state.get_or_insert(EventState { line: Line::Host, time, stages: PipelineStageFlags2::HOST.0 });
             }
             Step::ResetEvent(event) => self.events[event.0 as usize] = None,
-            Step::HostAccess { resource, region, is_write } => self.host_access(number, *resource, region, *is_write),
+            Step::HostAccess { resource, region, is_write, .. } => {
+                self.host_access(number, *resource, region, *is_write);
+            }
             Step::Acquire { image, semaphore, fence } => {
                 self.engine_access(number, 0, *image, Role::Acquire);
                 let after = self.tick();
@@ -152,7 +154,11 @@ impl<'p> Machine<'p> {
                 let item = Item::Bind { step: number, submitted: time, content };
                 self.queues[queue.0 as usize].items.push_back(item);
             }
-            Step::Destroy(resource) => self.trace.destroyed.push((time, *resource)),
+            Step::Destroy(resource) => {
+                let is_alone = !self.cells.is_shared(*resource, &self.trace.destroyed);
+                self.trace.forgotten.extend(is_alone.then_some((time, *resource)));
+                self.trace.destroyed.push((time, *resource));
+            }
         }
     }
 

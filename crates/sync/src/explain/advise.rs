@@ -1,8 +1,6 @@
 //! Needless synchronization as diagnostics.
 
-use std::borrow::Cow;
-
-use lavascope_diag::{Code, Diagnostic, Fact, Fix, Place, Severity};
+use lavascope_diag::{Diagnostic, Fact, Fix, Place, Severity};
 
 use super::change::{bits_text, site_name};
 use super::{Names, OverSynchronization, Removal, Surplus};
@@ -26,17 +24,12 @@ fn diagnostic(it: &Surplus, names: &dyn Names) -> Diagnostic {
         1 => "One access is ordered by it that needs no order.".to_owned(),
         count => format!("{count} accesses are ordered by it that need no order."),
     };
+    let message = format!("Nothing needs {what}: without it no verdict changes.\n{waiting}");
     Diagnostic {
-        code: Code(Cow::Borrowed(OVER_SYNCHRONIZATION)),
-        severity: Severity::Performance,
-        message: format!("Nothing needs {what}: without it no verdict changes.\n{waiting}"),
-        places: vec![Place { role: "operation", text: site.clone(), cause: site }],
-        objects: Vec::new(),
+        places: vec![Place::new("operation", site.clone(), site)],
         facts: vec![Fact { key: "accesses", value: it.accesses.to_string() }],
-        explanation: Vec::new(),
         // Each was taken away by itself, and the program checked again.
         fixes: vec![Fix { text: format!("remove {removed}"), is_verified: true }],
-        no_fix: None,
-        count: 1,
+        ..Diagnostic::new(OVER_SYNCHRONIZATION, Severity::Performance, message)
     }
 }

@@ -1,14 +1,14 @@
 //! Faults of contents as diagnostics.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
-use lavascope_diag::{Code, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{Diagnostic, Fact, Fix, Severity};
 use lavascope_program::{Fault, FaultKind, Place, Program, ResourceKind};
 
 use super::Names;
-use super::diagnose::parts_text;
+use super::diagnose::place;
 use super::element::recorded;
+use super::message::parts_text;
 
 /// Faults that were found, those with the same cause once, with their number.
 pub fn diagnose_faults(program: &Program, found: &[Fault], names: &dyn Names) -> Vec<Diagnostic> {
@@ -53,34 +53,23 @@ fn is_same(program: &Program, one: &Fault, other: &Fault) -> bool {
 fn diagnostic(program: &Program, all: &[Fault], fault: &Fault, count: u64, names: &dyn Names) -> Diagnostic {
     let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
     let is_image = matches!(kind, Some(ResourceKind::Image(_)));
-    let place = |role, place: &Place| DiagPlace {
-        role,
-        text: names.source(place).map_or_else(|| names.place(place), |it| format!("{}: {it}", names.place(place))),
-        cause: recorded(program, place).map_or_else(|| names.place(place), |(b, c)| names.recorded(b, c)),
-    };
-    let mut places = vec![place("access", &fault.at)];
-    places.extend(fault.prior.as_ref().map(|it| place("cause", it)));
+    let mut places = vec![place("access", &fault.at, 0, program, names)];
+    places.extend(fault.prior.as_ref().map(|it| place("cause", it, 0, program, names)));
     let mut facts = vec![Fact { key: "fault_type", value: fault.kind.short().to_owned() }];
     if let Place::Command(at) = &fault.at {
-        facts.push(Fact { key: "submit_index", value: at.step.to_string() });
+        facts.push(Fact { key: "submit_index", value: names.submit_index(at.step).to_string() });
         facts.push(Fact { key: "batch_index", value: at.batch.to_string() });
         facts.push(Fact { key: "command_buffer_index", value: at.primary.to_string() });
     }
     Diagnostic {
-        code: Code(Cow::Borrowed(fault_code(fault.kind, is_image))),
-        severity: severity(fault.kind),
-        message: message(fault, all, names),
+        function: names.function(&fault.at, 0),
         places,
-        objects: vec![Object {
-            kind: if is_image { "VkImage" } else { "VkBuffer" },
-            id: u64::from(fault.resource.0),
-            name: Some(names.resource(fault.resource)),
-        }],
+        objects: vec![names.object(fault.resource)],
         facts,
         explanation: vec![why(fault.kind).to_owned()],
         fixes: vec![Fix { text: mend(fault.kind).to_owned(), is_verified: false }],
-        no_fix: None,
         count,
+        ..Diagnostic::new(fault_code(fault.kind, is_image), severity(fault.kind), message(fault, all, names))
     }
 }
 

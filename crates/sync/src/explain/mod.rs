@@ -8,15 +8,19 @@
 
 mod advise;
 mod apply;
+mod calling;
 mod candidates;
 mod change;
 mod describe;
+mod detail;
 mod diagnose;
 mod element;
+mod facts;
 mod fault;
 mod follow;
 mod known;
 mod level;
+mod message;
 mod name;
 mod never;
 mod pair;
@@ -32,9 +36,11 @@ mod mutation;
 use lavascope_program::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
 
 pub use advise::{OVER_SYNCHRONIZATION, advise};
+pub use calling::{Executor, Names, Numbers, Sequence, description, kind_of};
 pub use change::{BatchSite, Change, Fix, HostWait};
 pub use describe::describe_operation;
-pub use diagnose::{Names, Numbers, causes, diagnose, report};
+pub use detail::{Detail, Layouts, Relation, Within, relation};
+pub use diagnose::{causes, diagnose, report};
 pub use fault::{diagnose_faults, fault_causes, fault_code};
 pub use level::{Level, level};
 pub use never::{NEVER_EXECUTED, never_executed, parked};
@@ -77,6 +83,10 @@ pub struct AccessFacts {
     /// One bit of `VkAccessFlags2`; zero for layout transitions and presentation.
     pub access: u64,
     pub is_write: bool,
+    pub detail: Detail,
+    pub within: Within,
+    /// Of the render pass instance that it is in.
+    pub subpass: Option<u32>,
 }
 
 /// Who executes something.
@@ -274,6 +284,9 @@ impl<'a> Explainer<'a> {
             stage: crate::usage::TABLES.stages[usize::from(desc.stage.0)].bit,
             access: desc.access,
             is_write: used.is_write(),
+            detail: used.detail,
+            within: used.within,
+            subpass: used.subpass,
         }
     }
 

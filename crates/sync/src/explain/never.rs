@@ -1,8 +1,6 @@
 //! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
 
-use std::borrow::Cow;
-
-use lavascope_diag::{Code, Diagnostic, Place, Severity};
+use lavascope_diag::{Diagnostic, Place, Severity};
 use lavascope_program::{Point, Program, QueueId, Step};
 
 use super::Names;
@@ -42,19 +40,11 @@ pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn 
             None => waits_text(&waits(program, *step), names),
         };
         told.push((*queue, *step));
+        let path = names.path(&lavascope_program::Place::Step(*step), 0);
         let (step, queue) = (names.step(*step), names.queue(*queue));
-        found.push(Diagnostic {
-            code: Code(Cow::Borrowed(NEVER_EXECUTED)),
-            severity: Severity::Warning,
-            message: format!("Work of {step} on {queue} was never executed, and not checked: {why}"),
-            places: vec![Place { role: "submission", text: step.clone(), cause: step }],
-            objects: Vec::new(),
-            facts: Vec::new(),
-            explanation: Vec::new(),
-            fixes: Vec::new(),
-            no_fix: None,
-            count: 1,
-        });
+        let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");
+        let places = vec![Place { path, ..Place::new("submission", step.clone(), step) }];
+        found.push(Diagnostic { places, ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message) });
     }
     found
 }

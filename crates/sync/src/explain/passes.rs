@@ -8,6 +8,7 @@ use lavascope_program::{
     RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
 };
 
+use super::detail::{Detail, Layouts, Within};
 use super::element::{Element, From};
 use super::timeline::{Builder, Happens, Resumption, Used};
 use super::{OperationKind, Role, Site};
@@ -59,8 +60,12 @@ impl Instance {
             Kind::Pass(pass) => {
                 used.subpass = Some(pass.subpass);
                 used.apart = pass.unordered();
+                used.within = Within::RenderPass(pass.id);
             }
-            Kind::Rendering(_) => used.subpass = Some(0),
+            Kind::Rendering(_) => {
+                used.subpass = Some(0);
+                used.within = Within::Rendering;
+            }
         }
     }
 }
@@ -98,7 +103,8 @@ impl Builder<'_> {
             if pass.layouts[index] != attachment.final_layout {
                 let gates = pass.dependencies(flags, |it| it.src == Some(last));
                 let second = pass.dependencies(flags, |it| it.dst.is_none() && pass.is_user(it.src, index));
-                transitions.extend(pass.transition(index, gates, second));
+                let layouts = Layouts { old: pass.layouts[index], new: attachment.final_layout };
+                transitions.extend(pass.transition(index, gates, second, Detail::Final(layouts)));
             }
         }
         self.uses(transitions);
@@ -134,7 +140,7 @@ impl Builder<'_> {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
             let loads = rendering.attachments.iter().flat_map(|it| {
                 let usage = load(it.kind, it.load);
-                inside.uses(&it.view, it.kind, How { usage, order: Order::Load, role: Role::Load })
+                inside.uses(&it.view, it.kind, How { usage, order: Order::Load, detail: Detail::Load(it.load) })
             });
             self.uses(loads.collect());
         }
@@ -150,7 +156,7 @@ impl Builder<'_> {
             let resolves: Vec<Used> = rendering.attachments.iter().flat_map(|it| resolve_of(it, inside)).collect();
             let stores = rendering.attachments.iter().flat_map(|it| {
                 let usage = store(it.kind, it.store);
-                inside.uses(&it.view, it.kind, How { usage, order: Order::Last, role: Role::Store })
+                inside.uses(&it.view, it.kind, How { usage, order: Order::Last, detail: Detail::Store(it.store) })
             });
             let stores: Vec<Used> = stores.collect();
             self.uses(resolves);
@@ -194,17 +200,20 @@ impl Pass {
                     Some(last) => self.dependencies(flags, |it| it.src == Some(last)),
                 };
                 let second = self.dependencies(flags, |it| it.dst == Some(self.subpass));
-                found.extend(self.transition(index, gates, second));
+                let layouts = Layouts { old: self.layouts[index], new: layout };
+                found.extend(self.transition(index, gates, second, Detail::Into(layouts)));
             }
             (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
         }
         found
     }
 
-    fn transition(&self, attachment: usize, gates: Vec<Element>, second: Vec<Element>) -> Option<Used> {
+    fn transition(&self, attachment: usize, gates: Vec<Element>, second: Vec<Element>, detail: Detail) -> Option<Used> {
         let view = self.views.get(attachment)?;
         let region = Region::Image(view.region.clone());
-        Some(Used { gates, second, ..Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition) })
+        let within = Within::RenderPass(self.id);
+        let used = Used::new(view.resource, region, TRANSITION_WRITE, Role::Transition);
+        Some(Used { gates, second, detail, within, ..used })
     }
 
     /// Earlier subpasses from which no path of dependencies leads to the current one.
@@ -224,14 +233,15 @@ impl Pass {
     fn own_accesses(
         &self,
         inside: impl Fn(usize) -> Option<Inside>,
-        usage: impl Fn(usize, AttachmentKind) -> Option<Usage>,
-        (order, role): (Order, Role),
+        usage: impl Fn(usize, AttachmentKind) -> (Option<Usage>, Detail),
+        order: Order,
     ) -> Vec<Used> {
         let mut found = Vec::new();
         for (index, it) in self.pass.attachments.iter().enumerate() {
             let (Some(inside), Some(view)) = (inside(index), self.views.get(index)) else { continue };
             for part in parts(it.kind) {
-                let how = How { usage: usage(index, part), order, role };
+                let (usage, detail) = usage(index, part);
+                let how = How { usage, order, detail };
                 found.extend(inside.uses(view, part, how));
             }
         }
@@ -257,17 +267,19 @@ impl Pass {
     fn loads(&self) -> Vec<Used> {
         let usage = |index: usize, part| {
             let it = &self.pass.attachments[index];
-            load(part, if part == AttachmentKind::Stencil { it.stencil_load } else { it.load })
+            let op = if part == AttachmentKind::Stencil { it.stencil_load } else { it.load };
+            (load(part, op), Detail::Load(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, (Order::Load, Role::Load))
+        self.own_accesses(|it| self.alone(it, |it| it < self.subpass), usage, Order::Load)
     }
 
     fn stores(&self) -> Vec<Used> {
         let usage = |index: usize, part| {
             let it = &self.pass.attachments[index];
-            store(part, if part == AttachmentKind::Stencil { it.stencil_store } else { it.store })
+            let op = if part == AttachmentKind::Stencil { it.stencil_store } else { it.store };
+            (store(part, op), Detail::Store(op))
         };
-        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, (Order::Last, Role::Store))
+        self.own_accesses(|it| self.alone(it, |it| it > self.subpass), usage, Order::Last)
     }
 
     fn resolves(&self) -> Vec<Used> {
@@ -279,7 +291,7 @@ impl Pass {
             let both = [(from, resolve_usage(false), Order::Last), (to, resolve_usage(true), Order::None)];
             for (index, usage, order) in both {
                 let is_own = |it: usize| (it == index as usize).then(|| self.inside());
-                found.extend(self.own_accesses(is_own, |_, _| usage, (order, Role::Resolve)));
+                found.extend(self.own_accesses(is_own, |_, _| (usage, Detail::Resolve(0)), order));
             }
         }
         found
@@ -382,7 +394,7 @@ fn views(mask: u32) -> Option<u32> {
 struct How {
     usage: Option<Usage>,
     order: Order,
-    role: Role,
+    detail: Detail,
 }
 
 impl Inside {
@@ -395,9 +407,15 @@ impl Inside {
         };
         let aspects = view.region.aspects & aspect;
         let Some(usage) = how.usage else { return Vec::new() };
+        let role = match how.detail {
+            Detail::Load(_) => Role::Load,
+            Detail::Store(_) => Role::Store,
+            _ => Role::Resolve,
+        };
         let of_layers = |layers| {
             let region = ImageRegion { aspects, layers, area: Some(self.area), ..view.region.clone() };
-            Used { order: how.order, ..Used::new(view.resource, Region::Image(region), usage, how.role) }
+            let used = Used::new(view.resource, Region::Image(region), usage, role);
+            Used { order: how.order, detail: how.detail, ..used }
         };
         self.layers(&view.region.layers).into_iter().map(of_layers).collect()
     }
@@ -413,7 +431,7 @@ fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Used> {
     let Some(resolve) = &it.resolve else { return Vec::new() };
     let both = [(&it.view, resolve_usage(false), Order::Last), (&resolve.view, resolve_usage(true), Order::None)];
     let uses = |(view, usage, order): (&AttachmentView, Option<Usage>, Order)| {
-        inside.uses(view, it.kind, How { usage, order, role: Role::Resolve })
+        inside.uses(view, it.kind, How { usage, order, detail: Detail::Resolve(resolve.mode) })
     };
     both.into_iter().flat_map(uses).collect()
 }

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{
-    At, Batch, Command, CommandBufferId, FenceId, Place, Point, Program, QueueId, Region, ResourceId, Scope,
+    At, Batch, Command, CommandBufferId, FenceId, Origin, Place, Point, Program, QueueId, Region, ResourceId, Scope,
     SemaphoreId, Signal, SparseBind, Step, Wait,
 };
 
+use super::detail::{Detail, Within};
 use super::element::{Element, elements_of, moments_of_wait};
 use super::passes::Instance;
 use super::{BatchPart, Role};
@@ -107,6 +108,8 @@ pub(super) struct Used {
     pub(super) usage: Usage,
     pub(super) order: Order,
     pub(super) role: Role,
+    pub(super) detail: Detail,
+    pub(super) within: Within,
     /// The render pass instance, by the moment at which it began, and the subpass.
     pub(super) instance: Option<usize>,
     pub(super) subpass: Option<u32>,
@@ -128,6 +131,8 @@ impl Used {
             usage,
             order: Order::None,
             role,
+            detail: Detail::Command(Origin::NONE),
+            within: Within::Nothing,
             instance: None,
             subpass: None,
             apart: Vec::new(),
@@ -295,7 +300,7 @@ impl<'a> Builder<'a> {
             Step::ResetEvent(event) => {
                 self.events.get_mut(event.0 as usize).map(Option::take);
             }
-            Step::HostAccess { resource, region, is_write } => {
+            Step::HostAccess { resource, region, is_write, .. } => {
                 let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
                 let usage = TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
                 let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));
@@ -570,6 +575,7 @@ impl<'a> Builder<'a> {
             Some(Used {
                 second: gates.clone(),
                 gates,
+                detail: Detail::Barrier(it.site),
                 ..Used::new(resource, region, crate::usage::TRANSITION_WRITE, Role::Transition)
             })
         };
@@ -582,7 +588,8 @@ impl<'a> Builder<'a> {
 fn used(access: &lavascope_program::Access) -> Option<Used> {
     let usage = TABLES.usage(access.stage, access.access)?;
     let order = access.order.into();
-    Some(Used { order, ..Used::new(access.resource, access.region.clone(), usage, Role::Command) })
+    let detail = Detail::Command(access.origin);
+    Some(Used { order, detail, ..Used::new(access.resource, access.region.clone(), usage, Role::Command) })
 }
 
 /// Everything of an image.

@@ -1,5 +1,6 @@
 //! Masks and regions in the words of the API.
 
+use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{ImageAspectFlags, SYNC_ACCESSES, SYNC_STAGES};
 use lavascope_program::{Area, Components, Region};
 
@@ -10,6 +11,17 @@ pub fn stage_names(mask: u64) -> String {
 
 pub fn access_names(mask: u64) -> String {
     names(mask, SYNC_ACCESSES.iter().map(|it| (it.access, it.name)), "VK_ACCESS_2_NONE")
+}
+
+/// The name of a value, or the number where it has none.
+pub(super) fn enum_name(of: &EnumDesc, value: i32) -> String {
+    let found = of.values.iter().find(|it| it.0 == i64::from(value));
+    found.map_or_else(|| value.to_string(), |it| it.1.to_owned())
+}
+
+/// The bits of a mask by name.
+pub(super) fn mask_names(of: &EnumDesc, mask: u64) -> String {
+    names(mask, of.values.iter().map(|it| (it.0 as u64, it.1)), "0")
 }
 
 fn names(mask: u64, all: impl Iterator<Item = (u64, &'static str)>, none: &str) -> String {

@@ -69,7 +69,7 @@ impl Maker {
         if self.chance(20) {
             let target = ResourceId(1);
             let view = AttachmentView { resource: target, region: self.whole_image(target) };
-            attachments[0].resolve = Some(Resolve { view });
+            attachments[0].resolve = Some(Resolve { view, mode: 0 });
         }
         let (area, view_mask) = (self.area(), self.view_mask());
         let place = DrawPlace { color: Some(color), input: None, depth: has_depth.then_some(depth), area, view_mask };

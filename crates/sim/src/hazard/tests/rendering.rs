@@ -304,7 +304,7 @@ fn resolves() {
     let with = |text: &str| {
         let mut rendering = rendering(LoadOp::Clear, StoreOp::Store);
         let view = AttachmentView { resource: ResourceId(2), ..whole() };
-        rendering.attachments[0].resolve = Some(Resolve { view });
+        rendering.attachments[0].resolve = Some(Resolve { view, mode: 0 });
         let mut all = vec![Command::BeginRendering(rendering)];
         all.extend(commands("CO.CW [0,8) @color"));
         all.push(Command::EndRendering);

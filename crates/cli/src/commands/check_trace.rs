@@ -1,0 +1,74 @@
+//! `lavascope check` of a trace: the hazards of a program that ran, without the program and without a GPU.
+
+use std::path::Path;
+
+use lavascope_diag::Diagnostic;
+use lavascope_event::check;
+use lavascope_validate::Validator;
+
+use crate::trace_file::TraceFile;
+
+/// What was found in one trace.
+pub(crate) struct Checked {
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// What was not followed, and how often.
+    missing: Vec<(String, u64)>,
+    damage: Vec<String>,
+    records: u64,
+    beyond: u64,
+}
+
+pub(crate) fn check_file(path: &Path) -> anyhow::Result<Checked> {
+    let file = TraceFile::read(path)?;
+    let trace = file.open()?;
+    let mut merged = file.merged(&trace);
+    let mut validator = Validator::default();
+    validator.want_submissions();
+    let (mut damage, mut records) = (Vec::new(), 0);
+    loop {
+        match merged.take_next() {
+            Ok(Some(it)) => {
+                records += 1;
+                if let Ok(record) = check(it.record) {
+                    validator.record(it.stream, record);
+                    // They are counted with their causes.
+                    validator.take();
+                }
+            }
+            Ok(None) => break,
+            Err(error) => damage.push(error.to_string()),
+        }
+    }
+    let all = trace.damages().iter().chain(merged.damages());
+    damage.extend(all.map(|it| format!("byte {}: {}", it.at, it.what)));
+    if merged.forced() > 0 {
+        damage.push("calls wait for each other, or what they wait for is missing: the order is a guess".to_owned());
+    }
+    let missing =
+        validator.missing().map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count)).collect();
+    let beyond = validator.beyond();
+    Ok(Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond })
+}
+
+impl Checked {
+    /// What is to be said beside the findings.
+    pub(crate) fn text(&self, path: &Path) -> String {
+        let path = path.display();
+        let mut out = String::new();
+        for (what, count) in &self.missing {
+            out += &format!("{path}: not followed, {count} times: {what}\n");
+        }
+        for it in &self.damage {
+            out += &format!("{path}: damaged: {it}\n");
+        }
+        if self.beyond > 0 {
+            out += &format!("{path}: {} findings more that are not told one by one\n", self.beyond);
+        }
+        out
+    }
+
+    /// What is said where there are no findings.
+    pub(crate) fn none(&self, path: &Path) -> String {
+        format!("{}: no hazards in {} records", path.display(), self.records)
+    }
+}

@@ -1,0 +1,236 @@
+//! `lavascope info`: what is in a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use lavascope_abi::Command;
+use lavascope_event::{Call, Kind, Record, check};
+use lavascope_trace::{BlockKind, MomentKind, Trace};
+use serde::Serialize;
+
+use super::Outcome;
+use crate::text;
+use crate::trace_file::TraceFile;
+
+/// Tell what is in a trace: the program, its threads, frames and calls, and whether the file is whole
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The trace
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let file = TraceFile::read(&arguments.file)?;
+    let trace = file.open()?;
+    let info = Info::of(&file, &trace)?;
+    if arguments.json {
+        text::emit_json(&info)?;
+    } else {
+        text::emit(&info.render())?;
+    }
+    Ok(if info.damage.is_empty() && info.order.is_acyclic { Outcome::Fine } else { Outcome::Found })
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Info {
+    file: String,
+    bytes: u64,
+    /// Whether the capture came to its end.
+    is_complete: bool,
+    program: Option<String>,
+    began: u64,
+    seconds: f64,
+    frames: usize,
+    submissions: usize,
+    threads: BTreeMap<u32, Thread>,
+    calls: u64,
+    commands: BTreeMap<&'static str, u64>,
+    /// Of records that no command of this version has.
+    unknown_records: u64,
+    /// Bytes of the file by what they hold.
+    stored: BTreeMap<&'static str, Stored>,
+    application: Option<String>,
+    api_version: Option<String>,
+    instance_extensions: BTreeSet<String>,
+    device_extensions: BTreeSet<String>,
+    /// Bytes of memory that were allocated, in all.
+    memory_allocated: u64,
+    order: Order,
+    damage: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Thread {
+    calls: u64,
+    /// The call in which it was when the capture ended.
+    did_not_return: Option<&'static str>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Stored {
+    bytes: u64,
+    unpacked: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Order {
+    /// Whether the calls of all threads can be put into one order.
+    is_acyclic: bool,
+    /// Calls that must come after one of another thread.
+    hand_overs: u64,
+}
+
+impl Info {
+    fn of(file: &TraceFile, trace: &Trace<'_>) -> anyhow::Result<Info> {
+        let mut info = Info {
+            file: file.path.display().to_string(),
+            bytes: trace.size() as u64,
+            is_complete: trace.is_complete() && !file.has_tail(),
+            began: trace.header().began,
+            ..Info::default()
+        };
+        let mut speed = trace.header().ticks_per_second;
+        for facts in trace.facts() {
+            info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
+            speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
+        }
+        for (kind, (bytes, unpacked)) in trace.sizes() {
+            info.stored.insert(name_of(kind), Stored { bytes, unpacked });
+        }
+        info.damage.extend(trace.damages().iter().map(|it| format!("byte {}: {}", it.at, it.what)));
+        let last = info.read(file, trace)?;
+        info.seconds = last as f64 / speed.max(1) as f64;
+        Ok(info)
+    }
+
+    /// Goes through all records; gives the time of the last.
+    fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> anyhow::Result<u64> {
+        let mut merged = file.merged(trace);
+        let mut last = 0;
+        loop {
+            match merged.take_next() {
+                Ok(Some(it)) => {
+                    last = last.max(it.time);
+                    match check(it.record) {
+                        Ok(record) => self.add(it.stream, record),
+                        Err(_) => self.unknown_records += 1,
+                    }
+                }
+                Ok(None) => break,
+                // Only that record is lost.
+                Err(error) => self.damage.push(error.to_string()),
+            }
+        }
+        self.damage.extend(merged.damages().iter().map(|it| format!("byte {}: {}", it.at, it.what)));
+        self.order.is_acyclic = merged.forced() == 0;
+        Ok(last)
+    }
+
+    fn add(&mut self, stream: u32, record: Record<'_>) {
+        let (thread, name) = (self.threads.entry(stream).or_default(), record.command().desc().name);
+        self.order.hand_overs += u64::from(record.touches().len() > 0);
+        if record.kind() == Kind::Leave {
+            thread.did_not_return = None;
+            return;
+        }
+        thread.calls += 1;
+        thread.did_not_return = record.command().desc().outputs.map(|_| name);
+        self.calls += 1;
+        *self.commands.entry(name).or_default() += 1;
+        match MomentKind::of(record.command()) {
+            Some(MomentKind::Frame) => self.frames += 1,
+            Some(MomentKind::Submit) => self.submissions += 1,
+            None => {}
+        }
+        self.look_at(record);
+    }
+
+    fn look_at(&mut self, record: Record<'_>) {
+        match (record.command(), Call::of(record)) {
+            (Command::CreateInstance, Some(Call::CreateInstance(call))) => {
+                let Some(info) = call.p_create_info() else { return };
+                self.instance_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
+                if let Some(it) = info.p_application_info() {
+                    self.application = it.p_application_name().map(lossy);
+                    let version = it.api_version;
+                    self.api_version = Some(format!("{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff));
+                }
+            }
+            (Command::CreateDevice, Some(Call::CreateDevice(call))) => {
+                let Some(info) = call.p_create_info() else { return };
+                self.device_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
+            }
+            (Command::AllocateMemory, Some(Call::AllocateMemory(call))) => {
+                self.memory_allocated += call.p_allocate_info().map_or(0, |it| it.allocation_size);
+            }
+            _ => {}
+        }
+    }
+
+    fn render(&self) -> String {
+        let mut rows = vec![
+            row("program", self.program.as_deref().unwrap_or("unknown")),
+            row("application", self.application.as_deref().unwrap_or("did not say")),
+            row("Vulkan", self.api_version.as_deref().unwrap_or("1.0")),
+            row("duration", &format!("{:.3} s", self.seconds)),
+            row("frames", &self.frames.to_string()),
+            row("submissions", &self.submissions.to_string()),
+            row("calls", &self.calls.to_string()),
+            row("threads", &self.threads.len().to_string()),
+            row("memory allocated", &format!("{} bytes", self.memory_allocated)),
+            row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
+        ];
+        for (name, it) in &self.stored {
+            rows.push(row(&format!("  {name}"), &format!("{} bytes, unpacked {}", it.bytes, it.unpacked)));
+        }
+        rows.push(row("order", self.order_text()));
+        for (number, it) in &self.threads {
+            let open = it.did_not_return.map(|it| format!(", did not return from {it}"));
+            rows.push(row(&format!("thread {number}"), &format!("{} calls{}", it.calls, open.unwrap_or_default())));
+        }
+        for (name, all) in [("instance", &self.instance_extensions), ("device", &self.device_extensions)] {
+            rows.extend(all.iter().map(|it| row(&format!("{name} extension"), it)));
+        }
+        let mut commands: Vec<(&&str, &u64)> = self.commands.iter().collect();
+        commands.sort_by_key(|it| std::cmp::Reverse(it.1));
+        rows.extend(commands.into_iter().map(|it| row(it.0, &it.1.to_string())));
+        let mut out = format!("{}\n{}", self.file, text::columns(&rows));
+        if !self.is_complete {
+            out += "  the capture did not come to its end; what was recorded is here\n";
+        }
+        if self.unknown_records > 0 {
+            out += &format!("  {} records are of no command that this version knows\n", self.unknown_records);
+        }
+        out + &self.damage.iter().map(|it| format!("  damaged: {it}\n")).collect::<String>()
+    }
+
+    fn order_text(&self) -> &'static str {
+        match self.order.is_acyclic {
+            true => "the calls of all threads fit into one order",
+            false => "broken: calls wait for each other, or what they wait for is missing",
+        }
+    }
+}
+
+/// Texts of a program need not be UTF-8.
+fn lossy(text: &CStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+fn row(name: &str, value: &str) -> Vec<String> {
+    vec![name.to_owned(), value.to_owned()]
+}
+
+fn name_of(kind: BlockKind) -> &'static str {
+    match kind {
+        BlockKind::Schema => "schema",
+        BlockKind::Facts => "facts",
+        BlockKind::Contents => "contents",
+        BlockKind::Calls => "calls",
+        BlockKind::Index => "index",
+    }
+}

@@ -1,0 +1,67 @@
+//! A trace on disk, with the tail that a killed capture leaves beside it.
+
+use std::fs::{self, File};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use lavascope_trace::{Merged, Tail, Trace, repair};
+
+/// The bytes of a trace, and what its capture had not written yet.
+pub(crate) struct TraceFile {
+    pub(crate) path: PathBuf,
+    bytes: Vec<u8>,
+    tail: Option<Tail>,
+}
+
+impl TraceFile {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<TraceFile> {
+        let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let tail = fs::read(tail_of(path)).ok().and_then(|it| Tail::read(&it));
+        Ok(TraceFile { path: path.to_owned(), bytes, tail })
+    }
+
+    pub(crate) fn open(&self) -> anyhow::Result<Trace<'_>> {
+        Trace::open(&self.bytes).map_err(|it| anyhow!("{}: {it}", self.path.display()))
+    }
+
+    pub(crate) fn merged<'t, 'a>(&self, trace: &'t Trace<'a>) -> Merged<'t, 'a> {
+        Merged::new(trace, self.tail.as_ref())
+    }
+
+    /// Whether there is something beside the file that belongs into it.
+    pub(crate) fn has_tail(&self) -> bool {
+        self.tail.is_some()
+    }
+}
+
+/// Whether a file begins like a trace.
+pub(crate) fn is_trace(bytes: &[u8]) -> bool {
+    !matches!(Trace::open(bytes), Err(lavascope_trace::TraceError::NoTrace))
+}
+
+/// Where a capture keeps what it has not written yet.
+pub(crate) fn tail_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tail");
+    name.into()
+}
+
+/// Puts what a killed capture left beside its file into it; gives how many records that were.
+pub(crate) fn make_whole(path: &Path) -> anyhow::Result<Option<u64>> {
+    let file = TraceFile::read(path)?;
+    let trace = file.open()?;
+    if trace.is_complete() && !file.has_tail() {
+        return Ok(None);
+    }
+    let repair = repair(&trace, file.tail.as_ref()).map_err(|it| anyhow!("{}: {it}", path.display()))?;
+    let failed = || format!("{} cannot be made whole", path.display());
+    let mut to = File::options().write(true).open(path).with_context(failed)?;
+    to.set_len(repair.keep).with_context(failed)?;
+    to.seek(SeekFrom::End(0)).with_context(failed)?;
+    to.write_all(&repair.append).with_context(failed)?;
+    to.sync_all().with_context(failed)?;
+    // Only now: until here a failure loses nothing.
+    let _ = fs::remove_file(tail_of(path));
+    Ok(Some(repair.records))
+}

@@ -1,0 +1,105 @@
+//! What a diagnostic is known by, from run to run and from machine to machine.
+//!
+//! Code, functions, debug labels and objects; never handles, numbers of objects, threads or times. An object is known
+//! by its name, and one without by what it is like: what is created in another order stays the same. Which queue and
+//! which submission it was does not matter, nor does whether a hazard was found when its commands were recorded or when
+//! they were submitted. Two hazards that agree in all that are one here.
+
+use xxhash_rust::xxh64::xxh64;
+
+use crate::Diagnostic;
+
+/// See [`Identity::of`].
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity {
+    pub code: String,
+    /// One for each place and object, to be read by people: `access: vkCmdDraw in "Frame::Shadows"`.
+    pub lines: Vec<String>,
+}
+
+impl Identity {
+    pub fn of(it: &Diagnostic) -> Identity {
+        let mut lines = Vec::new();
+        for place in &it.places {
+            // Without functions there is only where it is written, as in scenarios.
+            let mut text = if place.path.is_empty() { place.cause.clone() } else { place.path.join(" > ") };
+            if let Some(labels) = place.labels.path() {
+                text += &format!(" in {labels:?}");
+            }
+            lines.push(format!("{}: {}", place.role, one_line(&text)));
+        }
+        for object in it.objects.iter().filter(|it| it.name.is_some() || it.description.is_some()) {
+            let text = match (&object.name, &object.description) {
+                (Some(name), _) => format!("{} {name:?}", object.kind),
+                (None, description) => format!("{}, {}", object.kind, description.as_deref().unwrap_or_default()),
+            };
+            lines.push(format!("object: {}", one_line(&text)));
+        }
+        Identity { code: it.code.to_string(), lines }
+    }
+
+    /// A number for programs that compare.
+    pub fn fingerprint(&self) -> String {
+        let text = format!("{}\n{}", self.code, self.lines.join("\n"));
+        format!("{:016x}", xxh64(text.as_bytes(), 0))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Labels, Object, Place, Severity};
+
+    fn diagnostic(id: u64) -> Diagnostic {
+        let place = Place {
+            path: vec!["vkCmdExecuteCommands".into(), "vkCmdDraw".into()],
+            labels: Labels { queue: vec!["Frame".into()], commands: vec!["Shadows".into()] },
+            ..Place::new("access", format!("command 3 of VkCommandBuffer#{id}"), format!("of VkCommandBuffer#{id}"))
+        };
+        let unnamed = Object { description: Some("1024 bytes".into()), ..Object::new("VkBuffer", id, None) };
+        let objects = vec![unnamed, Object::new("VkImage", id + 1, Some("sky\n\"day\"".into())), {
+            // Nothing is known of it that would be the same the next time.
+            Object::new("VkQueue", id, None)
+        }];
+        let text = format!("it is VkBuffer#{id}");
+        Diagnostic { places: vec![place], objects, ..Diagnostic::new("CODE", Severity::Error, text) }
+    }
+
+    #[test]
+    fn numbers_of_objects_do_not_count() {
+        let (one, other) = (Identity::of(&diagnostic(1)), Identity::of(&diagnostic(77)));
+        assert_eq!(one, other);
+        assert_eq!(one.fingerprint(), other.fingerprint());
+        assert_eq!(
+            one.lines,
+            [
+                "access: vkCmdExecuteCommands > vkCmdDraw in \"Frame::Shadows\"",
+                "object: VkBuffer, 1024 bytes",
+                "object: VkImage \"sky\\n\\\"day\\\"\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_counts_makes_another() {
+        let own = diagnostic(1);
+        let is_other = |it: Diagnostic| Identity::of(&it).fingerprint() != Identity::of(&own).fingerprint();
+        let mut code = own.clone();
+        code.code = crate::Code("OTHER".into());
+        let mut label = own.clone();
+        label.places[0].labels.commands = vec!["Sky".into()];
+        let mut function = own.clone();
+        function.places[0].path[1] = "vkCmdDispatch".into();
+        let mut name = own.clone();
+        name.objects[1].name = Some("sea".into());
+        let mut size = own.clone();
+        size.objects[0].description = Some("2048 bytes".into());
+        for it in [code, label, function, name, size] {
+            assert!(is_other(it.clone()), "{it:?}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Records every call into a file: the records that streams hold already, gathered, compressed and written on threads
+//! of ours.
+//!
+//! The reader hands over each record ([`Capture::record`]); blocks go to a thread that writes them (`write`). The
+//! streams' own memory lies in a file beside the trace (`room`) and is given free when what it holds is written, so
+//! that a killed process leaves everything behind that it has recorded.
+
+mod room;
+mod write;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use lavascope_settings::{Compression, Settings};
+use lavascope_stream::{Given, Merger, TIME_MASK, ticks, ticks_per_second};
+use lavascope_trace::{BlockWriter, Codec, Header, RawBlock, Recorded, Recorder};
+use serde_json::json;
+
+use crate::hub::HUB;
+use crate::report;
+use room::TailRoom;
+use write::FileWriter;
+
+/// Words that may be gathered before blocks are made of them: a megabyte.
+const WORDS_MAX: usize = 1 << 17;
+/// How long the speed of the clock is measured; the end of the capture knows better.
+const MEASURED: Duration = Duration::from_millis(2);
+
+/// A capture that is under way.
+pub(crate) struct Capture {
+    path: PathBuf,
+    recorder: Recorder,
+    writer: FileWriter,
+    room: Arc<TailRoom>,
+    began: (Instant, u64),
+    /// The time of the last record: one without is from then.
+    last: u64,
+    sealed: Instant,
+    every: Duration,
+    is_broken: bool,
+}
+
+impl Capture {
+    /// Begins a capture as the settings say.
+    pub(crate) fn begin(path: &Path, settings: &Settings) -> Result<Capture, String> {
+        let failed = |it: io::Error| format!("{} cannot be written: {it}", path.display());
+        let (path, file) = create(path).map_err(failed)?;
+        let speed = ticks_per_second(MEASURED);
+        let began = (Instant::now(), ticks());
+        let id = random_id();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let header =
+            Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
+        let mut writer = BlockWriter::new(file, header).map_err(failed)?;
+        writer.write(RawBlock::facts(&facts()).pack(Codec::Zstd)).map_err(failed)?;
+        let room = Arc::new(TailRoom::create(&tail_of(&path), id, began.1).map_err(failed)?);
+        let every = Duration::from_millis(settings.capture_flush_ms);
+        let codec = match settings.capture_compression {
+            Compression::Zstd => Codec::Zstd,
+            Compression::Lz4 => Codec::Lz4,
+            Compression::None => Codec::None,
+        };
+        let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
+        HUB.wake.set_room(Some(room.clone()));
+        let (recorder, sealed) = (Recorder::default(), Instant::now());
+        Ok(Capture { path, recorder, writer, room, began, last: 0, sealed, every, is_broken: false })
+    }
+
+    /// The next record of a thread.
+    pub(crate) fn record(&mut self, given: &Given<'_>) {
+        if self.is_broken {
+            return;
+        }
+        self.last = given.time.map_or(self.last, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
+        let Given { thread: stream, first, end, record, .. } = *given;
+        let Capture { recorder, writer, is_broken, .. } = self;
+        let mut give = |it| *is_broken |= !writer.write(it);
+        recorder.record(Recorded { stream, span: first..end, time: self.last, record }, &mut give);
+    }
+
+    /// There are no more records for now: what was gathered is written when there is enough of it or it is old, and
+    /// what was written is given free.
+    pub(crate) fn rest(&mut self, merger: &mut Merger) {
+        if self.is_broken {
+            return self.give_up(merger);
+        }
+        if self.recorder.words_held() > WORDS_MAX || self.sealed.elapsed() >= self.every {
+            self.seal();
+            self.sealed = Instant::now();
+        }
+        for it in self.writer.written() {
+            merger.release(it.stream, it.position);
+        }
+    }
+
+    fn seal(&mut self) {
+        let Capture { recorder, writer, is_broken, .. } = self;
+        recorder.seal(&mut |it| *is_broken |= !writer.write(it));
+        *is_broken |= !writer.sync();
+    }
+
+    /// The file cannot be written any more: the application goes on without it.
+    fn give_up(&mut self, merger: &mut Merger) {
+        HUB.wake.set_room(None);
+        merger.release_all();
+        if let Err(error) = self.writer.end(&[]) {
+            let text = format!("the capture ends early, and is whole up to there: {error}");
+            report::problem("error", &self.path.display().to_string(), &text);
+            self.room.remove();
+        }
+    }
+
+    /// The end: everything is written, and the tail is not needed any more.
+    pub(crate) fn end(mut self, merger: &mut Merger) {
+        if self.is_broken {
+            return self.give_up(merger);
+        }
+        HUB.wake.set_room(None);
+        self.seal();
+        let elapsed = self.began.0.elapsed();
+        let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
+        self.writer.write(RawBlock::facts(&json!({ "ticks_per_second": speed as u64, "ended": true })));
+        let moments = self.recorder.moments().to_vec();
+        match self.writer.end(&moments) {
+            Ok(size) => {
+                report::captured(&self.path, size);
+                self.room.remove();
+            }
+            Err(error) => {
+                report::problem(
+                    "error",
+                    &self.path.display().to_string(),
+                    &format!("the capture cannot be ended: {error}"),
+                );
+            }
+        }
+        merger.release_all();
+    }
+}
+
+/// The file of a capture. Where there are several processes, each has its own.
+fn create(path: &Path) -> io::Result<(PathBuf, File)> {
+    let own = path.with_extension(format!("{}.lava", std::process::id()));
+    for path in [path.to_owned(), own] {
+        let file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
+        // Another process that is capturing has it.
+        if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok() {
+            file.set_len(0)?;
+            return Ok((path, file));
+        }
+    }
+    Err(io::Error::other("other processes write to it"))
+}
+
+/// Where what is not written yet lies.
+fn tail_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tail");
+    name.into()
+}
+
+fn facts() -> serde_json::Value {
+    let program = std::env::current_exe().ok().and_then(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
+    json!({
+        "program": program,
+        "process": std::process::id(),
+        "lavascope": env!("CARGO_PKG_VERSION"),
+        "system": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+    })
+}
+
+/// Tells captures apart; nothing depends on nobody guessing it.
+fn random_id() -> u128 {
+    use std::hash::{BuildHasher, Hasher};
+    let half = || u128::from(std::hash::RandomState::new().build_hasher().finish());
+    half() << 64 | half()
+}

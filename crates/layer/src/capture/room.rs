@@ -1,0 +1,166 @@
+//! The tail of a capture: the memory of the streams, in a file beside the trace, so that it outlives the process.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lavascope_stream::{Room, Space, WORDS_PER_CHUNK};
+use lavascope_trace::{Slot, TailHeader};
+use rustix::fs::FallocateFlags;
+use rustix::mm::{MapFlags, ProtFlags};
+
+const SLOT_WORDS: usize = Slot::HEAD_WORDS + WORDS_PER_CHUNK;
+/// Slots that are made at once: about four megabytes.
+const SLOTS_AT_ONCE: usize = 64;
+/// Where the first slot begins: whole pages are mapped.
+const PAGE: usize = 4096;
+
+pub(crate) struct TailRoom {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    file: File,
+    /// Bytes of the file that are slots.
+    size: usize,
+    /// Slots that nobody uses. Larger ones are used again by records of their size.
+    free: Vec<FreeSlot>,
+}
+
+/// The first word of a slot, and how many words there are behind its head.
+#[derive(Clone, Copy)]
+struct FreeSlot {
+    head: NonNull<u64>,
+    words: usize,
+}
+
+// SAFETY: mapped memory that belongs to whoever holds the slot.
+unsafe impl Send for FreeSlot {}
+
+impl TailRoom {
+    /// Makes the file. The mapping stays for as long as the process does.
+    pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailRoom> {
+        let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
+        let header = TailHeader { id, slot_words: SLOT_WORDS as u32, began };
+        std::os::unix::fs::FileExt::write_all_at(&file, &header.to_bytes(), 0)?;
+        let inner = Inner { file, size: 0, free: Vec::new() };
+        Ok(TailRoom { path: path.to_owned(), inner: Mutex::new(inner) })
+    }
+
+    /// The trace is whole without it.
+    pub(crate) fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Room for TailRoom {
+    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let FreeSlot { head, words: count } = inner.take(words)?;
+        drop(inner);
+        let slot = Slot { stream, position, committed: 0, size: count as u64 };
+        let [stream, position, committed, size] = slot.to_words();
+        // A reader of the file believes a slot that has a stream, so that comes last.
+        for (at, word) in [(Slot::COMMITTED, committed), (3, size), (1, position), (0, stream)] {
+            word_of(head, at).store(word as usize, Ordering::Release);
+        }
+        // SAFETY: the slot has these words behind its head, and nobody else has the slot.
+        let words = unsafe { head.add(Slot::HEAD_WORDS) };
+        // SAFETY: as above; the counter is a word of the head.
+        let committed = unsafe { head.add(Slot::COMMITTED) }.cast::<AtomicUsize>();
+        // SAFETY: they stay mapped, and are nobody else's until they are released.
+        Some(unsafe { Space::new(words, count, committed) })
+    }
+
+    fn release(&self, space: Space) {
+        let Some(words) = NonNull::new(space.words()) else { return };
+        // SAFETY: a space of ours has its head before it.
+        let head = unsafe { words.sub(Slot::HEAD_WORDS) };
+        word_of(head, 0).store(0, Ordering::Release);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.free.push(FreeSlot { head, words: space.len() });
+    }
+}
+
+fn word_of<'a>(head: NonNull<u64>, at: usize) -> &'a AtomicUsize {
+    // SAFETY: a slot has a head of this many words, and stays mapped.
+    unsafe { head.add(at).cast::<AtomicUsize>().as_ref() }
+}
+
+impl Inner {
+    fn take(&mut self, words: usize) -> Option<FreeSlot> {
+        let is_fitting = |it: &FreeSlot| match words <= WORDS_PER_CHUNK {
+            true => it.words == WORDS_PER_CHUNK,
+            // Not much larger than needed.
+            false => it.words >= words && it.words <= words * 2,
+        };
+        if let Some(at) = self.free.iter().rposition(is_fitting) {
+            return Some(self.free.swap_remove(at));
+        }
+        if words > WORDS_PER_CHUNK {
+            let slots = (Slot::HEAD_WORDS + words).div_ceil(SLOT_WORDS);
+            let head = self.map(slots)?;
+            return Some(FreeSlot { head, words: slots * SLOT_WORDS - Slot::HEAD_WORDS });
+        }
+        let first = self.map(SLOTS_AT_ONCE)?;
+        for at in (0..SLOTS_AT_ONCE).rev() {
+            // SAFETY: that many slots were just mapped.
+            let head = unsafe { first.add(at * SLOT_WORDS) };
+            // So that whoever reads the file knows where the next slot begins.
+            word_of(head, 3).store(WORDS_PER_CHUNK, Ordering::Release);
+            self.free.push(FreeSlot { head, words: WORDS_PER_CHUNK });
+        }
+        self.free.pop()
+    }
+
+    /// Makes the file longer by some slots, and maps them.
+    fn map(&mut self, slots: usize) -> Option<NonNull<u64>> {
+        let first = TailHeader::SIZE + self.size;
+        let bytes = slots * SLOT_WORDS * 8;
+        // Really there: a write to a mapped page of a full disk would end the process.
+        rustix::fs::fallocate(&self.file, FallocateFlags::empty(), first as u64, bytes as u64).ok()?;
+        let page = first / PAGE * PAGE;
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        let size = first + bytes - page;
+        // SAFETY: a new mapping at a place of the kernel's choice.
+        let mapped =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, protection, flags, &self.file, page as u64) };
+        self.size += bytes;
+        // SAFETY: inside of what was just mapped; the header and slots are whole words.
+        NonNull::new(unsafe { mapped.ok()?.byte_add(first - page) }.cast())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_trace::Tail;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_in_the_file_without_a_word_to_anybody() {
+        let folder = std::env::temp_dir().join(format!("lavascope-tail-{}", std::process::id()));
+        let room = TailRoom::create(&folder, 77, 0).expect("a file in the folder for such");
+        let spaces: Vec<Space> = (1..=70).filter_map(|it| room.claim(it, u64::from(it) * 10, 100)).collect();
+        let large = room.claim(71, 5, WORDS_PER_CHUNK * 3).expect("there is room");
+        assert!(spaces.len() == 70 && large.len() >= WORDS_PER_CHUNK * 3);
+        // A slot that is free again is not a stream's any more, and is used again.
+        let mut spaces = spaces.into_iter();
+        let first = spaces.next().expect("there are 70");
+        let place = first.words();
+        room.release(first);
+        let again = room.claim(72, 0, 1).expect("there is room");
+        assert_eq!(again.words(), place);
+        let tail = Tail::read(&std::fs::read(&folder).expect("it is there")).expect("it is one");
+        assert_eq!(tail.header().id, 77);
+        let mut streams = tail.streams();
+        streams.sort_unstable();
+        assert_eq!(streams, (2..=72).collect::<Vec<u32>>());
+        room.remove();
+        assert!(!folder.exists());
+    }
+}

@@ -1,0 +1,105 @@
+//! The thread that compresses blocks and writes them: slow things that nobody else waits for.
+
+use std::fs::File;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use lavascope_trace::{BlockKind, BlockWriter, Codec, Moment, RawBlock, Written};
+
+/// Blocks that may wait to be written. When there are more, the reader waits, and then the streams fill.
+const WAITING_MAX: usize = 32;
+
+/// What the thread gets to do.
+enum Job {
+    Block(RawBlock),
+    /// All that came before must be on the disk.
+    Sync,
+    End(Vec<Moment>),
+}
+
+/// The writing thread, as the others see it.
+pub(crate) struct FileWriter {
+    jobs: SyncSender<Job>,
+    written: Receiver<Written>,
+    thread: Option<JoinHandle<io::Result<u64>>>,
+}
+
+impl FileWriter {
+    /// `every`: how often what was written is made safe from a loss of power.
+    pub(crate) fn start(writer: BlockWriter<File>, codec: Codec, every: Duration) -> io::Result<FileWriter> {
+        let (jobs, todo) = sync_channel(WAITING_MAX);
+        let (told, written) = channel();
+        let work = move || Worker { writer, codec, every, synced: Instant::now() }.run(&todo, &told);
+        let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
+        Ok(FileWriter { jobs, written, thread: Some(thread) })
+    }
+
+    /// Hands a block over. False if the thread has stopped, over an error.
+    pub(crate) fn write(&self, block: RawBlock) -> bool {
+        self.jobs.send(Job::Block(block)).is_ok()
+    }
+
+    pub(crate) fn sync(&self) -> bool {
+        self.jobs.send(Job::Sync).is_ok()
+    }
+
+    /// What has got into the file since the last time.
+    pub(crate) fn written(&self) -> impl Iterator<Item = Written> + '_ {
+        self.written.try_iter().filter(|it| it.kind == BlockKind::Calls)
+    }
+
+    /// Ends the file; gives how many bytes it has, or why that went wrong.
+    pub(crate) fn end(&mut self, moments: &[Moment]) -> io::Result<u64> {
+        let _ = self.jobs.send(Job::End(moments.to_vec()));
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err(io::Error::other("the writing thread is gone")),
+        }
+    }
+}
+
+struct Worker {
+    writer: BlockWriter<File>,
+    codec: Codec,
+    every: Duration,
+    synced: Instant,
+}
+
+impl Worker {
+    fn run(mut self, todo: &Receiver<Job>, told: &Sender<Written>) -> io::Result<u64> {
+        while let Ok(job) = todo.recv() {
+            let result = match job {
+                Job::Block(block) => self.writer.write(block.pack(self.codec)).map(|it| {
+                    // Nobody listens any more at the very end.
+                    let _ = told.send(it);
+                }),
+                Job::Sync => self.sync(),
+                Job::End(moments) => return self.finish(&moments),
+            };
+            if let Err(error) = result {
+                // Whole up to here; perhaps there is room for an index instead of half a block.
+                let size = self.writer.size();
+                let _ = self.writer.get_mut().set_len(size);
+                let _ = io::Seek::seek(self.writer.get_mut(), io::SeekFrom::Start(size));
+                let _ = self.finish(&[]);
+                return Err(error);
+            }
+        }
+        self.finish(&[])
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        if self.synced.elapsed() >= self.every {
+            self.writer.get_mut().sync_data()?;
+            self.synced = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn finish(self, moments: &[Moment]) -> io::Result<u64> {
+        let file = self.writer.finish(moments)?;
+        Ok(file.metadata()?.len())
+    }
+}

@@ -1,0 +1,31 @@
+//! What can be wrong with a trace, and where.
+
+/// Why a file, or a part of it, cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    #[error("this is no trace of Lavascope: it does not begin like one")]
+    NoTrace,
+    #[error("the file ends inside its header")]
+    NoHeader,
+    #[error("the header is damaged; everything behind it may still be whole")]
+    BadHeader,
+    #[error("a trace of format {0}, and this version reads up to {supported}; use a newer one", supported = crate::VERSION)]
+    TooNew(u32),
+    #[error("block at byte {at}: {what}")]
+    Block { at: u64, what: &'static str },
+    #[error("block at byte {at}, byte {inside} of its contents: {what}")]
+    Contents { at: u64, inside: u64, what: &'static str },
+    #[error("stream {stream}, call {call}: its contents ({hash:032x}) are not in the file")]
+    MissingContent { stream: u32, call: u64, hash: u128 },
+    #[error("the calls of streams wait for each other: stream {stream} stops before call {call}")]
+    Order { stream: u32, call: u64 },
+}
+
+/// What was found wrong, and what it costs. Everything else of the file was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    pub at: u64,
+    /// Bytes that are lost or were skipped.
+    pub size: u64,
+    pub what: String,
+}

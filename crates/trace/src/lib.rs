@@ -1,0 +1,38 @@
+//! The trace file: streams, content blobs, memory deltas, index, recovery.
+//!
+//! A trace is a header and then *blocks*, each of which says what it is, how long, and has a checksum; see
+//! `docs/trace-format.md`. Calls of one thread are gathered into a block as columns (`columns`), since
+//! neighboring calls are alike; large things are stored once and named by their hash (`content`); an index at the end
+//! makes opening fast, and is rebuilt by looking at every block when it is absent.
+//!
+//! [`Recorder`] makes blocks out of records and [`BlockWriter`] puts them into a file; [`Trace`] reads one, treating it
+//! as hostile: everything is checked, and a bad place is an error that names it, never a panic.
+//!
+//! Absent on purpose: files and threads. Whoever captures gives something to write to, whoever reads gives bytes.
+
+#![forbid(unsafe_code)]
+
+mod block;
+mod bytes;
+mod columns;
+mod content;
+mod error;
+mod index;
+mod merge;
+mod read;
+mod record;
+mod repair;
+mod schema;
+mod tail;
+mod write;
+
+pub use block::{BLOCK_MAX, Codec, Header, Kind as BlockKind, VERSION};
+pub use content::{ContentHash, PIECE_MAX};
+pub use error::{Damage, TraceError};
+pub use index::{Moment, MomentKind};
+pub use merge::{Item, Merged};
+pub use read::Trace;
+pub use record::{RawBlock, Recorded, Recorder};
+pub use repair::{Repair, repair};
+pub use tail::{Slot, Tail, TailHeader};
+pub use write::{BlockWriter, PackedBlock, Written};

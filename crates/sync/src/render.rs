@@ -15,8 +15,9 @@ use lavascope_program::{
 };
 use smallvec::smallvec;
 
+use crate::action::Use;
 use crate::clock::{Carry, Clock, Stretch, Tag};
-use crate::execute::{Element, Executor, Part, Ready, Use};
+use crate::execute::{Element, Executor, Part, Ready};
 use crate::order::Order;
 use crate::scope::Expanded;
 use crate::state::First;

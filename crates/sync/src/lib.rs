@@ -9,10 +9,12 @@
 
 mod address;
 mod alias;
+mod barrier;
 mod check;
 mod clock;
 mod contents;
 mod device;
+mod element;
 mod execute;
 pub mod explain;
 mod host;

@@ -16,7 +16,8 @@ use lavascope_program::{
 use smallvec::smallvec;
 
 use crate::clock::{Carry, Clock, Stretch, Tag};
-use crate::execute::{Element, Executor, Part, Ready, Use};
+use crate::element::{Element, Part, Ready};
+use crate::execute::{Executor, Use};
 use crate::order::Order;
 use crate::scope::Expanded;
 use crate::state::First;

@@ -7,7 +7,7 @@ use lavascope_program::{HazardKind, ResourceId};
 use smallvec::SmallVec;
 
 use crate::clock::{Carry, Clock, Tag};
-use crate::execute::Ready;
+use crate::element::Ready;
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;

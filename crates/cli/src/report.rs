@@ -54,6 +54,8 @@ pub(crate) struct Process {
     pub(crate) ignored: Vec<Ignored>,
     /// What the validation did not follow.
     pub(crate) not_followed: Vec<NotFollowed>,
+    /// Devices that were lost, and how far they came.
+    pub(crate) lost_devices: Vec<LostDevice>,
     /// How often and how long its threads waited for the validation.
     pub(crate) waited: Waited,
     /// Commands newer than the layer's registry.
@@ -118,6 +120,15 @@ pub(crate) struct Problem {
     pub(crate) text: String,
 }
 
+/// A device that was lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LostDevice {
+    /// The call that found out.
+    pub(crate) text: String,
+    /// What is known about it.
+    pub(crate) lines: Vec<String>,
+}
+
 /// What threads had to wait for the reader of their calls, because so many were not read yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -175,13 +186,25 @@ enum Line {
     NotFollowed(Vec<NotFollowed>),
     Ignored(Vec<Ignored>),
     Waited(Waited),
+    DeviceLost(LostDevice),
     Unknown { command: String },
     Stats(Stats),
     End {},
 }
 
-const KINDS: [&str; 10] =
-    ["process", "finding", "problem", "bug", "not-followed", "ignored", "waited", "unknown", "stats", "end"];
+const KINDS: [&str; 11] = [
+    "process",
+    "finding",
+    "problem",
+    "bug",
+    "not-followed",
+    "ignored",
+    "waited",
+    "device-lost",
+    "unknown",
+    "stats",
+    "end",
+];
 
 fn one() -> u64 {
     1
@@ -290,6 +313,7 @@ impl Process {
             Line::NotFollowed(all) => self.not_followed = all,
             Line::Ignored(all) => self.ignored = all,
             Line::Waited(waited) => self.waited = waited,
+            Line::DeviceLost(lost) => self.lost_devices.push(lost),
             Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
             Line::Stats(stats) => self.stats = Some(stats),
             Line::End {} => self.has_ended = true,
@@ -358,6 +382,7 @@ mod tests {
             r#"{"problem":{"severity":"warning","place":"vk_layer_settings.txt:3","text":"unknown"}}
 {"bug":{"where":"vkCmdDraw","text":"index out of bounds"}}
 {"waited":{"times":1,"milliseconds":5}}
+{"device-lost":{"text":"vkQueueSubmit() returned VK_ERROR_DEVICE_LOST","lines":["a","b"]}}
 {"waited":{"times":3,"milliseconds":70}}
 {"unknown":{"command":"vkFooEXT"}}
 {"unknown":{"command":"vkFooEXT"}}
@@ -372,6 +397,7 @@ mod tests {
         assert_eq!(process.findings, [finding("a", 3)]);
         assert_eq!(process.problems[0].place, "vk_layer_settings.txt:3");
         assert_eq!(process.bugs[0].place, "vkCmdDraw");
+        assert_eq!(process.lost_devices[0].lines, ["a", "b"]);
         assert_eq!(process.waited, Waited { times: 3, milliseconds: 70 });
         assert_eq!(process.unknown_commands.len(), 1);
         assert_eq!(process.stats.as_ref().map(|it| (it.threads, it.calls)), Some((3, 9)));

@@ -98,6 +98,9 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     for it in processes.iter().flat_map(|it| &it.bugs) {
         lines.push(format!("{} in {}: {}; please report it", paint.bad("a bug of ours"), it.place, it.text));
     }
+    for it in processes.iter().flat_map(|it| &it.lost_devices) {
+        lines.push(format!("{}\n  {}", paint.bad(&it.text), it.lines.join("\n  ")));
+    }
     lines.extend(not_followed(processes));
     for it in processes.iter().filter(|it| it.waited.times > 0) {
         let (times, time) = (counted(it.waited.times, "time"), it.waited.milliseconds);

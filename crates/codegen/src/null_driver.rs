@@ -64,6 +64,7 @@ const BY_HAND: &[(&str, &[&str])] = &[
             "vkDestroyExternalComputeQueueNV",
             "vkDeviceWaitIdle",
             "vkGetCalibratedTimestampsKHR",
+            "vkGetDeviceFaultInfoEXT",
             "vkGetDeviceGroupPeerMemoryFeatures",
             "vkGetDeviceQueue",
             "vkGetDeviceQueue2",

@@ -96,6 +96,25 @@ impl Wishes {
     }
 }
 
+/// The first structure of a type in a chain.
+///
+/// # Safety
+///
+/// The chain must be valid, and `T` must be the structure of that type.
+pub(crate) unsafe fn find_in_chain<'a, T>(first: Ptr<Opaque>, s_type: StructureType) -> Option<&'a T> {
+    let mut next = first.cast::<Base>();
+    for _ in 0..CHAIN_MAX {
+        // SAFETY: every structure of a valid chain begins like this.
+        let base = unsafe { next.as_ptr().as_ref() }?;
+        if base.s_type == s_type {
+            // SAFETY: the caller's word.
+            return Some(unsafe { of_type(base) });
+        }
+        next = base.p_next;
+    }
+    None
+}
+
 /// # Safety
 ///
 /// `base` must be the beginning of a `T`.

@@ -5,12 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use lavascope_abi::desc::{Access, Layout, Len, Pointer, Target, Work};
+use lavascope_abi::desc::{Access, Layout};
 use lavascope_abi::*;
-use lavascope_event::memory::Memory;
-use lavascope_event::walk::Frame;
-use lavascope_event::{Call, Touch, check, rules};
-use lavascope_marshal::{CMemory, Ids, Packer, Stream, outputs_image, straight};
+use lavascope_event::{Call, Touch, check};
+use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
 use lavascope_stream::{Keeper, Parent, Thread};
 
 use crate::deferred::{Said, said};
@@ -18,6 +16,7 @@ use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::fence::fence;
+use crate::handles::{Handle, handle_type, handles_behind, handles_in_structures};
 use crate::hub::{HUB, Hub};
 use crate::inline::{self, Found, Moment};
 use crate::instance::InstanceData;
@@ -146,12 +145,12 @@ impl Entered {
     fn after(self, found: Option<Box<Found>>, names: &Names) -> Entered {
         match found {
             None => self,
-            Some(found) => self.after_telling(found, names),
+            Some(found) => self.after_telling(&found, names),
         }
     }
 
     #[cold]
-    fn after_telling(self, found: Box<Found>, names: &Names) -> Entered {
+    fn after_telling(self, found: &Found, names: &Names) -> Entered {
         let tell = || found.tell(names, Moment::BeforeTheDriver);
         match fence("messages", tell, || Answer::Nobody) {
             Answer::GiveUp => Entered { is_given_up: true, listeners: self.listeners & !Hub::INLINE, ..self },
@@ -732,72 +731,4 @@ unsafe fn forget(names: &Names, command: Command, params: *const u8) {
             _ => own.forget(it.ty, it.handle),
         }
     }
-}
-
-/// The type of a handle, or of those that a pointer leads to.
-fn handle_type(work: &Work) -> Option<HandleType> {
-    match work {
-        Work::Handles { ty, .. } | Work::Pointer { pointer: Pointer { to: Target::Handle(ty), .. }, .. } => Some(*ty),
-        _ => None,
-    }
-}
-
-/// A handle in the parameters or outputs of a call.
-#[derive(Clone, Copy)]
-struct Handle {
-    ty: HandleType,
-    handle: u64,
-    is_behind_pointer: bool,
-}
-
-/// The handles in an image and directly behind its pointers, in order.
-unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<Handle> {
-    // SAFETY: the caller has the image of a call.
-    let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
-    let mut found = Vec::new();
-    for work in layout.work {
-        let at = base + u64::from(work.at());
-        match work {
-            Work::Handles { ty, .. } => {
-                found.extend(memory.read(at, 8).map(|handle| Handle { ty: *ty, handle, is_behind_pointer: false }));
-            }
-            Work::Pointer { pointer: Pointer { to: Target::Handle(ty), len, .. }, .. } if *len != Len::Terminated => {
-                let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
-                let first = memory.follow(at);
-                let elements = (0..count).filter_map(|it| memory.read(first? + it * 8, 8));
-                found.extend(elements.map(|handle| Handle { ty: *ty, handle, is_behind_pointer: true }));
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// The handles in structures that a call wrote: displays, and the physical devices of a group.
-unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -> Vec<Handle> {
-    // SAFETY: the caller has the outputs of a call that returned.
-    let memory = unsafe { CMemory::of_this_process() };
-    let frame = Frame::root(layout, base);
-    let mut found = Vec::new();
-    for work in layout.work {
-        let Work::Pointer { at, pointer: Pointer { to: Target::Struct(inner), len, .. } } = work else { continue };
-        let count = rules::count(&memory, &frame, *len, 0).unwrap_or(0);
-        let Some(first) = memory.follow(base + u64::from(*at)) else { continue };
-        for element in 0..count {
-            let owner = first + element * u64::from(inner.size);
-            for work in inner.work {
-                let Work::Handles { at, count, ty, .. } = work else { continue };
-                // What lies behind the devices of a group is noise.
-                let tail = inner.work.iter().find_map(|it| match it {
-                    Work::Tail { array, count, .. } if array.at == *at => memory.at(owner, *count),
-                    _ => None,
-                });
-                let used = tail.unwrap_or(u64::from(*count)).min(u64::from(*count));
-                let handles = (0..used).filter_map(|it| memory.read(owner + u64::from(*at) + it * 8, 8));
-                found.extend(handles.map(|handle| Handle { ty: *ty, handle, is_behind_pointer: true }));
-            }
-        }
-    }
-    found
 }

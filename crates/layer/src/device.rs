@@ -1,28 +1,36 @@
 //! Devices: made and ended.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::*;
 
 use crate::DeviceTable;
+use crate::application::find_in_chain;
 use crate::calls::around;
 use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::fence::fence;
 use crate::hub::HUB;
-use crate::instance::InstanceData;
+use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
+use crate::lost;
 use crate::names::{Names, PROCESS};
 use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
 pub(crate) struct DeviceData {
+    pub(crate) handle: Device,
     pub(crate) get_device_proc_addr: GetProcAddr,
     pub(crate) table: DeviceTable,
     /// Who listens to its calls; nobody, if zero.
     pub(crate) listeners: u8,
     pub(crate) has_debug_utils: bool,
+    /// Whether the application switched on that faults can be asked for.
+    pub(crate) has_faults: bool,
+    /// Whether it was told that it is lost. Relaxed: it is told once.
+    is_lost: AtomicBool,
     names: Names,
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
@@ -34,6 +42,16 @@ impl DeviceData {
     pub(crate) fn deliver(&self) {
         if let Some(inbox) = &self.inbox {
             inbox.deliver(&self.names);
+        }
+    }
+
+    /// A call found that the device is lost.
+    #[cold]
+    pub(crate) fn lost(&self, command: Command) {
+        if let Some(inbox) = &self.inbox
+            && !self.is_lost.swap(true, Ordering::Relaxed)
+        {
+            fence("a lost device", || lost::tell(self, inbox, command), || ());
         }
     }
 
@@ -79,10 +97,14 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         // SAFETY: what `get_device` gives for a name is that function.
         let table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
         let data = DeviceData {
+            handle: device,
             get_device_proc_addr: get_device,
             table,
             listeners: instance.listeners,
             has_debug_utils: instance.has_debug_utils,
+            // SAFETY: a call that succeeded had a valid create info.
+            has_faults: unsafe { has_faults(params.p_create_info) },
+            is_lost: AtomicBool::new(false),
             names: Names::default(),
             inbox: inbox_of(instance, device),
         };
@@ -94,6 +116,23 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         }
     }
     Some(result)
+}
+
+/// Whether a device was made with `VK_EXT_device_fault` and its feature.
+///
+/// # Safety
+///
+/// The create info must be valid, with its chain.
+unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
+    // SAFETY: the caller's word.
+    let Some(info) = (unsafe { info.as_ptr().as_ref() }) else { return false };
+    let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+    // SAFETY: as above.
+    let (has_extension, features) = unsafe {
+        let features = find_in_chain(info.p_next, StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
+        (has_name(names, count, c"VK_EXT_device_fault"), features)
+    };
+    has_extension && features.is_some_and(|it: &PhysicalDeviceFaultFeaturesEXT| it.device_fault.0 != 0)
 }
 
 /// Where messages about a new device wait.

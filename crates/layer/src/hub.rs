@@ -1,6 +1,6 @@
 //! What the process shares: its objects, its threads, and who listens to its calls.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
 use crate::capture::Capture;
+use crate::death;
 use crate::fence::fence;
 use crate::print::Printer;
 use crate::report;
@@ -33,6 +34,16 @@ pub(crate) struct Hub {
     printer: Mutex<Option<Printer>>,
     reader: Mutex<Reader>,
     is_stopping: AtomicBool,
+    /// The process is about to end by a signal. Release in `begin_dying`, Acquire by the reader.
+    is_dying: AtomicBool,
+    /// The reader has told all that was recorded by then. Release by the reader, Acquire in `has_died`.
+    has_died: AtomicBool,
+    /// The process of the reader, and the reader itself, by the numbers that the system has for them; zero if there is
+    /// none. Relaxed: they are looked at long after.
+    reader_process: AtomicI32,
+    reader_thread: AtomicI32,
+    /// Records that were looked at. Relaxed: who waits looks whether it moves.
+    looked_at: AtomicU64,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -91,6 +102,11 @@ impl Hub {
             printer: Mutex::new(None),
             reader: Mutex::new(Reader { thread: None, users: 0, process: 0 }),
             is_stopping: AtomicBool::new(false),
+            is_dying: AtomicBool::new(false),
+            has_died: AtomicBool::new(false),
+            reader_process: AtomicI32::new(0),
+            reader_thread: AtomicI32::new(0),
+            looked_at: AtomicU64::new(0),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -164,6 +180,7 @@ impl Hub {
             reader.thread = Some(thread.map_err(|it| format!("no thread to read calls: {it}"))?);
             reader.process = process;
             self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
+            death::watch();
         }
         reader.users += 1;
         Ok(Reading(()))
@@ -180,6 +197,28 @@ impl Hub {
         let is_ours =
             |it: &Reader| it.process == std::process::id() && it.thread.as_ref().is_some_and(|it| !it.is_finished());
         self.listeners(Hub::READS) != 0 && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
+    }
+
+    /// Asks the validation something, once it has all that was recorded; none if there is none.
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
+        let mut work = lock(&WORK);
+        work.drain();
+        work.validation.as_deref_mut().map(question)
+    }
+
+    /// The process is about to end by a signal; says whether the reader should be waited for. For signal handlers.
+    pub(crate) fn begin_dying(&self) -> bool {
+        let process = self.reader_process.load(Ordering::Relaxed);
+        // SAFETY: these look at nothing of ours.
+        let (own_process, own_thread) = unsafe { (libc::getpid(), libc::gettid()) };
+        let is_waited_for = process == own_process && self.reader_thread.load(Ordering::Relaxed) != own_thread;
+        self.is_dying.store(true, Ordering::Release);
+        is_waited_for
+    }
+
+    /// Whether the reader is done. For signal handlers.
+    pub(crate) fn has_died(&self) -> bool {
+        self.has_died.load(Ordering::Acquire) || self.reader_process.load(Ordering::Relaxed) == 0
     }
 
     fn end_reading(&self) {
@@ -199,9 +238,14 @@ impl Hub {
         }
     }
 
+    /// How many records were looked at so far. For signal handlers too.
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.looked_at.load(Ordering::Relaxed)
+    }
+
     /// Nobody listens any more, and what was found is told.
     ///
-    /// Waits for the reader only so long: at the end of a process it may be gone already, without a word.
+    /// Waits for the reader as long as it gets on: at the end of a process it may be gone already, without a word.
     fn stop(&self, reader: &mut Reader, patience: Duration) {
         let Some(thread) = reader.thread.take() else { return };
         self.listeners.fetch_and(!Hub::READS, Ordering::Relaxed);
@@ -210,8 +254,11 @@ impl Hub {
             return std::mem::forget(thread);
         }
         self.is_stopping.store(true, Ordering::Release);
-        let start = Instant::now();
+        let (mut start, mut seen) = (Instant::now(), self.looked_at());
         while !thread.is_finished() && start.elapsed() < patience {
+            if seen != self.looked_at() {
+                (start, seen) = (Instant::now(), self.looked_at());
+            }
             self.wake.wake();
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -236,8 +283,13 @@ impl Hub {
 /// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
 fn read() {
     HUB.wake.set_reader();
+    // SAFETY: these look at nothing of ours.
+    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
+    HUB.reader_thread.store(thread, Ordering::Relaxed);
+    HUB.reader_process.store(process, Ordering::Relaxed);
     fence("the reader", read_until_stopped, || ());
     // Nobody waits for a reader that is gone.
+    HUB.reader_process.store(0, Ordering::Relaxed);
     HUB.wake.end_reader();
 }
 
@@ -247,6 +299,11 @@ fn read_until_stopped() {
         work.drain();
         let Work { stats, validation, told, .. } = &mut *work;
         told.now(|| tell(stats, validation));
+        if HUB.is_dying.load(Ordering::Acquire) && !HUB.has_died.load(Ordering::Relaxed) {
+            work.drain();
+            work.last_words();
+            HUB.has_died.store(true, Ordering::Release);
+        }
         drop(work);
         // Not again at once: the last words of a stream lie in the cache of the thread that writes them.
         std::thread::park_timeout(Duration::from_millis(5));
@@ -266,6 +323,8 @@ impl Work {
             if let Some(it) = capture {
                 it.record(&given);
             }
+            // Only who has the lock writes it.
+            HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {
@@ -282,6 +341,14 @@ impl Work {
 
     fn tell(&mut self) {
         tell(&self.stats, &mut self.validation);
+    }
+
+    /// All that is known, in case that there is no later.
+    fn last_words(&mut self) {
+        self.tell();
+        if let Some(validation) = &mut self.validation {
+            validation.last_words();
+        }
     }
 }
 

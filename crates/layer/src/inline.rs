@@ -62,6 +62,11 @@ pub(crate) fn end_process() {
     }
 }
 
+/// Asks the validation something; none if there is none.
+pub(crate) fn ask<T>(question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
+    lock().validation.as_deref_mut().map(question)
+}
+
 /// What a call led to.
 pub(crate) struct Found {
     thread: u32,
@@ -88,7 +93,7 @@ impl Found {
     /// Tells the application's messengers, with no lock held. If one of them wants the call to be given up, and that
     /// is still possible, it is as if there had been no such call.
     #[cold]
-    pub(crate) fn tell(self, names: &Names, moment: Moment) -> Answer {
+    pub(crate) fn tell(&self, names: &Names, moment: Moment) -> Answer {
         let tell = |it: &Waiting| it.inbox.send(&it.told, names);
         let answer = self.messages.iter().map(tell).max().unwrap_or(Answer::Nobody);
         if answer == Answer::GiveUp && moment == Moment::BeforeTheDriver {

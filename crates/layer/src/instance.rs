@@ -41,6 +41,9 @@ impl InstanceData {
     /// Messages wait at devices.
     pub(crate) fn deliver(&self) {}
 
+    /// Devices are lost, and say so themselves.
+    pub(crate) fn lost(&self, _: Command) {}
+
     pub(crate) fn names(&self) -> &'static Names {
         &PROCESS
     }
@@ -297,8 +300,17 @@ static AT_EXIT: extern "C" fn() = at_exit;
 ///
 /// The list must be that of a valid create info.
 pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi::CStr) -> bool {
-    let names = info.pp_enabled_extension_names;
-    (0..info.enabled_extension_count as usize).any(|it| {
+    // SAFETY: the caller's word.
+    unsafe { has_name(info.pp_enabled_extension_names, info.enabled_extension_count, wanted) }
+}
+
+/// Whether a list of names has one.
+///
+/// # Safety
+///
+/// The list must have as many null-terminated names as it says.
+pub(crate) unsafe fn has_name(names: Ptr<Ptr<u8>>, count: u32, wanted: &std::ffi::CStr) -> bool {
+    (0..count as usize).any(|it| {
         // SAFETY: the list has as many names as it says.
         let name = unsafe { names.as_ptr().add(it).as_ref() };
         // SAFETY: each is null-terminated.

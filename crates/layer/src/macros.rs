@@ -46,6 +46,9 @@ macro_rules! shims {
             };
             // SAFETY: the same parameters, after the call returned.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
+            if Bits::is_lost(&result) {
+                called.owner.lost(Command::$command);
+            }
             if const { tells(Command::$command) } {
                 called.owner.deliver();
             }

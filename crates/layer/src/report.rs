@@ -73,6 +73,11 @@ pub(crate) fn ignored(all: &[Ignored]) {
     say("ignored", all.iter().map(line).collect());
 }
 
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    say("device-lost", json!({ "text": title, "lines": lines }))
+}
+
 /// Whether there is a report.
 pub(crate) fn is_open() -> bool {
     let report = REPORT.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,6 +10,12 @@ pub(crate) use lavascope_marshal::straight;
 pub(crate) trait Bits: Sized + Default {
     fn bits(&self) -> u64;
 
+    /// Whether the device is lost.
+    #[inline(always)]
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// What a call returns that the application did not let reach the driver.
     fn given_up() -> Self {
         Self::default()
@@ -25,6 +31,11 @@ impl Bits for () {
 impl Bits for Result {
     fn bits(&self) -> u64 {
         u64::from(self.0 as u32)
+    }
+
+    #[inline(always)]
+    fn is_lost(&self) -> bool {
+        *self == Result::ERROR_DEVICE_LOST
     }
 
     fn given_up() -> Result {

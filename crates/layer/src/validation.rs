@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::fence::fence;
 use crate::hub::HUB;
+use crate::inline;
 use crate::messages::{Answer, Message, Messages};
 use crate::names::Names;
 use crate::report::{self, Ignored};
@@ -35,6 +36,7 @@ static INBOXES: Mutex<Vec<(ObjectId, Arc<Inbox>)>> = Mutex::new(Vec::new());
 
 /// Messages about a device, for the application's messengers.
 pub(crate) struct Inbox {
+    device: ObjectId,
     messages: Arc<Messages>,
     wanted: Wanted,
     pending: Mutex<VecDeque<Arc<Told>>>,
@@ -94,6 +96,7 @@ impl Inbox {
     /// From now on what is found about a device is wanted.
     pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, wanted: Wanted) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
+            device,
             messages: messages.clone(),
             wanted,
             pending: Mutex::default(),
@@ -131,6 +134,20 @@ impl Inbox {
             let name = c"LAVASCOPE-Messages";
             self.messages.send(&Message::new(Severity::Warning, name, &text));
         }
+    }
+
+    pub(crate) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// How far the device came, as far as the host knows, once all is looked at that was recorded.
+    pub(crate) fn progress(&self) -> Vec<String> {
+        let ask = |it: &mut Validation| it.validator.progress(self.device);
+        let lines = match self.wanted.mode {
+            SyncMode::Inline => inline::ask(ask),
+            SyncMode::Async => HUB.ask(ask),
+        };
+        lines.unwrap_or_default()
     }
 
     /// Gives a message to the messengers.
@@ -309,13 +326,25 @@ impl Validation {
                 it.inbox.push(&it.told);
             }
         }
-        self.tell_counts();
+        self.last_words();
         for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.wanted.mode == self.mode) {
             // Nobody's thread comes by any more, and at the end of a process callbacks may lead anywhere.
             let all = std::mem::take(&mut *lock(&inbox.pending));
             inbox.count.fetch_sub(all.len(), Ordering::Relaxed);
+        }
+        if self.validator.beyond() > 0 {
+            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
+            report::problem("warning", "validation", &text);
+        }
+        self.sum_up();
+    }
+
+    /// Counts, what the messengers did not get so far, and what was not understood.
+    pub(crate) fn last_words(&mut self) {
+        self.tell_counts();
+        for (_, inbox) in lock(&INBOXES).iter().filter(|it| it.1.wanted.mode == self.mode) {
             if !report::is_open() {
-                all.iter().for_each(|it| inbox.messages.log_late(&it.message()));
+                lock(&inbox.pending).iter().for_each(|it| inbox.messages.log_late(&it.message()));
             }
         }
         let missing: Vec<Value> = self
@@ -326,11 +355,6 @@ impl Validation {
         if !missing.is_empty() {
             report::not_followed(missing);
         }
-        if self.validator.beyond() > 0 {
-            let text = format!("{} findings more that are not told one by one", self.validator.beyond());
-            report::problem("warning", "validation", &text);
-        }
-        self.sum_up();
     }
 
     /// How often what is in the log was found, where that is more than once.

@@ -28,6 +28,8 @@ pub(crate) struct DeviceData {
 /// What lies behind a `VkQueue`.
 pub(crate) struct QueueData {
     pub(crate) number: u64,
+    /// As in the settings.
+    pub(crate) lose: u64,
 }
 
 pub(crate) fn create_device(c: C<'_>, call: &CreateDeviceParams) -> Result {
@@ -79,7 +81,7 @@ fn create_queues(c: C<'_>, info: &DeviceCreateInfo, settings: &Settings) -> Opti
     for it in infos {
         let is_protected = it.flags.0 & DeviceQueueCreateFlags::PROTECTED.0 != 0;
         for index in 0..it.queue_count {
-            let queue = arena::begin(QueueData { number: engine::next_queue() })?;
+            let queue = arena::begin(QueueData { number: engine::next_queue(), lose: settings.lose })?;
             queues.insert((it.queue_family_index, index, is_protected), Queue(queue));
         }
     }
@@ -112,13 +114,37 @@ pub(crate) fn get_device_queue2(c: C<'_>, call: &GetDeviceQueue2Params) {
 }
 
 pub(crate) fn queue_wait_idle(c: C<'_>, call: &QueueWaitIdleParams) -> Result {
-    engine::wait_idle(&[c.queue(call.queue).number]);
-    Result::SUCCESS
+    engine::wait_idle(&[c.queue(call.queue).number])
 }
 
 pub(crate) fn device_wait_idle(c: C<'_>, call: &DeviceWaitIdleParams) -> Result {
     let numbers: Vec<u64> = c.device(call.device).queues.values().map(|it| c.queue(*it).number).collect();
-    engine::wait_idle(&numbers);
+    engine::wait_idle(&numbers)
+}
+
+/// What a driver may know about the end of a device: here a page that nobody has.
+pub(crate) fn get_device_fault_info_ext(c: C<'_>, call: &GetDeviceFaultInfoEXTParams) -> Result {
+    let Some(mut counts) = c.get(call.p_fault_counts).copied() else { return Result::ERROR_UNKNOWN };
+    let Some(mut info) = c.get(call.p_fault_info).copied() else {
+        (counts.address_info_count, counts.vendor_info_count, counts.vendor_binary_size) = (1, 0, 0);
+        c.put(call.p_fault_counts, counts);
+        return Result::SUCCESS;
+    };
+    let text = if engine::is_lost() { "a submission never ended" } else { "" };
+    info.description = [0; 256];
+    info.description[..text.len()].copy_from_slice(text.as_bytes());
+    c.put(call.p_fault_info, info);
+    if counts.address_info_count == 0 || info.p_address_infos.is_null() {
+        return Result::INCOMPLETE;
+    }
+    let address = DeviceFaultAddressInfoKHR {
+        address_type: DeviceFaultAddressTypeKHR::READ_INVALID_KHR,
+        reported_address: 0xdead_b000,
+        address_precision: 4096,
+    };
+    c.put(info.p_address_infos, address);
+    counts.address_info_count = 1;
+    c.put(call.p_fault_counts, counts);
     Result::SUCCESS
 }
 

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use lavascope_abi::Result;
+
 use crate::commands::Op;
 
 /// Nanoseconds from one timestamp to the next.
@@ -68,9 +70,13 @@ struct Engine {
     pending: BTreeMap<u64, VecDeque<Batch>>,
     time: u64,
     waiting_threads: usize,
+    submissions: u64,
+    /// Nothing is executed any more.
+    is_lost: bool,
 }
 
-static ENGINE: Mutex<Engine> = Mutex::new(Engine { pending: BTreeMap::new(), time: 0, waiting_threads: 0 });
+static ENGINE: Mutex<Engine> =
+    Mutex::new(Engine { pending: BTreeMap::new(), time: 0, waiting_threads: 0, submissions: 0, is_lost: false });
 static CHANGED: Condvar = Condvar::new();
 
 fn lock() -> MutexGuard<'static, Engine> {
@@ -99,8 +105,23 @@ pub(crate) fn time() -> u64 {
     lock().time
 }
 
-pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>) {
+/// Whether the devices of this process are lost.
+pub(crate) fn is_lost() -> bool {
+    lock().is_lost
+}
+
+/// Submits batches; the submission of the number `lose` loses the device, and nobody knows yet.
+pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>, lose: u64) -> Result {
     let mut engine = lock();
+    if engine.is_lost {
+        return Result::ERROR_DEVICE_LOST;
+    }
+    engine.submissions += 1;
+    if engine.submissions == lose {
+        engine.is_lost = true;
+        CHANGED.notify_all();
+        return Result::SUCCESS;
+    }
     for mut batch in batches {
         let is_first = !engine.pending.contains_key(&queue);
         if !(is_first && engine.run(&mut batch)) {
@@ -108,6 +129,7 @@ pub(crate) fn submit(queue: u64, batches: impl IntoIterator<Item = Batch>) {
         }
     }
     engine.go_on();
+    Result::SUCCESS
 }
 
 /// Changes a payload from the host, and executes what waited for it.
@@ -121,8 +143,8 @@ pub(crate) fn signal(semaphore: &Semaphore, value: u64) {
     change(|| semaphore.signal(value));
 }
 
-pub(crate) fn wait_idle(queues: &[u64]) {
-    wait(u64::MAX, |engine| queues.iter().all(|it| !engine.pending.contains_key(it)));
+pub(crate) fn wait_idle(queues: &[u64]) -> Result {
+    wait(u64::MAX, |engine| !engine.is_lost && queues.iter().all(|it| !engine.pending.contains_key(it)))
 }
 
 /// Waits until `is_done`, or until no queue has work left that could make it so.
@@ -130,26 +152,29 @@ pub(crate) fn wait_for_work(mut is_done: impl FnMut() -> bool) {
     wait(u64::MAX, |engine| is_done() || engine.pending.is_empty());
 }
 
-/// Waits until `is_done`, for at most so many nanoseconds; whether it is done.
-pub(crate) fn wait_until(timeout: u64, mut is_done: impl FnMut() -> bool) -> bool {
-    is_done() || wait(timeout, |_| is_done())
+/// Waits until `is_done`, for at most so many nanoseconds.
+pub(crate) fn wait_until(timeout: u64, mut is_done: impl FnMut() -> bool) -> Result {
+    if is_done() { Result::SUCCESS } else { wait(timeout, |_| is_done()) }
 }
 
 pub(crate) fn is_reached(point: &Point) -> bool {
     point.0.is_reached(point.1)
 }
 
-fn wait(timeout: u64, mut is_done: impl FnMut(&Engine) -> bool) -> bool {
+fn wait(timeout: u64, mut is_done: impl FnMut(&Engine) -> bool) -> Result {
     // Far away enough to be never, near enough to be added.
     let deadline = Instant::now().checked_add(Duration::from_nanos(timeout.min(1 << 60)));
     let mut engine = lock();
     loop {
         if is_done(&engine) {
-            return true;
+            return Result::SUCCESS;
+        }
+        if engine.is_lost {
+            return Result::ERROR_DEVICE_LOST;
         }
         let left = deadline.map_or(Duration::MAX, |it| it.saturating_duration_since(Instant::now()));
         if left.is_zero() {
-            return false;
+            return Result::TIMEOUT;
         }
         engine.waiting_threads += 1;
         engine = CHANGED.wait_timeout(engine, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -1,6 +1,8 @@
 //! The versions and extensions that the driver has.
 
+use std::collections::HashMap;
 use std::ffi::CStr;
+use std::sync::LazyLock;
 
 use crate::generated::extensions::BLOCKS;
 
@@ -30,9 +32,18 @@ pub(crate) fn by_name(name: &CStr) -> Option<&'static Block> {
 
 /// Whether a command is part of a version, or of an extension that `is_enabled`.
 pub(crate) fn has_command(name: &str, is_enabled: impl Fn(&CStr) -> bool) -> bool {
-    let has = |it: &&Block| it.commands.contains(&name) && (it.kind != Kind::Device || is_enabled(it.name));
-    BLOCKS.iter().any(|it| has(&it))
+    let is_there = |it: &&Block| it.kind != Kind::Device || is_enabled(it.name);
+    OWNERS.get(name).is_some_and(|all| all.iter().any(is_there))
 }
+
+/// Whose command each is: every loader and layer asks for hundreds of them, on every device.
+static OWNERS: LazyLock<HashMap<&str, Vec<&Block>>> = LazyLock::new(|| {
+    let mut owners: HashMap<&str, Vec<&Block>> = HashMap::new();
+    for block in BLOCKS {
+        block.commands.iter().for_each(|it| owners.entry(it).or_default().push(block));
+    }
+    owners
+});
 
 #[cfg(test)]
 mod tests {

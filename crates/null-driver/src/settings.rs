@@ -11,6 +11,8 @@ use crate::profile::Profile;
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) execute: Execute,
+    /// The submission over which the device is lost, from one; zero for never.
+    pub(crate) lose: u64,
     /// The size of each memory heap.
     pub(crate) heap_bytes: u64,
     pub(crate) queue_families: Vec<QueueFamilyProperties>,
@@ -33,6 +35,7 @@ impl Settings {
     pub(crate) fn new() -> Settings {
         Settings {
             execute: Execute::Nothing,
+            lose: 0,
             heap_bytes: HEAP_BYTES,
             queue_families: queue_families().into(),
             profile: None,
@@ -52,6 +55,10 @@ impl Settings {
         if let Some(value) = std::env::var_os("LAVASCOPE_NULL_EXECUTE").filter(|it| !it.is_empty()) {
             let value = value.to_string_lossy();
             settings.execute = Execute::parse(&value).map_err(|it| format!("LAVASCOPE_NULL_EXECUTE: {it}"))?;
+        }
+        if let Some(value) = std::env::var_os("LAVASCOPE_NULL_LOSE").filter(|it| !it.is_empty()) {
+            let number = value.to_str().and_then(|it| it.parse().ok());
+            settings.lose = number.ok_or("LAVASCOPE_NULL_LOSE: say the number of a submission, from 1")?;
         }
         Ok(settings)
     }

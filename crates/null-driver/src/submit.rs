@@ -11,24 +11,21 @@ use crate::sync::{FENCES, SEMAPHORES};
 
 pub(crate) fn queue_submit(c: C<'_>, call: &QueueSubmitParams) -> Result {
     let submits = c.slice(call.p_submits, call.submit_count);
-    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch(c, it)).collect());
-    Result::SUCCESS
+    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch(c, it)).collect())
 }
 
 pub(crate) fn queue_submit2(c: C<'_>, call: &QueueSubmit2Params) -> Result {
     let submits = c.slice(call.p_submits, call.submit_count);
-    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch2(c, it)).collect());
-    Result::SUCCESS
+    hand_over(c, call.queue, call.fence, submits.iter().map(|it| batch2(c, it)).collect())
 }
 
 pub(crate) fn queue_bind_sparse(c: C<'_>, call: &QueueBindSparseParams) -> Result {
     let binds = c.slice(call.p_bind_info, call.bind_info_count);
-    hand_over(c, call.queue, call.fence, binds.iter().map(|it| sparse_batch(c, it)).collect());
-    Result::SUCCESS
+    hand_over(c, call.queue, call.fence, binds.iter().map(|it| sparse_batch(c, it)).collect())
 }
 
 /// The fence belongs to the last batch, or to one of its own.
-fn hand_over(c: C<'_>, queue: Queue, fence: Fence, mut batches: Vec<Batch>) {
+fn hand_over(c: C<'_>, queue: Queue, fence: Fence, mut batches: Vec<Batch>) -> Result {
     if let Some(fence) = FENCES.get(fence.0) {
         if batches.is_empty() {
             batches.push(Batch::default());
@@ -37,7 +34,8 @@ fn hand_over(c: C<'_>, queue: Queue, fence: Fence, mut batches: Vec<Batch>) {
             last.fences.push(fence);
         }
     }
-    engine::submit(c.queue(queue).number, batches);
+    let queue = c.queue(queue);
+    engine::submit(queue.number, batches, queue.lose)
 }
 
 fn batch(c: C<'_>, submit: &SubmitInfo) -> Batch {

@@ -133,12 +133,12 @@ fn acquire(
 ) -> Result {
     let Some(swapchain) = SWAPCHAINS.get(swapchain.0) else { return Result::ERROR_UNKNOWN };
     let mut acquired = None;
-    engine::wait_until(timeout, || {
+    let waited = engine::wait_until(timeout, || {
         acquired = swapchain.acquire();
         acquired.is_some()
     });
     let Some(image) = acquired else {
-        return if timeout == 0 { Result::NOT_READY } else { Result::TIMEOUT };
+        return if timeout == 0 && waited == Result::TIMEOUT { Result::NOT_READY } else { waited };
     };
     c.put(index, image);
     if let Some(it) = SEMAPHORES.get(semaphore.0) {
@@ -178,9 +178,10 @@ pub(crate) fn queue_present_khr(c: C<'_>, call: &QueuePresentKHRParams) -> Resul
         fences: fences.iter().filter_map(|it| FENCES.get(it.0)).collect(),
         ..Batch::default()
     };
-    engine::submit(c.queue(call.queue).number, [batch]);
-    c.slice_mut(info.p_results, count).fill(Result::SUCCESS);
-    Result::SUCCESS
+    let queue = c.queue(call.queue);
+    let result = engine::submit(queue.number, [batch], queue.lose);
+    c.slice_mut(info.p_results, count).fill(result);
+    result
 }
 
 fn present_ids<'a>(c: C<'a>, info: &PresentInfoKHR) -> &'a [u64] {
@@ -219,6 +220,5 @@ pub(crate) fn wait_for_present2_khr(c: C<'_>, call: &WaitForPresent2KHRParams) -
 
 fn wait_for_present(swapchain: SwapchainKHR, id: u64, timeout: u64) -> Result {
     let Some(swapchain) = SWAPCHAINS.get(swapchain.0) else { return Result::ERROR_UNKNOWN };
-    let is_done = engine::wait_until(timeout, || swapchain.presented.load(Ordering::Acquire) >= id);
-    if is_done { Result::SUCCESS } else { Result::TIMEOUT }
+    engine::wait_until(timeout, || swapchain.presented.load(Ordering::Acquire) >= id)
 }

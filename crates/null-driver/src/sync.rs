@@ -34,6 +34,7 @@ pub(crate) fn reset_fences(c: C<'_>, call: &ResetFencesParams) -> Result {
 pub(crate) fn get_fence_status(_: C<'_>, call: &GetFenceStatusParams) -> Result {
     match FENCES.get(call.fence.0) {
         Some(it) if it.is_signaled.load(Ordering::Acquire) => Result::SUCCESS,
+        Some(_) if engine::is_lost() => Result::ERROR_DEVICE_LOST,
         Some(_) => Result::NOT_READY,
         None => Result::ERROR_DEVICE_LOST,
     }
@@ -48,10 +49,9 @@ pub(crate) fn wait_for_fences(c: C<'_>, call: &WaitForFencesParams) -> Result {
 
 /// Waits for all or any of some things; nothing to wait for is done at once.
 fn wait<T>(timeout: u64, is_all: bool, items: &[T], is_done: impl Fn(&T) -> bool) -> Result {
-    let done = engine::wait_until(timeout, || {
+    engine::wait_until(timeout, || {
         if is_all || items.is_empty() { items.iter().all(&is_done) } else { items.iter().any(&is_done) }
-    });
-    if done { Result::SUCCESS } else { Result::TIMEOUT }
+    })
 }
 
 pub(crate) fn create_semaphore(c: C<'_>, call: &CreateSemaphoreParams) -> Result {

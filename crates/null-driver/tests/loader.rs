@@ -90,6 +90,17 @@ fn transfers_are_executed_on_demand() {
 }
 
 #[test]
+fn a_device_is_lost_on_demand() {
+    let folder = Folder::new("lose");
+    let output = folder.run(&[("LAVASCOPE_NULL_LOSE", "1")]);
+    // VK_ERROR_DEVICE_LOST, from whoever waits.
+    assert!(String::from_utf8_lossy(&output.stdout).contains("vkQueueWaitIdle(queue): -4"), "{output:?}");
+    let output = folder.run(&[("LAVASCOPE_NULL_LOSE", "soon")]);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && error.contains("the number of a submission"), "{output:?}");
+}
+
+#[test]
 fn a_profile_takes_away_and_a_bad_one_is_refused() {
     let folder = Folder::new("profile");
     let good = r#"{ "capabilities": { "a": { "extensions": { "VK_KHR_swapchain": 70 },

@@ -1,6 +1,8 @@
 //! What the host does: submissions, waits, and accesses of its own.
 
-use crate::{CommandBufferId, EventId, FenceId, ImageRegion, MemoryId, QueueId, Region, ResourceId, SemaphoreId};
+use crate::{
+    Certainty, CommandBufferId, EventId, FenceId, ImageRegion, MemoryId, QueueId, Region, ResourceId, SemaphoreId,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
@@ -24,6 +26,8 @@ pub enum Step {
         resource: ResourceId,
         region: Region,
         is_write: bool,
+        /// What the host does in between is not always seen.
+        certainty: Certainty,
     },
     /// The presentation engine gives an image back; who uses it must wait for the semaphore or fence.
     Acquire {

@@ -196,7 +196,7 @@ impl Named<'_> {
             Step::SignalSemaphore(point) => format!("host signal {}", self.point(point, "=")),
             Step::SetEvent(it) => format!("host set {}", event(it)),
             Step::ResetEvent(it) => format!("host reset {}", event(it)),
-            Step::HostAccess { resource, region, is_write } => {
+            Step::HostAccess { resource, region, is_write, .. } => {
                 format!("host {} {}", if *is_write { "writes" } else { "reads" }, self.part(*resource, region))
             }
             Step::Acquire { image, semaphore: signal, fence: with } => {

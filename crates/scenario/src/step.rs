@@ -1,8 +1,8 @@
 //! Steps: what the host does.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_program::{Batch, FenceId, Point, QueueId, Region, ResourceId, SemaphoreId, Signal, SparseBind};
-use lavascope_program::{SparsePart, Step, Wait};
+use lavascope_program::{Batch, Certainty, FenceId, Point, QueueId, Region, ResourceId, SemaphoreId, Signal};
+use lavascope_program::{SparseBind, SparsePart, Step, Wait};
 
 use crate::builder::{Builder, Named, Operand, Usage};
 use crate::error::Result;
@@ -189,7 +189,7 @@ fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> 
             let (resource, region) = region::parse(builder, cursor)?;
             let usage = if is_write { Usage::Write } else { Usage::Read };
             operands.push(Operand { resource, region: region.clone(), column, usage });
-            Ok(Step::HostAccess { resource, region, is_write })
+            Ok(Step::HostAccess { resource, region, is_write, certainty: Certainty::Certain })
         }
         "wait" => {
             let mut points = vec![point(builder, cursor, ">=")?];

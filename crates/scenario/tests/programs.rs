@@ -330,7 +330,7 @@ fn step(random: &mut Random, resources: &[Resource]) -> Step {
         9 => Step::ResetEvent(event),
         10 => {
             let (resource, region) = part(random, resources);
-            Step::HostAccess { resource, region, is_write: random.flip() }
+            Step::HostAccess { resource, region, is_write: random.flip(), certainty: Certainty::Certain }
         }
         11 => Step::Acquire {
             image: image(random),

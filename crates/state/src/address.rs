@@ -252,7 +252,7 @@ impl Device {
     }
 
     /// Structures of a size that lie a stride apart; with no gaps between them, or too many, they are one range.
-    fn strided(
+    pub(crate) fn strided(
         &self,
         [address, stride]: [u64; 2],
         count: u32,

@@ -49,6 +49,9 @@ pub(crate) struct Targets {
     /// With the texels of the render area that one of its texels is about.
     pub(crate) shading_rate: Option<(AttachmentView, [u32; 2])>,
     pub(crate) density_map: Option<AttachmentView>,
+    /// What takes the places of these where shaders resolve them: colors, and depth and stencil.
+    pub(crate) resolved: Vec<Option<AttachmentView>>,
+    pub(crate) resolved_depth_stencil: [Option<AttachmentView>; 2],
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
 }
@@ -117,6 +120,12 @@ pub(crate) fn of_clear(clear: &vk::ClearAttachment, area: Area, layers: Range<u3
 }
 
 impl Targets {
+    /// From now on, draws go to what they resolve to.
+    pub(crate) fn resolve(&mut self) {
+        self.colors = std::mem::take(&mut self.resolved);
+        self.depth_stencil = std::mem::take(&mut self.resolved_depth_stencil);
+    }
+
     /// The accesses that touches are, here.
     pub(crate) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
         touches.iter().flat_map(|it| self.access(it)).collect()

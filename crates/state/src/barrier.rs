@@ -8,6 +8,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Event};
 use crate::listener::Out;
+use crate::opaque::Opaque;
 
 /// A barrier on an image, of either version.
 struct OfImage<'a> {
@@ -147,7 +148,12 @@ impl Device {
         if let Some(chained) = info.chained::<vk::MemoryRangeBarriersInfoKHR>() {
             found.extend(chained.p_memory_range_barriers().iter().map(|it| self.of_address(it.get(), out)));
         }
-        if info.chain().any(|it| it.layout.name != "VkMemoryRangeBarriersInfoKHR") {
+        if let Some(chained) = info.chained::<vk::TensorDependencyInfoARM>() {
+            found.extend(chained.p_tensor_memory_barriers().iter().map(|it| self.of_tensor(it.get(), out)));
+        }
+        found.extend(info.chained::<vk::TensorMemoryBarrierARM>().map(|it| self.of_tensor(it.get(), out)));
+        let known = ["VkMemoryRangeBarriersInfoKHR", "VkTensorDependencyInfoARM", "VkTensorMemoryBarrierARM"];
+        if info.chain().any(|it| !known.contains(&it.layout.name)) {
             out.missing("what is chained to a dependency info");
         }
         for it in info.p_memory_barriers().iter() {
@@ -198,6 +204,20 @@ impl Device {
             }
             None => {
                 out.missing("an address that nobody asked for");
+                execution_only(scope)
+            }
+        }
+    }
+
+    fn of_tensor(&self, it: &vk::TensorMemoryBarrierARM, out: &mut Out<'_>) -> Dependency {
+        let scope = scope_of!(it);
+        let families = [it.src_queue_family_index, it.dst_queue_family_index];
+        match self.tensors.get(it.tensor.0).and_then(Opaque::part) {
+            Some((resource, bytes)) => {
+                Dependency { scope, what: what(resource, Region::Buffer(bytes), families, false) }
+            }
+            None => {
+                out.missing("a tensor whose memory is not known");
                 execution_only(scope)
             }
         }

@@ -9,7 +9,9 @@ use lavascope_event::{Call, View};
 use lavascope_program::ResourceId;
 
 use crate::descriptor::{Set, Write, by_template};
+use crate::descriptor_memory::DescriptorMemory;
 use crate::device::{Device, Event};
+use crate::image::ImageView;
 use crate::listener::Out;
 use crate::numbers::PushConstants;
 use crate::pipeline::Pipeline;
@@ -21,18 +23,22 @@ use crate::vertex::{Bound, BoundIndices, VertexInput, index_size};
 /// Everything that the next command depends on.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    pub(crate) points: [Point; 3],
+    pub(crate) points: [Point; 5],
     pub(crate) vertices: BTreeMap<u32, Bound>,
     pub(crate) indices: Option<BoundIndices>,
     /// What commands have set; pipelines say what of it counts.
     pub(crate) raster: Raster,
     pub(crate) vertex: VertexInput,
     pub(crate) pushed: PushConstants,
+    pub(crate) memory: DescriptorMemory,
     /// The locations that color attachments are known to the shader by.
     pub(crate) locations: Option<Vec<u32>>,
     /// Buffers that transform feedback goes to, while it is active.
     pub(crate) feedback: BTreeMap<u32, (ResourceId, Range<u64>)>,
     pub(crate) is_feeding_back: bool,
+    /// Views that are bound by themselves: how densely to shade, and which rays to trace.
+    pub(crate) rate_image: Option<ImageView>,
+    pub(crate) invocation_mask: Option<ImageView>,
     pub(crate) open: Option<Open>,
     pub(crate) scene: Scene,
 }
@@ -57,6 +63,8 @@ pub(crate) enum SetRef {
     /// The set of a handle, as it is when it counts.
     Handle(u64),
     Pushed(Box<Set>),
+    /// Its descriptors stand in a buffer.
+    InMemory(ResourceId, Range<u64>),
 }
 
 /// The place of a bind point.
@@ -65,6 +73,8 @@ pub(crate) enum Kind {
     Graphics = 0,
     Compute = 1,
     RayTracing = 2,
+    SubpassShading = 3,
+    ExecutionGraph = 4,
 }
 
 /// More sets than any device has.
@@ -99,7 +109,7 @@ impl State {
         point.pipeline = Some(Arc::new(Pipeline { shaders, dynamic: Dynamic::ALL, ..Pipeline::default() }));
     }
 
-    fn bind_set(&mut self, kind: Kind, index: u32, bound: Option<BoundSet>) {
+    pub(crate) fn bind_set(&mut self, kind: Kind, index: u32, bound: Option<BoundSet>) {
         if index < SETS_MAX {
             let sets = &mut self.points[kind as usize].sets;
             sets.resize(sets.len().max(index as usize + 1), None);
@@ -113,6 +123,16 @@ impl Device {
         match event.call {
             Call::CmdBindPipeline(it) => {
                 let pipeline = self.pipelines.get(it.pipeline.0).cloned();
+                if pipeline.is_none() {
+                    out.missing("a pipeline that nobody created");
+                }
+                if let (Some(own), Some(kind)) = (self.recording(it.command_buffer), kind_of(it.pipeline_bind_point)) {
+                    own.state.bind_pipeline(kind, pipeline);
+                }
+            }
+            Call::CmdBindPipelineShaderGroupNV(it) => {
+                let all = self.pipelines.get(it.pipeline.0).map_or(Vec::new(), |it| it.with_groups());
+                let pipeline = all.get(it.group_index as usize).cloned();
                 if pipeline.is_none() {
                     out.missing("a pipeline that nobody created");
                 }
@@ -192,6 +212,18 @@ impl Device {
             Call::CmdBindIndexBuffer2(it) => {
                 self.bind_indices(it.command_buffer, it.buffer, [it.offset, it.size], it.index_type);
             }
+            Call::CmdBindShadingRateImageNV(it) => {
+                let view = self.bound_view(it.image_view, out);
+                if let Some(own) = self.recording(it.command_buffer) {
+                    own.state.rate_image = view;
+                }
+            }
+            Call::CmdBindInvocationMaskHUAWEI(it) => {
+                let view = self.bound_view(it.image_view, out);
+                if let Some(own) = self.recording(it.command_buffer) {
+                    own.state.invocation_mask = view;
+                }
+            }
             Call::CmdSetVertexInputEXT(it) => {
                 let vertex = VertexInput::set_by(it);
                 if let Some(own) = self.recording(it.command_buffer) {
@@ -201,6 +233,14 @@ impl Device {
             _ => return self.set_dynamic(call),
         }
         true
+    }
+
+    fn bound_view(&self, view: vk::ImageView, out: &mut Out<'_>) -> Option<ImageView> {
+        let found = self.image_views.get(view.0).cloned();
+        if found.is_none() && view.0 != 0 {
+            out.missing("a view that nobody created");
+        }
+        found
     }
 
     fn bind_sets(
@@ -345,6 +385,9 @@ impl Device {
             Call::CmdSetStencilWriteMask(it) => {
                 set(it.command_buffer, &|own| own.each_face(it.face_mask, &|face| face.write_mask = it.write_mask));
             }
+            Call::CmdSetShadingRateImageEnableNV(it) => {
+                set(it.command_buffer, &|own| own.has_rate_image = it.shading_rate_image_enable.is_true());
+            }
             Call::CmdSetLogicOpEnableEXT(it) => {
                 set(it.command_buffer, &|own| own.has_logic_op = it.logic_op_enable.is_true());
             }
@@ -373,17 +416,19 @@ fn set_stencil_op(own: &mut Raster, it: View<'_, vk::CmdSetStencilOpParams>) {
     });
 }
 
-fn kind_of(point: vk::PipelineBindPoint) -> Option<Kind> {
+pub(crate) fn kind_of(point: vk::PipelineBindPoint) -> Option<Kind> {
     match point {
         vk::PipelineBindPoint::GRAPHICS => Some(Kind::Graphics),
         vk::PipelineBindPoint::COMPUTE => Some(Kind::Compute),
         vk::PipelineBindPoint::RAY_TRACING_KHR => Some(Kind::RayTracing),
+        vk::PipelineBindPoint::SUBPASS_SHADING_HUAWEI => Some(Kind::SubpassShading),
+        vk::PipelineBindPoint::EXECUTION_GRAPH_AMDX => Some(Kind::ExecutionGraph),
         _ => None,
     }
 }
 
 /// The bind points that stages belong to.
-fn kinds_of(stages: vk::ShaderStageFlags) -> Vec<Kind> {
+pub(crate) fn kinds_of(stages: vk::ShaderStageFlags) -> Vec<Kind> {
     const GRAPHICS: u32 =
         vk::ShaderStageFlags::ALL_GRAPHICS.0 | vk::ShaderStageFlags::TASK_EXT.0 | vk::ShaderStageFlags::MESH_EXT.0;
     const RAYS: u32 = vk::ShaderStageFlags::RAYGEN_KHR.0

@@ -42,14 +42,22 @@ pub enum Family {
     Rendering,
     Pipeline,
     Descriptor,
+    DescriptorMemory,
     Bind,
     Draw,
     Query,
     Ray,
+    RayNv,
+    Micromap,
+    HostBuild,
     Address,
     HostCopy,
     Video,
     External,
+    Tensor,
+    OpticalFlow,
+    Generated,
+    Indirect,
 }
 
 /// The verdict on a command.

@@ -1,7 +1,7 @@
 //! Descriptors: layouts, pools, sets and their contents.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::{DescriptorBindingFlags, DescriptorType};
@@ -17,6 +17,8 @@ pub(crate) struct SetLayout {
     pub(crate) bindings: BTreeMap<u32, Binding>,
     /// Descriptors that take a dynamic offset.
     pub(crate) dynamic_count: u32,
+    /// Bytes of its descriptors in a buffer, once somebody asked.
+    pub(crate) size: OnceLock<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,10 +51,22 @@ pub(crate) struct Descriptor {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Content {
-    Buffer { buffer: u64, offset: u64, range: u64 },
-    ImageView { view: u64, layout: i32 },
+    Buffer {
+        buffer: u64,
+        offset: u64,
+        range: u64,
+    },
+    ImageView {
+        view: u64,
+        layout: i32,
+    },
     BufferView(u64),
     AccelerationStructure(u64),
+    /// One that has memory of its own.
+    BoundStructure(u64),
+    /// A structure that has only an address.
+    StructureAt(u64),
+    TensorView(u64),
 }
 
 /// New contents for consecutive descriptors, or for the bytes of a block.
@@ -266,11 +280,8 @@ impl Write {
             Some(Kind::Handle(vk::HandleType::BufferView)) => {
                 it.p_texel_buffer_view().iter().map(|it| of_handle(ty, it.0)).collect()
             }
-            Some(Kind::Handle(_)) => match it.chained::<vk::WriteDescriptorSetAccelerationStructureKHR>() {
-                Some(chained) => chained.p_acceleration_structures().iter().map(|it| of_handle(ty, it.0)).collect(),
-                None => Vec::new(),
-            },
-            Some(Kind::Number | Kind::Bytes) | None => Vec::new(),
+            Some(Kind::Handle(_) | Kind::Number) => chained_handles(it).map(|it| of_handle(ty, it)).collect(),
+            Some(Kind::Bytes) | None => Vec::new(),
         };
         let block = it.chained::<vk::WriteDescriptorSetInlineUniformBlock>();
         let bytes = block.map_or(Vec::new(), |it| it.p_data().to_vec());
@@ -299,10 +310,10 @@ pub(crate) fn by_template<T: vk::Structure>(view: View<'_, T>, data: vk::Ptr<vk:
                 view.values(vk::Ptr::new(first), count).iter().map(|it| of_buffer(ty, it)).collect()
             }
             Kind::Struct(_) => view.values(vk::Ptr::new(first), count).iter().map(|it| of_image(ty, it)).collect(),
-            Kind::Handle(_) => {
+            Kind::Handle(_) | Kind::Number => {
                 view.values(vk::Ptr::<u64>::new(first), count).iter().map(|it| of_handle(ty, *it)).collect()
             }
-            Kind::Number | Kind::Bytes => Vec::new(),
+            Kind::Bytes => Vec::new(),
         };
         let bytes = match kind {
             Kind::Bytes => view.values(vk::Ptr::<u8>::new(first), count).to_vec(),
@@ -312,6 +323,19 @@ pub(crate) fn by_template<T: vk::Structure>(view: View<'_, T>, data: vk::Ptr<vk:
         writes.push(Write { binding: entry.dst_binding, element: entry.dst_array_element, descriptors, bytes });
     }
     Some(writes)
+}
+
+/// What stands in a structure of its own behind a write: handles, or addresses.
+fn chained_handles(it: View<'_, vk::WriteDescriptorSet>) -> impl Iterator<Item = u64> {
+    let structures = it.chained::<vk::WriteDescriptorSetAccelerationStructureKHR>();
+    let structures = structures.map_or(&[][..], |it| it.p_acceleration_structures()).iter().map(|it| it.0);
+    let bound = it.chained::<vk::WriteDescriptorSetAccelerationStructureNV>();
+    let bound = bound.map_or(&[][..], |it| it.p_acceleration_structures()).iter().map(|it| it.0);
+    let partitioned = it.chained::<vk::WriteDescriptorSetPartitionedAccelerationStructureNV>();
+    let partitioned = partitioned.map_or(&[][..], |it| it.p_acceleration_structures()).iter().copied();
+    let tensors = it.chained::<vk::WriteDescriptorSetTensorARM>();
+    let tensors = tensors.map_or(&[][..], |it| it.p_tensor_views()).iter().map(|it| it.0);
+    structures.chain(bound).chain(partitioned).chain(tensors)
 }
 
 fn of_buffer(ty: DescriptorType, it: &vk::DescriptorBufferInfo) -> Option<Descriptor> {
@@ -329,6 +353,9 @@ fn of_handle(ty: DescriptorType, handle: u64) -> Option<Descriptor> {
     let content = match ty {
         DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => Content::BufferView(handle),
         DescriptorType::ACCELERATION_STRUCTURE_KHR => Content::AccelerationStructure(handle),
+        DescriptorType::ACCELERATION_STRUCTURE_NV => Content::BoundStructure(handle),
+        DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => Content::StructureAt(handle),
+        DescriptorType::TENSOR_ARM => Content::TensorView(handle),
         _ => return None,
     };
     (handle != 0).then_some(Descriptor { ty, content })

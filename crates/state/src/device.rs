@@ -1,6 +1,7 @@
 //! A device, and all that was made from it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_abi as vk;
@@ -11,8 +12,11 @@ use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreI
 use crate::command_buffer::{Pool, Recording};
 use crate::descriptor::{DescriptorPool, Set, SetLayout};
 use crate::external::External;
+use crate::generated_commands::{CommandsLayout, ExecutionSet};
 use crate::image::{Buffer, BufferView, Image, ImageView};
 use crate::memory::Memory;
+use crate::opaque::Opaque;
+use crate::optical_flow::FlowSession;
 use crate::pipeline::Pipeline;
 use crate::query::QueryPool;
 use crate::ray::Structure;
@@ -62,8 +66,21 @@ pub(crate) struct Device {
     pub(crate) query_pools: Slab<QueryPool>,
     pub(crate) structures: Slab<Structure>,
     pub(crate) structure_addresses: HashMap<u64, u64>,
+    pub(crate) structures_nv: Slab<Opaque>,
+    pub(crate) tensors: Slab<Opaque>,
+    /// The tensor of each view.
+    pub(crate) tensor_views: Slab<u64>,
+    pub(crate) sessions: Slab<FlowSession>,
+    pub(crate) command_layouts: Slab<CommandsLayout>,
+    pub(crate) command_layouts_nv: Slab<CommandsLayout>,
+    /// The pipelines, or the shaders, that generated commands may choose.
+    pub(crate) execution_sets: Slab<ExecutionSet>,
+    /// Parts of buffers.
+    pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    /// How often something was submitted to any queue.
+    pub(crate) submitted: u64,
     /// Command buffers that came and went during this call.
     pub(crate) born: Vec<u64>,
     pub(crate) freed: Vec<u64>,
@@ -150,6 +167,10 @@ impl Device {
             Some(HandleType::DescriptorUpdateTemplate) => self.templates.life(handle),
             Some(HandleType::QueryPool) => self.query_pools.life(handle),
             Some(HandleType::AccelerationStructureKHR) => self.structures.life(handle),
+            Some(HandleType::AccelerationStructureNV) => self.structures_nv.life(handle),
+            Some(HandleType::MicromapEXT) => self.micromaps.life(handle),
+            Some(HandleType::TensorARM) => self.tensors.life(handle),
+            Some(HandleType::TensorViewARM) => self.tensor_views.life(handle),
             // Others are not followed.
             _ => Life::Never,
         }

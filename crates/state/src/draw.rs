@@ -1,5 +1,7 @@
 //! Draws and dispatches.
 
+use std::sync::Arc;
+
 use lavascope_abi as vk;
 use lavascope_event::{Call, View};
 use lavascope_program::Access;
@@ -11,8 +13,8 @@ use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
-use crate::shader_use::LateUse;
-use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ};
+use crate::shader_use::Uses;
+use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ};
 use crate::vertex::{Strides, Taken, VertexInput};
 
 /// What a draw takes of its vertices.
@@ -142,6 +144,13 @@ impl Device {
                 (it.command_buffer, Draw::tasks([it.task_count, 1, 1]))
             }
             Call::CmdDrawMeshTasksNV(it) => (it.command_buffer, Draw::mesh(Vec::new())),
+            Call::CmdDrawClusterHUAWEI(it) => {
+                (it.command_buffer, Draw::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
+            }
+            Call::CmdDrawClusterIndirectHUAWEI(it) => {
+                let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
+                (it.command_buffer, Draw::mesh(read.into_iter().collect()))
+            }
             Call::CmdDrawMeshTasksIndirectEXT(it) => {
                 let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DISPATCH, out);
                 (it.command_buffer, Draw::mesh(reads))
@@ -176,6 +185,13 @@ impl Device {
                 let read = self.buffer_access(it.buffer, it.offset, DISPATCH, INDIRECT_READ, out);
                 self.run(it.command_buffer, Kind::Compute, read.into_iter().collect(), &Launch::Unknown, out);
             }
+            Call::CmdSubpassShadingHUAWEI(it) => {
+                self.run(it.command_buffer, Kind::SubpassShading, Vec::new(), &Launch::Unknown, out);
+            }
+            // One for each tile of the render area.
+            Call::CmdDispatchTileQCOM(it) => {
+                self.run(it.command_buffer, Kind::Compute, Vec::new(), &Launch::Unknown, out);
+            }
             _ => return false,
         }
         true
@@ -194,60 +210,93 @@ impl Device {
         &mut self,
         buffer: vk::CommandBuffer,
         kind: Kind,
-        mut fixed: Vec<Access>,
+        fixed: Vec<Access>,
         launch: &Launch,
         out: &mut Out<'_>,
     ) {
+        self.run_by(buffer, kind, fixed, launch, None, out);
+    }
+
+    /// The same with one of some pipelines instead of what is bound.
+    pub(crate) fn run_by(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        kind: Kind,
+        mut fixed: Vec<Access>,
+        launch: &Launch,
+        chosen: Option<Vec<Arc<Pipeline>>>,
+        out: &mut Out<'_>,
+    ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let pipelines = chosen.unwrap_or_else(|| own.state.point(kind).pipeline.clone().into_iter().collect());
+        if pipelines.is_empty() {
+            out.missing("no pipeline that is known");
+        }
+        if let Some(view) = own.state.invocation_mask.as_ref().filter(|_| kind == Kind::RayTracing) {
+            fixed.push(view.read(INVOCATION_MASK_READ));
+        }
         let mut late = Vec::new();
-        match own.state.point(kind).pipeline.clone() {
-            Some(pipeline) => {
-                let uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
-                fixed.extend(uses.fixed);
-                late = uses.late;
-            }
-            None => out.missing("no pipeline that is known"),
+        for pipeline in &pipelines {
+            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
+            uses.weaken_unless(pipelines.len() == 1);
+            fixed.extend(uses.fixed);
+            late.extend(uses.late);
         }
         self.act_on(buffer, fixed, Vec::new(), late, out);
     }
 
     pub(crate) fn draw(&mut self, buffer: vk::CommandBuffer, draw: &Draw, out: &mut Out<'_>) {
+        self.draw_by(buffer, draw, None, out);
+    }
+
+    /// Draws with one of some pipelines, or with the one that is bound.
+    pub(crate) fn draw_by(
+        &mut self,
+        buffer: vk::CommandBuffer,
+        draw: &Draw,
+        chosen: Option<Vec<Arc<Pipeline>>>,
+        out: &mut Out<'_>,
+    ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let pipeline = own.state.point(Kind::Graphics).pipeline.clone();
-        let Some(pipeline) = pipeline.filter(|_| !draw.is_nothing()) else {
+        let bound = || own.state.point(Kind::Graphics).pipeline.clone().into_iter().collect();
+        let pipelines = if draw.is_nothing() { Vec::new() } else { chosen.unwrap_or_else(bound) };
+        if pipelines.is_empty() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
             self.act(buffer, draw.reads.clone(), out);
             return;
-        };
-        let (fixed, touches, late) = self.drawn(&own.state, &pipeline, draw, out);
+        }
+        let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
+        for pipeline in &pipelines {
+            let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
+            uses.weaken_unless(pipelines.len() == 1);
+            fixed.extend(uses.fixed);
+            late.extend(uses.late);
+            touches.extend(touched);
+        }
         self.act_on(buffer, fixed, touches, late, out);
     }
 
-    fn drawn(
-        &self,
-        state: &State,
-        pipeline: &Pipeline,
-        draw: &Draw,
-        out: &mut Out<'_>,
-    ) -> (Vec<Access>, Vec<Touch>, Vec<LateUse>) {
-        let mut fixed = draw.reads.clone();
+    fn drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, out: &mut Out<'_>) -> (Uses, Vec<Touch>) {
+        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
         if draw.has_vertices {
-            fixed.extend(vertices_read(state, pipeline, draw));
+            uses.fixed.extend(vertices_read(state, pipeline, draw));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
-                fixed.extend(bound.accesses(indices));
+                uses.fixed.extend(bound.accesses(indices));
             }
         }
-        let uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
-        fixed.extend(uses.fixed);
-        if state.is_feeding_back {
-            fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
-        }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+        uses.order(raster.ordered);
+        if state.is_feeding_back {
+            uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
+        }
+        if let Some(view) = state.rate_image.as_ref().filter(|_| raster.has_rate_image && !raster.is_discarded) {
+            uses.fixed.push(view.read(SHADING_RATE_READ));
+        }
         let colors = state.scene.colors();
         let touches = attachment::of_draw(&raster, &pipeline.shaders, state.locations.as_deref(), colors);
-        (fixed, touches, uses.late)
+        (uses, touches)
     }
 
     /// Indirect parameters, one structure behind the other.

@@ -2,7 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_event::Call;
-use lavascope_program::{Region, Step};
+use lavascope_program::{Certainty, Region};
 
 use crate::device::{Device, Event};
 use crate::image::Image;
@@ -48,7 +48,7 @@ impl Device {
 
     fn host_image(&self, image: vk::Image, is_write: bool, part: &dyn Fn(&Image) -> Region, out: &mut Out<'_>) {
         match self.image(image) {
-            Some((resource, image)) => out.step(Step::HostAccess { resource, region: part(image), is_write }),
+            Some((resource, image)) => out.host_access(resource, part(image), is_write, Certainty::Certain),
             None => out.missing("an image whose memory is not known"),
         }
     }

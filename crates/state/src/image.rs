@@ -4,15 +4,20 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{self as program, Area, Binding, ImageRegion, Resource, ResourceId, ResourceKind, Tiling};
+use lavascope_program::{
+    self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
+};
 
 use crate::device::{Device, Event};
 use crate::format;
 use crate::listener::Out;
 use crate::region;
+use crate::usage::Usage;
 
 pub(crate) struct Buffer {
     pub(crate) size: u64,
+    /// `VkBufferUsageFlags2`.
+    pub(crate) usage: u64,
     pub(crate) is_sparse: bool,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
@@ -39,7 +44,7 @@ pub(crate) struct Image {
     pub(crate) is_exclusive: bool,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct ImageView {
     pub(crate) resource: ResourceId,
     pub(crate) region: ImageRegion,
@@ -108,6 +113,7 @@ impl Device {
         }
         let mut buffer = Buffer {
             size: info.size,
+            usage: usage_of(info),
             is_sparse: info.flags.0 & vk::BufferCreateFlags::SPARSE_BINDING.0 != 0,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
             resource: None,
@@ -129,7 +135,7 @@ impl Device {
                 extent: region::extent_of(info.extent).map(|it| it.max(1)),
                 mips: info.mip_levels,
                 layers: info.array_layers,
-                tiling: if info.tiling == vk::ImageTiling::LINEAR { Tiling::Linear } else { Tiling::Optimal },
+                tiling: tiling(info),
                 alias: has(vk::ImageCreateFlags::ALIAS),
             },
             aspects: format::aspects(info.format),
@@ -197,6 +203,44 @@ impl Device {
     pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
         let image = self.images.get(image.0)?;
         Some((image.resource?, image))
+    }
+}
+
+/// What a buffer is made for; a newer structure outweighs the field.
+fn usage_of(info: View<'_, vk::BufferCreateInfo>) -> u64 {
+    let newer = info.chained::<vk::BufferUsageFlags2CreateInfo>();
+    newer.map_or(u64::from(info.usage.0), |it| it.usage.0)
+}
+
+impl ImageView {
+    /// A read of something in it, which the device decides.
+    pub(crate) fn read(&self, usage: Usage) -> Access {
+        let access = usage.on(self.resource, Region::Image(self.region.clone()));
+        Access { certainty: Certainty::Somewhere, ..access }
+    }
+}
+
+/// Where texels lie, if that is known: for linear images dense, or where the application says.
+fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
+    /// `DRM_FORMAT_MOD_LINEAR`: what other modifiers mean only drivers know.
+    const LINEAR: u64 = 0;
+    if info.tiling == vk::ImageTiling::LINEAR {
+        return Tiling::Linear;
+    }
+    let Some(given) = info.chained::<vk::ImageDrmFormatModifierExplicitCreateInfoEXT>() else {
+        return Tiling::Optimal;
+    };
+    let layout = |it: View<'_, vk::SubresourceLayout>| program::SubresourceLayout {
+        offset: it.offset.min(SIZE_MAX),
+        row_pitch: it.row_pitch.min(SIZE_MAX),
+        depth_pitch: it.depth_pitch.min(SIZE_MAX),
+        array_pitch: it.array_pitch.min(SIZE_MAX),
+    };
+    let layouts: Vec<program::SubresourceLayout> = given.p_plane_layouts().iter().map(layout).collect();
+    let is_known = given.drm_format_modifier == LINEAR && info.mip_levels == 1;
+    match layouts.len() == format::plane_count(info.format) && is_known {
+        true => Tiling::Pitched(layouts.into()),
+        false => Tiling::Optimal,
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Queue, QueueId, RenderPass, RenderPassId, Resource, ResourceId,
-    SemaphoreId, Step,
+    Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId, Step,
 };
 
 use crate::shader::Reflect;
@@ -112,6 +112,10 @@ pub(crate) struct Out<'a> {
 impl Out<'_> {
     pub(crate) fn step(&mut self, step: Step) {
         self.listener.step(self.at, step);
+    }
+
+    pub(crate) fn host_access(&mut self, resource: ResourceId, region: Region, is_write: bool, certainty: Certainty) {
+        self.step(Step::HostAccess { resource, region, is_write, certainty });
     }
 
     pub(crate) fn gone(&mut self, gone: Option<Gone>) {

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{Binding, MemoryId, Region, Resource, ResourceId, Step};
+use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
-use crate::image::SIZE_MAX;
+use crate::image::{Buffer, SIZE_MAX};
 use crate::listener::{Out, object};
 use crate::region::{self, extent_of};
 
@@ -17,7 +17,14 @@ pub(crate) struct Memory {
     size: u64,
     /// What lies in it now.
     residents: Vec<Resident>,
-    mapped: Option<Range<u64>>,
+    mapped: Option<Window>,
+}
+
+/// From a map to its unmap.
+struct Window {
+    bytes: Range<u64>,
+    /// How much was submitted when it began.
+    submitted: u64,
 }
 
 #[derive(Clone)]
@@ -26,6 +33,10 @@ struct Resident {
     bytes: Range<u64>,
     /// For a buffer its bytes are those of the memory; of an image the whole is meant.
     whole: Option<Region>,
+    /// Only the host gives it its contents.
+    is_input: bool,
+    /// The host cannot know where texels lie.
+    is_opaque: bool,
 }
 
 impl Device {
@@ -102,10 +113,10 @@ impl Device {
                     self.map(info.memory.0, info.offset, info.size, done.result);
                 }
             }
-            (Call::UnmapMemory(it), None) => self.unmap(it.memory.0),
+            (Call::UnmapMemory(it), None) => self.unmap(it.memory.0, out),
             (Call::UnmapMemory2(it), None) => {
                 if let Some(info) = it.p_memory_unmap_info() {
-                    self.unmap(info.memory.0);
+                    self.unmap(info.memory.0, out);
                 }
             }
             (Call::FlushMappedMemoryRanges(it), None) => {
@@ -137,7 +148,8 @@ impl Device {
         let binding = self.binding(memory, offset, size, out);
         let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
-        self.add_resident(memory, Resident { resource: id, bytes: offset..offset.saturating_add(size), whole: None });
+        let (bytes, is_input) = (offset..offset.saturating_add(size), buffer_is_input(self.buffers.get(handle)));
+        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, is_opaque: false });
         if let Some(buffer) = self.buffers.get_mut(handle) {
             (buffer.resource, buffer.memory) = (Some(id), memory);
         }
@@ -159,6 +171,7 @@ impl Device {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = image.size.unwrap_or_else(|| estimate(&image.info));
         let whole = Region::Image(image.whole());
+        let is_opaque = !image.info.is_linear();
         let mut binding = self.binding(memory, offset, size, out);
         if image.is_disjoint {
             out.missing("memory that the planes of a disjoint image share with others is not followed");
@@ -167,7 +180,7 @@ impl Device {
         let resource = image.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole) });
+        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole), is_input: false, is_opaque });
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
@@ -211,33 +224,66 @@ impl Device {
     }
 
     fn map(&mut self, memory: u64, offset: u64, size: u64, result: vk::Result) {
+        let submitted = self.submitted;
         if let Some(memory) = self.memories.get_mut(memory).filter(|_| is_success(result)) {
-            memory.mapped = Some(region::bytes(offset, size, memory.size));
+            memory.mapped = Some(Window { bytes: region::bytes(offset, size, memory.size), submitted });
         }
     }
 
-    fn unmap(&mut self, memory: u64) {
-        if let Some(memory) = self.memories.get_mut(memory) {
-            memory.mapped = None;
+    /// Who maps and unmaps with no submission in between has accessed the memory in between, most likely. What only the
+    /// host can fill it has filled; of everything else it is only sure that a write by the device must be over.
+    fn unmap(&mut self, memory: u64, out: &mut Out<'_>) {
+        let submitted = self.submitted;
+        let Some(memory) = self.memories.get_mut(memory) else { return };
+        let Some(window) = memory.mapped.take().filter(|it| it.submitted == submitted) else { return };
+        if let Some((it, region)) = memory.only_in(&window.bytes) {
+            out.host_access(it.resource, region, it.is_input, Certainty::Maybe);
         }
     }
 
     /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
-    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant.
+    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant. Images whose
+    /// texels the host cannot find are meant only where there is nothing else.
     fn host_access(&mut self, range: &vk::MappedMemoryRange, host: Host, out: &mut Out<'_>) {
         let Some(memory) = self.memories.get(range.memory.0) else { return };
-        let end = memory.mapped.as_ref().map_or(memory.size, |it| it.end);
+        let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
         let bytes = region::bytes(range.offset, range.size, end);
+        match memory.only_in(&bytes) {
+            Some((it, region)) => out.host_access(it.resource, region, host == Host::Writes, Certainty::Certain),
+            None => {
+                out.missing("a range that concerns no resource or several does not tell what the host accesses");
+            }
+        }
+    }
+}
+
+impl Memory {
+    /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
+    fn only_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
-        let mut found = memory.residents.iter().filter(meant);
-        let (Some(it), None) = (found.next(), found.next()) else {
-            out.missing("a range that concerns no resource or several does not tell what the host accesses");
-            return;
-        };
+        let mut found: Vec<&Resident> = self.residents.iter().filter(meant).collect();
+        if found.len() > 1 {
+            found.retain(|it| !it.is_opaque);
+        }
+        let [it] = found[..] else { return None };
         let inside = |at: u64| at.clamp(it.bytes.start, it.bytes.end) - it.bytes.start;
         let region = it.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
-        out.step(Step::HostAccess { resource: it.resource, region, is_write: host == Host::Writes });
+        Some((it, region))
     }
+}
+
+/// Whether the device has no way to write to a buffer.
+fn buffer_is_input(buffer: Option<&Buffer>) -> bool {
+    use vk::BufferUsageFlags as Usage;
+    const INPUTS: u64 = (Usage::TRANSFER_SRC.0
+        | Usage::UNIFORM_TEXEL_BUFFER.0
+        | Usage::UNIFORM_BUFFER.0
+        | Usage::INDEX_BUFFER.0
+        | Usage::VERTEX_BUFFER.0
+        | Usage::INDIRECT_BUFFER.0
+        | Usage::CONDITIONAL_RENDERING_EXT.0
+        | Usage::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR.0) as u64;
+    buffer.is_some_and(|it| it.usage != 0 && it.usage & !INPUTS == 0)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -252,6 +298,21 @@ pub(crate) fn is_success(result: vk::Result) -> bool {
 
 /// Bytes of an image that nobody asked the size of.
 fn estimate(image: &lavascope_program::Image) -> u64 {
+    if let Tiling::Pitched(layouts) = &image.tiling {
+        let end = |(plane, it): (usize, &SubresourceLayout)| {
+            let [row, rows, slices] = format::plane_extent(image.format, plane, image.extent);
+            let steps = [
+                (image.layers.saturating_sub(1).into(), it.array_pitch),
+                (slices - 1, it.depth_pitch),
+                (rows - 1, it.row_pitch),
+            ];
+            let inside = steps
+                .into_iter()
+                .fold(row, |all, (count, pitch): (u64, u64)| all.saturating_add(count.saturating_mul(pitch)));
+            it.offset.saturating_add(inside)
+        };
+        return layouts.iter().enumerate().map(end).max().unwrap_or(0);
+    }
     let block = format::block_extent(image.format);
     let blocks = |mip: u32| -> u64 {
         let extent = image.extent_of_mip(mip);

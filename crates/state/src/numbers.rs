@@ -71,6 +71,7 @@ impl Numbers<'_> {
         match &self.point.sets.get(index as usize)?.as_ref()?.set {
             SetRef::Pushed(set) => Some(set),
             SetRef::Handle(handle) => self.device.sets.get(*handle),
+            SetRef::InMemory(..) => None,
         }
     }
 

@@ -20,6 +20,10 @@ pub(crate) struct Pipeline {
     pub(crate) raster: Raster,
     pub(crate) dynamic: Dynamic,
     pub(crate) vertex: VertexInput,
+    /// Shader groups that may be bound instead.
+    pub(crate) groups: Vec<Arc<Pipeline>>,
+    /// Address and size of what the device needs to choose it.
+    pub(crate) indirect: Option<(u64, u64)>,
 }
 
 const ALL_PARTS: u32 = Parts::VERTEX_INPUT_INTERFACE_EXT.0
@@ -44,11 +48,29 @@ impl Device {
             (Call::CreateComputePipelines(it), Some(Outcome::CreateComputePipelines(made))) => {
                 for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
                     let shader = self.stage(info.inner(&info.get().stage), out);
-                    let pipeline = Pipeline { shaders: vec![shader], ..Pipeline::default() };
+                    let indirect = info.chained::<vk::ComputePipelineIndirectBufferInfoNV>();
+                    let indirect = indirect.map(|it| (it.device_address, it.size));
+                    let pipeline = Pipeline { shaders: vec![shader], indirect, ..Pipeline::default() };
                     self.pipelines.insert(handle.0, Arc::new(pipeline));
                 }
             }
             (Call::CreateRayTracingPipelinesKHR(it), Some(Outcome::CreateRayTracingPipelinesKHR(made))) => {
+                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+                    let mut shaders = self.stages(info.p_stages(), out);
+                    let libraries = info.p_library_info();
+                    for library in libraries.iter().flat_map(|it| it.p_libraries()) {
+                        shaders.extend(self.pipelines.get(library.0).iter().flat_map(|it| it.shaders.clone()));
+                    }
+                    self.pipelines.insert(handle.0, Arc::new(Pipeline { shaders, ..Pipeline::default() }));
+                }
+            }
+            (Call::CreateRayTracingPipelinesNV(it), Some(Outcome::CreateRayTracingPipelinesNV(made))) => {
+                for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
+                    let shaders = self.stages(info.p_stages(), out);
+                    self.pipelines.insert(handle.0, Arc::new(Pipeline { shaders, ..Pipeline::default() }));
+                }
+            }
+            (Call::CreateExecutionGraphPipelinesAMDX(it), Some(Outcome::CreateExecutionGraphPipelinesAMDX(made))) => {
                 for (info, handle) in it.p_create_infos().iter().zip(made.p_pipelines()) {
                     let mut shaders = self.stages(info.p_stages(), out);
                     let libraries = info.p_library_info();
@@ -101,13 +123,37 @@ impl Device {
             pipeline.raster.is_discarded = it.rasterizer_discard_enable.is_true();
             pipeline.raster.cull_mode = it.cull_mode.0;
         }
+        if let Some(it) = info.p_viewport_state().filter(|_| has(Parts::PRE_RASTERIZATION_SHADERS_EXT)) {
+            let image = it.chained::<vk::PipelineViewportShadingRateImageStateCreateInfoNV>();
+            pipeline.raster.has_rate_image = image.is_some_and(|it| it.shading_rate_image_enable.is_true());
+        }
         if let Some(it) = info.p_depth_stencil_state().filter(|_| has(Parts::FRAGMENT_SHADER_EXT)) {
             pipeline.raster.set_depth_stencil(it.get());
         }
         if let Some(it) = info.p_color_blend_state().filter(|_| has(Parts::FRAGMENT_OUTPUT_INTERFACE_EXT)) {
             pipeline.raster.set_blending(it);
         }
+        if let Some(it) = info.chained::<vk::GraphicsPipelineShaderGroupsCreateInfoNV>() {
+            pipeline.groups = self.groups(it, &pipeline, out);
+        }
         pipeline
+    }
+
+    /// The groups of a pipeline, which share its state: its own, and then those of other pipelines.
+    fn groups(
+        &self,
+        info: View<'_, vk::GraphicsPipelineShaderGroupsCreateInfoNV>,
+        pipeline: &Pipeline,
+        out: &mut Out<'_>,
+    ) -> Vec<Arc<Pipeline>> {
+        let group = |it: View<'_, vk::GraphicsShaderGroupCreateInfoNV>, out: &mut Out<'_>| Pipeline {
+            shaders: self.stages(it.p_stages(), out),
+            vertex: it.p_vertex_input_state().map_or_else(VertexInput::default, VertexInput::of),
+            ..pipeline.clone()
+        };
+        let own = info.p_groups().iter().map(|it| Arc::new(group(it, out))).collect::<Vec<_>>();
+        let others = info.p_pipelines().iter().filter_map(|it| self.pipelines.get(it.0));
+        own.into_iter().chain(others.flat_map(|it| it.with_groups())).collect()
     }
 
     fn stages(&self, stages: Views<'_, vk::PipelineShaderStageCreateInfo>, out: &mut Out<'_>) -> Vec<Shader> {
@@ -159,6 +205,11 @@ fn reflect(
 }
 
 impl Pipeline {
+    /// All that may be bound of it: its groups, or itself where it has none.
+    pub(crate) fn with_groups(self: &Arc<Pipeline>) -> Vec<Arc<Pipeline>> {
+        if self.groups.is_empty() { vec![Arc::clone(self)] } else { self.groups.clone() }
+    }
+
     /// Takes over what a library has: each has its parts, and what it has not is as it begins.
     fn link(&mut self, library: &Pipeline) {
         self.shaders.extend(library.shaders.iter().cloned());
@@ -173,7 +224,9 @@ impl Pipeline {
         own.has_depth_test |= other.has_depth_test;
         own.has_depth_write |= other.has_depth_write;
         own.has_depth_bounds |= other.has_depth_bounds;
+        own.has_rate_image |= other.has_rate_image;
         own.has_logic_op |= other.has_logic_op;
+        own.ordered |= other.ordered;
         if other.has_logic_op {
             own.logic_op = other.logic_op;
         }
@@ -189,6 +242,13 @@ impl Pipeline {
 
 impl Raster {
     fn set_depth_stencil(&mut self, it: &vk::PipelineDepthStencilStateCreateInfo) {
+        use vk::PipelineDepthStencilStateCreateFlags as Flags;
+        let aspects = [
+            (Flags::RASTERIZATION_ORDER_ATTACHMENT_DEPTH_ACCESS_EXT, vk::ImageAspectFlags::DEPTH),
+            (Flags::RASTERIZATION_ORDER_ATTACHMENT_STENCIL_ACCESS_EXT, vk::ImageAspectFlags::STENCIL),
+        ];
+        let ordered = aspects.into_iter().filter(|(flag, _)| it.flags.0 & flag.0 != 0);
+        self.ordered |= ordered.fold(0, |all, it| all | it.1.0);
         self.has_depth_test = it.depth_test_enable.is_true();
         self.has_depth_write = it.depth_write_enable.is_true();
         self.has_depth_bounds = it.depth_bounds_test_enable.is_true();
@@ -198,6 +258,10 @@ impl Raster {
     }
 
     fn set_blending(&mut self, it: View<'_, vk::PipelineColorBlendStateCreateInfo>) {
+        use vk::PipelineColorBlendStateCreateFlags as Flags;
+        if it.flags.0 & Flags::RASTERIZATION_ORDER_ATTACHMENT_ACCESS_EXT.0 != 0 {
+            self.ordered |= vk::ImageAspectFlags::COLOR.0;
+        }
         self.has_logic_op = it.logic_op_enable.is_true();
         self.logic_op = it.logic_op;
         let enables = it.chained::<vk::PipelineColorWriteCreateInfoEXT>();

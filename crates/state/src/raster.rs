@@ -20,7 +20,11 @@ pub(crate) struct Raster {
     pub(crate) back: Face,
     pub(crate) has_logic_op: bool,
     pub(crate) logic_op: vk::LogicOp,
+    /// Whether an image that is bound says how densely to shade.
+    pub(crate) has_rate_image: bool,
     pub(crate) colors: Vec<ColorState>,
+    /// Aspects that shaders read as input attachments in the order of fragments.
+    pub(crate) ordered: u32,
 }
 
 /// How the stencil test of one face goes.
@@ -61,7 +65,9 @@ impl Default for Raster {
             back: Face::default(),
             has_logic_op: false,
             logic_op: vk::LogicOp::COPY,
+            has_rate_image: false,
             colors: Vec::new(),
+            ordered: 0,
         }
     }
 }
@@ -85,6 +91,7 @@ impl Dynamic {
     const LOGIC_OP_ENABLE: u32 = 1 << 11;
     const LOGIC_OP: u32 = 1 << 12;
     const TOPOLOGY: u32 = 1 << 15;
+    const RATE_IMAGE: u32 = 1 << 16;
     pub(crate) const VERTEX_INPUT: u32 = 1 << 13;
     pub(crate) const STRIDE: u32 = 1 << 14;
     /// Shader objects have no state of their own.
@@ -110,6 +117,7 @@ impl Dynamic {
             DynamicState::COLOR_WRITE_ENABLE_EXT => Dynamic::WRITE_ENABLE,
             DynamicState::LOGIC_OP_ENABLE_EXT => Dynamic::LOGIC_OP_ENABLE,
             DynamicState::LOGIC_OP_EXT => Dynamic::LOGIC_OP,
+            DynamicState::SHADING_RATE_IMAGE_ENABLE_NV => Dynamic::RATE_IMAGE,
             DynamicState::VERTEX_INPUT_EXT => Dynamic::VERTEX_INPUT,
             DynamicState::VERTEX_INPUT_BINDING_STRIDE => Dynamic::STRIDE,
             // No access depends on the others.
@@ -147,6 +155,7 @@ impl Raster {
             it.back.write_mask = set.back.write_mask;
         });
         take(Dynamic::LOGIC_OP_ENABLE, |it, set| it.has_logic_op = set.has_logic_op);
+        take(Dynamic::RATE_IMAGE, |it, set| it.has_rate_image = set.has_rate_image);
         take(Dynamic::LOGIC_OP, |it, set| it.logic_op = set.logic_op);
         let count = it.colors.len().max(set.colors.len());
         it.colors.resize(count, ColorState::default());

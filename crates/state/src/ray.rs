@@ -12,8 +12,8 @@ use crate::format;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::usage::{
-    BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_RANGES_READ, BUILD_READ, BUILD_WRITE, INDIRECT_READ,
-    STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, Usage,
+    BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_RANGES_READ, BUILD_READ, BUILD_WRITE, INDIRECT_READ, MICROMAP_TAKEN,
+    SERIALIZE_READ, SERIALIZE_WRITE, STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, Usage,
 };
 use crate::vertex::index_size;
 
@@ -26,11 +26,16 @@ pub(crate) struct Structure {
 }
 
 /// Bytes of what builds read.
-const TRANSFORM: u64 = 48;
-const BOX: u64 = 24;
-const INSTANCE: u64 = 64;
+pub(crate) const TRANSFORM: u64 = 48;
+pub(crate) const BOX: u64 = 24;
+pub(crate) const INSTANCE: u64 = 64;
 /// How much scratch memory a build uses is not told; builds that share it share its beginning.
-const SCRATCH: u64 = 256;
+pub(crate) const SCRATCH: u64 = 256;
+/// How long something is that was serialized stands in its header, which is there in any case.
+pub(crate) const HEADER: u64 = 56;
+/// Of an operation of a partitioned structure, and of a number of them.
+const PARTITION_INFO: u64 = 24;
+const COUNT: u64 = 4;
 const TRACE: u64 = 12;
 const TRACE_2: u64 = 104;
 
@@ -72,7 +77,26 @@ impl Device {
                 accesses.extend(self.of_structure(info.dst, STRUCTURE_COPY_WRITE, out));
                 self.act(it.command_buffer, accesses, out);
             }
-            _ => return self.traces(event.call, out),
+            (Call::CmdCopyAccelerationStructureToMemoryKHR(it), None) => {
+                let Some(info) = it.p_info() else { return true };
+                let mut accesses = self.of_structure(info.src, STRUCTURE_COPY_READ, out);
+                let address = *info.dst.device_address();
+                accesses.extend(self.address_access(address, HEADER, SERIALIZE_WRITE, out));
+                self.act(it.command_buffer, accesses, out);
+            }
+            (Call::CmdCopyMemoryToAccelerationStructureKHR(it), None) => {
+                let Some(info) = it.p_info() else { return true };
+                let mut accesses = self.of_structure(info.dst, STRUCTURE_COPY_WRITE, out);
+                let address = *info.src.device_address();
+                accesses.extend(self.address_access(address, HEADER, SERIALIZE_READ, out));
+                self.act(it.command_buffer, accesses, out);
+            }
+            (Call::CmdWriteAccelerationStructuresPropertiesKHR(it), None) => {
+                let all = it.p_acceleration_structures().iter();
+                let reads = all.flat_map(|it| self.of_structure(*it, BUILD_READ, out)).collect();
+                self.act(it.command_buffer, reads, out);
+            }
+            _ => return self.traces(event.call, out) || self.addressed_builds(event.call, out),
         }
         true
     }
@@ -149,7 +173,7 @@ impl Device {
             accesses.extend(self.built(info, out));
             let ranges = lists.get(at).map(|list| it.values(*list, u64::from(info.geometry_count)));
             let ranges = ranges.unwrap_or_default();
-            for (geometry, range) in geometries(info).iter().zip(ranges) {
+            for (geometry, range) in geometries(info).into_iter().zip(ranges) {
                 accesses.extend(self.inputs(geometry, range, out));
             }
         }
@@ -183,7 +207,7 @@ impl Device {
 
     fn inputs(
         &self,
-        geometry: &vk::AccelerationStructureGeometryKHR,
+        geometry: View<'_, vk::AccelerationStructureGeometryKHR>,
         range: &vk::AccelerationStructureBuildRangeInfoKHR,
         out: &mut Out<'_>,
     ) -> Vec<Access> {
@@ -191,8 +215,15 @@ impl Device {
         if count == 0 {
             return Vec::new();
         }
+        let mut found = Vec::new();
         let parts = match geometry.geometry_type {
-            vk::GeometryTypeKHR::TRIANGLES_KHR => triangles(geometry.geometry.triangles(), range),
+            vk::GeometryTypeKHR::TRIANGLES_KHR => {
+                let own = geometry.inner(geometry.get().geometry.triangles());
+                if let Some(map) = own.chained::<vk::AccelerationStructureTrianglesOpacityMicromapEXT>() {
+                    found.extend(self.micromap_of(map, count, out));
+                }
+                triangles(own.get(), range)
+            }
             vk::GeometryTypeKHR::AABBS_KHR => {
                 let boxes = geometry.geometry.aabbs();
                 let size = (count - 1).saturating_mul(boxes.stride).saturating_add(BOX);
@@ -209,7 +240,67 @@ impl Device {
                 Vec::new()
             }
         };
-        parts.into_iter().filter_map(|(at, size)| self.address_access(at, size, BUILD_INPUT_READ, out)).collect()
+        let reads = parts.into_iter().filter_map(|(at, size)| self.address_access(at, size, BUILD_INPUT_READ, out));
+        found.extend(reads);
+        found
+    }
+
+    /// What a build of triangles takes from their micromap.
+    fn micromap_of(
+        &self,
+        map: View<'_, vk::AccelerationStructureTrianglesOpacityMicromapEXT>,
+        count: u64,
+        out: &mut Out<'_>,
+    ) -> Vec<Access> {
+        let is_given = map.micromap.0 != 0;
+        let mut found = if is_given { self.of_micromap(map.micromap, MICROMAP_TAKEN, out) } else { Vec::new() };
+        if let Some(size) = index_size(map.index_type) {
+            let bytes = (count - 1).saturating_mul(map.index_stride).saturating_add(size);
+            let address = *map.index_buffer.device_address();
+            found.extend(self.address_access(address, bytes, BUILD_INPUT_READ, out));
+        }
+        found
+    }
+
+    /// Builds of structures that have no handle: what they are made of stands in memory.
+    fn addressed_builds(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+        match call {
+            Call::CmdBuildPartitionedAccelerationStructuresNV(it) => {
+                let Some(info) = it.p_build_info() else { return true };
+                out.missing("what builds read that memory describes");
+                let parts = [
+                    (info.dst_acceleration_structure_data, SCRATCH, BUILD_WRITE),
+                    (info.src_acceleration_structure_data, SCRATCH, BUILD_READ),
+                    (info.scratch_data, SCRATCH, BUILD_WRITE),
+                    (info.src_infos, PARTITION_INFO, BUILD_RANGES_READ),
+                    (info.src_infos_count, COUNT, BUILD_RANGES_READ),
+                ];
+                self.build_at(it.command_buffer, &parts, out);
+            }
+            Call::CmdBuildClusterAccelerationStructureIndirectNV(it) => {
+                let Some(info) = it.p_command_infos() else { return true };
+                out.missing("what builds read that memory describes");
+                let is_indirect = info.address_resolution_flags.0 != 0;
+                let destination = if is_indirect { BUILD_RANGES_READ } else { BUILD_WRITE };
+                let parts = [
+                    (info.dst_implicit_data, SCRATCH, destination),
+                    (info.scratch_data, SCRATCH, destination),
+                    (info.dst_addresses_array.device_address, info.dst_addresses_array.size, destination),
+                    (info.dst_sizes_array.device_address, info.dst_sizes_array.size, destination),
+                    (info.src_infos_array.device_address, info.src_infos_array.size, BUILD_RANGES_READ),
+                    (info.src_infos_count, COUNT, BUILD_RANGES_READ),
+                ];
+                self.build_at(it.command_buffer, &parts, out);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn build_at(&mut self, buffer: vk::CommandBuffer, parts: &[(u64, u64, Usage)], out: &mut Out<'_>) {
+        let accesses = parts.iter().filter_map(|(at, size, usage)| self.address_access(*at, *size, *usage, out));
+        let accesses = accesses.collect();
+        self.act(buffer, accesses, out);
     }
 }
 
@@ -242,11 +333,11 @@ fn triangles(
 /// Geometries stand in an array, or in an array of pointers.
 fn geometries<'a>(
     info: View<'a, vk::AccelerationStructureBuildGeometryInfoKHR>,
-) -> Vec<&'a vk::AccelerationStructureGeometryKHR> {
-    let direct: Vec<_> = info.p_geometries().iter().map(View::get).collect();
+) -> Vec<View<'a, vk::AccelerationStructureGeometryKHR>> {
+    let direct: Vec<_> = info.p_geometries().iter().collect();
     if !direct.is_empty() {
         return direct;
     }
     let pointers = info.values(info.pp_geometries, u64::from(info.geometry_count));
-    pointers.iter().filter_map(|it| info.value(*it)).collect()
+    pointers.iter().filter_map(|it| info.view(*it)).collect()
 }

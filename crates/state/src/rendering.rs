@@ -65,6 +65,11 @@ impl Device {
                     self.begin_rendering(it.command_buffer, info, out);
                 }
             }
+            Call::CmdBeginCustomResolveEXT(it) => {
+                if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
+                    targets.resolve();
+                }
+            }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
             Call::CmdEndRendering2KHR(it) => self.end_rendering(it.command_buffer, out),
             Call::CmdClearAttachments(it) => self.clear_attachments(it, out),
@@ -145,6 +150,7 @@ impl Device {
         for it in info.p_color_attachments().iter() {
             let found = self.rendering_attachment(it, AttachmentKind::Color, layers, out);
             targets.colors.push(found.as_ref().map(|it| it.view.clone()));
+            targets.resolved.push(self.resolved_by_shaders(it, layers, out));
             attachments.extend(found);
         }
         let depth_stencil = [
@@ -154,6 +160,7 @@ impl Device {
         for (at, (it, kind)) in depth_stencil.into_iter().enumerate() {
             let found = it.and_then(|it| self.rendering_attachment(it, kind, layers, out));
             targets.depth_stencil[at] = found.as_ref().map(|it| it.view.clone());
+            targets.resolved_depth_stencil[at] = it.and_then(|it| self.resolved_by_shaders(it, layers, out));
             attachments.extend(found);
         }
         if let Some(rate) = info.chained::<vk::RenderingFragmentShadingRateAttachmentInfoKHR>() {
@@ -186,7 +193,7 @@ impl Device {
         out: &mut Out<'_>,
     ) -> Option<RenderingAttachment> {
         let view = self.attachment(it.image_view, layers, out)?;
-        let is_resolved = it.resolve_mode.0 != 0;
+        let is_resolved = it.resolve_mode.0 != 0 && !is_custom(it.resolve_mode);
         let resolve = is_resolved.then(|| self.attachment(it.resolve_image_view, layers, out)).flatten();
         Some(RenderingAttachment {
             kind,
@@ -195,6 +202,17 @@ impl Device {
             store: store_op(it.store_op),
             resolve: resolve.map(|view| Resolve { view, mode: it.resolve_mode.0 }),
         })
+    }
+
+    /// The attachment that draws fill once they resolve another one.
+    fn resolved_by_shaders(
+        &self,
+        it: View<'_, vk::RenderingAttachmentInfo>,
+        layers: Option<u32>,
+        out: &mut Out<'_>,
+    ) -> Option<AttachmentView> {
+        let view = Some(it.resolve_image_view).filter(|_| is_custom(it.resolve_mode))?;
+        self.attachment(view, layers, out)
     }
 
     fn end_rendering(&mut self, buffer: vk::CommandBuffer, out: &mut Out<'_>) {
@@ -258,10 +276,17 @@ impl Open {
             depth_stencil: [of_aspect(vk::ImageAspectFlags::DEPTH), of_aspect(vk::ImageAspectFlags::STENCIL)],
             shading_rate: slots.shading_rate.and_then(|(at, size)| Some((view(at)?, size))),
             density_map: self.pass.density_map.and_then(view),
+            resolved: Vec::new(),
+            resolved_depth_stencil: [None, None],
             area: Some(self.area),
             view_mask: slots.view_mask,
         }
     }
+}
+
+/// Whether draws resolve, and not the end of rendering.
+fn is_custom(mode: vk::ResolveModeFlagBits) -> bool {
+    mode == vk::ResolveModeFlagBits::CUSTOM_EXT
 }
 
 /// A view of nothing, where a place must be taken.

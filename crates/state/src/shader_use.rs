@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType};
-use lavascope_program::{Access, Area, Certainty, Origin, Region, ResourceId};
+use lavascope_abi::{AccessFlags2 as Bits, Buffer, DescriptorType, ImageAspectFlags};
+use lavascope_program::{Access, Area, Certainty, Origin, RasterOrder, Region, ResourceId};
 
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
+use crate::ray::SCRATCH;
 use crate::rendering::Scene;
 use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
 use crate::usage::Usage;
@@ -29,6 +30,24 @@ pub(crate) struct Uses {
     pub(crate) late: Vec<LateUse>,
 }
 
+impl Uses {
+    /// Where these shaders are only some of those that may run, nothing of it is certain.
+    pub(crate) fn weaken_unless(&mut self, is_sure: bool) {
+        if !is_sure {
+            let certainties = self.fixed.iter_mut().map(|it| &mut it.certainty);
+            for it in certainties.chain(self.late.iter_mut().map(|it| &mut it.access.certainty)) {
+                *it = (*it).max(Certainty::Maybe);
+            }
+        }
+    }
+
+    /// Input attachments of these aspects are read in the order of fragments.
+    pub(crate) fn order(&mut self, aspects: u32) {
+        self.fixed.iter_mut().for_each(|it| order(it, aspects));
+        self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
+    }
+}
+
 /// How a descriptor is used.
 #[derive(Clone, Debug)]
 struct OfDescriptor {
@@ -43,6 +62,8 @@ struct OfDescriptor {
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
+    /// Aspects of them that are read in the order of fragments.
+    ordered: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +99,7 @@ impl Device {
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
+            uses.fixed.extend(state.descriptors_read(kind, shader, out));
             for it in &interface.descriptors {
                 self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
             }
@@ -101,6 +123,7 @@ impl Device {
         let (set, handle) = match &bound.set {
             SetRef::Pushed(set) => (Some(&**set), None),
             SetRef::Handle(handle) => (self.sets.get(*handle), Some(*handle)),
+            SetRef::InMemory(..) => (None, None),
         };
         let Some(set) = set else { return };
         let Some(binding) = set.layout.bindings.get(&it.binding) else { return };
@@ -123,6 +146,7 @@ impl Device {
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
+            ordered: 0,
         };
         match handle.filter(|_| binding.is_late) {
             Some(set) => uses.late.push(LateUse { set, access }),
@@ -183,6 +207,7 @@ impl Device {
         if let Some(set) = self.sets.get(it.set) {
             self.through(set, &it.access, &mut found);
         }
+        found.iter_mut().for_each(|own| order(own, it.access.ordered));
         found
     }
 
@@ -249,6 +274,19 @@ impl Device {
                 let structure = self.structures.get(handle)?;
                 Some((structure.resource, Region::Buffer(structure.bytes.clone())))
             }
+            Content::BoundStructure(handle) => {
+                let (resource, bytes) = self.structures_nv.get(handle)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::TensorView(handle) => {
+                let (resource, bytes) = self.tensors.get(*self.tensor_views.get(handle)?)?.part()?;
+                Some((resource, Region::Buffer(bytes)))
+            }
+            Content::StructureAt(address) => {
+                // How large it is nobody said; its beginning is read in any case.
+                let (resource, bytes) = self.at_address(address, SCRATCH)?;
+                Some((resource, Region::Buffer(bytes)))
+            }
         }
     }
 }
@@ -294,6 +332,14 @@ fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: Which) -> u64 {
     bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
 }
 
+fn order(it: &mut Access, aspects: u32) {
+    let Region::Image(region) = &it.region else { return };
+    if it.access == Bits::INPUT_ATTACHMENT_READ.0 && region.aspects & aspects != 0 {
+        let is_color = region.aspects & ImageAspectFlags::COLOR.0 != 0;
+        it.order = if is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
+    }
+}
+
 fn area_of(scene: &Scene) -> Option<Area> {
     match scene {
         Scene::Known(targets) => targets.area,
@@ -315,9 +361,12 @@ fn accesses_of(ty: DescriptorType) -> (Bits, Option<Bits>) {
         DescriptorType::STORAGE_BUFFER
         | DescriptorType::STORAGE_BUFFER_DYNAMIC
         | DescriptorType::STORAGE_IMAGE
+        | DescriptorType::TENSOR_ARM
         | DescriptorType::STORAGE_TEXEL_BUFFER => (Bits::SHADER_STORAGE_READ, Some(Bits::SHADER_STORAGE_WRITE)),
         DescriptorType::INPUT_ATTACHMENT => (Bits::INPUT_ATTACHMENT_READ, None),
-        DescriptorType::ACCELERATION_STRUCTURE_KHR => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
+        DescriptorType::ACCELERATION_STRUCTURE_KHR
+        | DescriptorType::ACCELERATION_STRUCTURE_NV
+        | DescriptorType::PARTITIONED_ACCELERATION_STRUCTURE_NV => (Bits::ACCELERATION_STRUCTURE_READ_KHR, None),
         // Sampled images, uniform texel buffers, and what is like them.
         _ => (Bits::SHADER_SAMPLED_READ, None),
     }

@@ -172,6 +172,7 @@ impl Device {
 
     /// What goes to a queue.
     pub(crate) fn submits(&mut self, queue: QueueId, event: Event<'_>, out: &mut Out<'_>) -> bool {
+        self.submitted += 1;
         match (event.call, event.outcome) {
             (Call::QueueSubmit(it), None) => {
                 for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {

@@ -170,14 +170,22 @@ impl<L: Listener> Tracker<L> {
             Family::Rendering => device.rendering(event, out),
             Family::Pipeline => device.pipelines(event, out),
             Family::Descriptor => device.descriptors(event, out),
+            Family::DescriptorMemory => device.descriptor_memory(event, out),
             Family::Bind => device.binds(event, out),
             Family::Draw => device.draws(event, out),
             Family::Query => device.queries(event, out),
             Family::Ray => device.rays(event, out),
+            Family::RayNv => device.rays_nv(event, out),
+            Family::Micromap => device.micromaps(event, out),
+            Family::HostBuild => device.host_builds(event, out),
             Family::Address => device.addresses(event, out),
             Family::HostCopy => device.host_copies(event, out),
             Family::Video => device.video(event, out),
             Family::External => device.externals(event, out),
+            Family::Tensor => device.tensors(event, out),
+            Family::OpticalFlow => device.optical_flow(event, out),
+            Family::Generated => device.generated_commands(event, out),
+            Family::Indirect => device.indirect_commands(event, out),
         }
     }
 

@@ -62,8 +62,30 @@ pub(crate) const STRUCTURE_COPY_READ: Usage =
     usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::ACCELERATION_STRUCTURE_READ_KHR);
 pub(crate) const STRUCTURE_COPY_WRITE: Usage =
     usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::ACCELERATION_STRUCTURE_WRITE_KHR);
+/// What is serialized, or read back.
+pub(crate) const SERIALIZE_READ: Usage = usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::TRANSFER_READ);
+pub(crate) const SERIALIZE_WRITE: Usage = usage(Stage::ACCELERATION_STRUCTURE_COPY_KHR, Bits::TRANSFER_WRITE);
+pub(crate) const MICROMAP_INPUT_READ: Usage = usage(Stage::MICROMAP_BUILD_EXT, Bits::SHADER_READ);
+pub(crate) const MICROMAP_READ: Usage = usage(Stage::MICROMAP_BUILD_EXT, Bits::MICROMAP_READ_EXT);
+pub(crate) const MICROMAP_WRITE: Usage = usage(Stage::MICROMAP_BUILD_EXT, Bits::MICROMAP_WRITE_EXT);
+pub(crate) const MICROMAP_COPY_READ: Usage = usage(Stage::MICROMAP_BUILD_EXT, Bits::TRANSFER_READ);
+pub(crate) const MICROMAP_COPY_WRITE: Usage = usage(Stage::MICROMAP_BUILD_EXT, Bits::TRANSFER_WRITE);
+/// By a build of an acceleration structure.
+pub(crate) const MICROMAP_TAKEN: Usage = usage(Stage::ACCELERATION_STRUCTURE_BUILD_KHR, Bits::MICROMAP_READ_EXT);
 pub(crate) const BINDING_TABLE_READ: Usage = usage(Stage::RAY_TRACING_SHADER_KHR, Bits::SHADER_BINDING_TABLE_READ_KHR);
 
+pub(crate) const DECOMPRESS_READ: Usage = usage(Stage::MEMORY_DECOMPRESSION_EXT, Bits::MEMORY_DECOMPRESSION_READ_EXT);
+pub(crate) const DECOMPRESS_WRITE: Usage = usage(Stage::MEMORY_DECOMPRESSION_EXT, Bits::MEMORY_DECOMPRESSION_WRITE_EXT);
+pub(crate) const COPY_INDIRECT_READ: Usage = usage(Stage::COPY_INDIRECT_KHR, Bits::INDIRECT_COMMAND_READ);
+pub(crate) const CONVERT_READ: Usage = usage(Stage::CONVERT_COOPERATIVE_VECTOR_MATRIX_NV, Bits::TRANSFER_READ);
+pub(crate) const CONVERT_WRITE: Usage = usage(Stage::CONVERT_COOPERATIVE_VECTOR_MATRIX_NV, Bits::TRANSFER_WRITE);
+/// Scratch memory of an execution graph.
+pub(crate) const GRAPH_WRITE: Usage = usage(Stage::COMPUTE_SHADER, Bits::SHADER_STORAGE_WRITE);
+pub(crate) const FLOW_READ: Usage = usage(Stage::OPTICAL_FLOW_NV, Bits::OPTICAL_FLOW_READ_NV);
+pub(crate) const FLOW_WRITE: Usage = usage(Stage::OPTICAL_FLOW_NV, Bits::OPTICAL_FLOW_WRITE_NV);
+pub(crate) const PREPROCESS_READ: Usage = usage(Stage::COMMAND_PREPROCESS_EXT, Bits::COMMAND_PREPROCESS_READ_EXT);
+pub(crate) const PREPROCESS_WRITE: Usage = usage(Stage::COMMAND_PREPROCESS_EXT, Bits::COMMAND_PREPROCESS_WRITE_EXT);
+pub(crate) const INVOCATION_MASK_READ: Usage = usage(Stage::INVOCATION_MASK_HUAWEI, Bits::INVOCATION_MASK_READ_HUAWEI);
 pub(crate) const DECODE_READ: Usage = usage(Stage::VIDEO_DECODE_KHR, Bits::VIDEO_DECODE_READ_KHR);
 pub(crate) const DECODE_WRITE: Usage = usage(Stage::VIDEO_DECODE_KHR, Bits::VIDEO_DECODE_WRITE_KHR);
 pub(crate) const ENCODE_READ: Usage = usage(Stage::VIDEO_ENCODE_KHR, Bits::VIDEO_ENCODE_READ_KHR);

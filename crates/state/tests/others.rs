@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
+use lavascope_program::{Certainty, HazardKind, QueueId, Region, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Collector, Life};
 use lavascope_sync::check;
 
@@ -160,9 +160,33 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
         resource: ResourceId(resource),
         region: Region::Buffer(bytes),
         is_write,
+        certainty: Certainty::Certain,
     };
     assert_eq!(app.program().steps, [access(1, 256..768, true), access(0, 0..64, false)]);
     assert_eq!(app.tracker.missing().map(|it| it.1).sum::<u64>(), 1);
+}
+
+/// The host cannot find texels of an image that is not linear, but the bytes of a buffer in the same memory.
+#[test]
+fn the_host_means_the_buffer_and_not_the_image_over_it() {
+    let mut app = App::collecting();
+    app.make_image(1, Format::R8G8B8A8_UNORM, [8, 8], 1, 0);
+    app.make_buffer(2, 256, 0);
+    let range = MappedMemoryRange { memory: memory(MEMORY), offset: 0, size: 64, ..MappedMemoryRange::zeroed() };
+    app.call(
+        Api::FlushMappedMemoryRanges,
+        &FlushMappedMemoryRangesParams {
+            device: device(DEVICE),
+            memory_range_count: 1,
+            p_memory_ranges: Ptr::to(&range),
+        },
+    );
+    let (resource, region) = (ResourceId(1), Region::Buffer(0..64));
+    assert_eq!(
+        app.program().steps,
+        [Step::HostAccess { resource, region, is_write: true, certainty: lavascope_program::Certainty::Certain }]
+    );
+    assert_eq!(app.tracker.missing().count(), 0);
 }
 
 #[test]

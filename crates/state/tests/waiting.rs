@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::*;
-use lavascope_program::{FenceId, HazardKind, Point, SemaphoreId, Step};
+use lavascope_program::{Certainty, FenceId, HazardKind, Point, SemaphoreId, Step};
 use lavascope_state::Collector;
 use lavascope_sync::check;
 
@@ -311,4 +311,65 @@ fn the_host_may_wait_for_what_was_exported() {
         assert_eq!(kinds(&app), []);
         assert_eq!(missing(&app), ["whoever gets an exported payload is taken to wait for it at once"]);
     }
+}
+
+/// A buffer of some usage, which the command buffer copies from or to, and which is mapped and unmapped afterwards.
+fn mapped(usage: BufferUsageFlags, is_source: bool, between: impl Fn(&mut App<Collector>)) -> (Vec<HazardKind>, Step) {
+    let mut app = App::collecting();
+    let info = BufferCreateInfo { size: 256, usage, ..BufferCreateInfo::zeroed() };
+    create!(app, CreateBuffer, CreateBufferParams, info, p_buffer: buffer(1));
+    call!(
+        app,
+        BindBufferMemory,
+        BindBufferMemoryParams { buffer: buffer(1), memory: memory(MEMORY), memory_offset: 0 }
+    );
+    app.make_buffer(2, 256, 256);
+    app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
+    app.begin(2);
+    if is_source {
+        app.copy_buffer(2, 1, 2, 256);
+    } else {
+        app.copy_buffer(2, 2, 1, 256);
+    }
+    app.end(2);
+    create!(app, CreateFence, CreateFenceParams, FenceCreateInfo::zeroed(), p_fence: fence(1));
+    app.submit(0, 2, fence(1));
+    let address = 0_u64;
+    call!(
+        app,
+        MapMemory,
+        MapMemoryParams {
+            memory: memory(MEMORY),
+            offset: 0,
+            size: 256,
+            flags: MemoryMapFlags(0),
+            pp_data: Ptr::to(&address).cast(),
+        }
+    );
+    between(&mut app);
+    call!(app, UnmapMemory, UnmapMemoryParams { memory: memory(MEMORY) });
+    let last = app.program().steps.last().cloned().unwrap_or(Step::DeviceIdle);
+    (kinds(&app), last)
+}
+
+#[test]
+fn a_map_that_is_undone_at_once_is_an_access_of_the_host_most_likely() {
+    let nothing = |_: &mut App<Collector>| {};
+    let wait = |app: &mut App<Collector>| wait_fences(app, &[fence(1)], true);
+    let access = |is_write| Step::HostAccess {
+        resource: lavascope_program::ResourceId(0),
+        region: lavascope_program::Region::Buffer(0..256),
+        is_write,
+        certainty: Certainty::Maybe,
+    };
+    let uniform = BufferUsageFlags(BufferUsageFlags::UNIFORM_BUFFER.0 | BufferUsageFlags::TRANSFER_SRC.0);
+    assert_eq!(mapped(uniform, true, nothing), (vec![HazardKind::WriteRacingRead], access(true)));
+    assert_eq!(mapped(uniform, true, wait), (vec![], access(true)));
+    // It may be mapped to be read, which only a write by the device disturbs.
+    let both = BufferUsageFlags(BufferUsageFlags::TRANSFER_DST.0 | BufferUsageFlags::TRANSFER_SRC.0);
+    assert_eq!(mapped(both, true, nothing), (vec![], access(false)));
+    assert_eq!(mapped(both, false, nothing), (vec![HazardKind::ReadRacingWrite], access(false)));
+    // What stays mapped while others are submitted tells nothing.
+    let submit = |app: &mut App<Collector>| app.submit(1, 2, Fence(0));
+    assert!(!matches!(mapped(both, true, submit).1, Step::HostAccess { .. }));
 }

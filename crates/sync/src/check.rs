@@ -225,7 +225,9 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
                 event.set = None;
             }
         }
-        Step::HostAccess { resource, region, is_write } => device.host_access(index, *resource, region, *is_write),
+        Step::HostAccess { resource, region, is_write, .. } => {
+            device.host_access(index, *resource, region, *is_write);
+        }
         Step::BindSparse { queue, waits, binds, signals, fence } => {
             let bind =
                 SparseWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };

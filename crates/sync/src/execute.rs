@@ -8,6 +8,7 @@ use lavascope_program::{
     Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
 };
+use smallvec::smallvec;
 
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
@@ -330,18 +331,27 @@ impl<'a> Executor<'a> {
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
         let (Barrier::One { dependencies, .. } | Barrier::Two { dependencies }) = barrier;
         self.transfer_owners(tag, dependencies);
-        let elements = match barrier {
+        let ready: Vec<Ready> = match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
-                self.united(dependencies, *src_stages, *dst_stages)
+                let elements = self.united(dependencies, *src_stages, *dst_stages);
+                elements.into_iter().map(|it| self.ready(tag, it)).collect()
             }
-            Barrier::Two { dependencies } => expanded(dependencies, self.timeline()),
+            Barrier::Two { dependencies } => {
+                let mut ready = |it: &Dependency| {
+                    let element = expanded(it, self.timeline());
+                    self.ready(tag, element)
+                };
+                dependencies.iter().map(&mut ready).collect()
+            }
         };
-        let ready: Vec<Ready> =
-            elements.into_iter().map(|it| Ready { first: self.first(tag, &it), element: it }).collect();
         self.apply(tag, &ready);
         if matches!(barrier, Barrier::One { .. }) {
             self.share_transitions(tag, &ready);
         }
+    }
+
+    fn ready(&self, tag: Tag, element: Element) -> Ready {
+        Ready { first: self.first(tag, &element), element }
     }
 
     /// The first scope of an element of a barrier; inside a subpass, only of that subpass.
@@ -360,7 +370,7 @@ impl<'a> Executor<'a> {
             }),
         };
         let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
-        First { carry: carry(it.global_usages()), own, parts: vec![(it.scope.src, tag)] }
+        First { carry: carry(it.global_usages()), own, parts: smallvec![(it.scope.src, tag)] }
     }
 
     /// What a dependency makes available of accesses through which resources.
@@ -542,7 +552,8 @@ impl<'a> Executor<'a> {
             }
             WaitEvents::Two { events } => {
                 for (event, dependencies) in events {
-                    for element in expanded(dependencies, self.timeline()) {
+                    for it in dependencies {
+                        let element = expanded(it, self.timeline());
                         ready.push(Ready { first: self.waited(&[event.0], &element), element });
                     }
                 }
@@ -720,17 +731,14 @@ fn element(dependency: &Dependency, scope: Expanded, family: u32) -> Element {
 }
 
 /// Version 2: each dependency stands for itself, and of a transfer each half also for its one scope only.
-fn expanded(dependencies: &[Dependency], queue: &mut Timeline) -> Vec<Element> {
-    let of = |it: &Dependency| {
-        let mut scope = queue.expand(it.scope);
-        match limit_to_half(it, &mut scope, queue.family) {
-            Some(Half::Release) => scope.dst = Stages::default(),
-            Some(Half::Acquire) => scope.src = Stages::default(),
-            None => {}
-        }
-        element(it, scope, queue.family)
-    };
-    dependencies.iter().map(of).collect()
+fn expanded(it: &Dependency, queue: &mut Timeline) -> Element {
+    let mut scope = queue.expand(it.scope);
+    match limit_to_half(it, &mut scope, queue.family) {
+        Some(Half::Release) => scope.dst = Stages::default(),
+        Some(Half::Acquire) => scope.src = Stages::default(),
+        None => {}
+    }
+    element(it, scope, queue.family)
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes

@@ -30,8 +30,8 @@ const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
 const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
 const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 const HOST: u64 = PipelineStageFlags2::HOST.0;
-const BUILD: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_BUILD_KHR.0;
-const BUILT_COPY: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_COPY_KHR.0;
+const STRUCTURE_BUILD: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_BUILD_KHR.0;
+const STRUCTURE_COPY: u64 = PipelineStageFlags2::ACCELERATION_STRUCTURE_COPY_KHR.0;
 
 impl Expanded {
     /// For a queue with these capabilities.
@@ -96,9 +96,10 @@ pub(crate) fn host() -> Stages {
 }
 
 /// The stages of a mask, groups taken apart: of these, what the queue has. Only all commands together contain layout transitions.
+/// Copies of acceleration structures are synchronized with their own stage or with that of builds.
 fn as_given(stages: u64, queue_flags: u32) -> Stages {
-    // Copies of acceleration structures may be synchronized as builds, or by the stage that they have since.
-    let stages = if stages & BUILD != 0 { stages | BUILT_COPY } else { stages };
+    let copies = if stages & STRUCTURE_BUILD != 0 { STRUCTURE_COPY } else { 0 };
+    let stages = stages | copies;
     let explicit = TABLES.stages_of_bits(stages);
     let mut found = TABLES.stages_of_bits(group_members(stages)).on(queue_flags).union(explicit);
     if stages & ALL_COMMANDS != 0 {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_program::{HazardKind, ResourceId};
+use smallvec::SmallVec;
 
 use crate::clock::{Carry, Clock, Tag};
 use crate::host::after_present;
@@ -121,7 +122,7 @@ pub(crate) struct First {
     /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
     pub(crate) own: Vec<(ResourceId, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
-    pub(crate) parts: Vec<(Stages, Tag)>,
+    pub(crate) parts: SmallVec<[(Stages, Tag); 1]>,
 }
 
 /// A conflict with an earlier access.

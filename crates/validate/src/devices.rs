@@ -60,6 +60,11 @@ impl Devices {
         teller.parked(&mut self.causes);
     }
 
+    /// How far the queues of a device came, as far as the host knows.
+    pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.titles))
+    }
+
     /// What a call did to devices is taken back.
     pub(crate) fn take_back_steps(&mut self, source: Source) {
         self.devices.values_mut().any(|it| it.take_back_steps(source));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId};
+use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
 use lavascope_sync::check;
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
 
@@ -185,10 +185,11 @@ impl Teller<'_> {
 
     /// What nobody followed is only as sure as the accesses that are known.
     fn severity(&self, it: &Found) -> Severity {
-        let is_certain = |place: &Place| match self.locate(place).map(|it| it.recorded) {
+        let is_certain = |place: &Place| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
             None => false,
-            Some(None) => true,
-            Some(Some((recorded, index))) => match recorded.buffer.commands.get(index as usize) {
+            Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
+            Some((None, _)) => true,
+            Some((Some((recorded, index)), _)) => match recorded.buffer.commands.get(index as usize) {
                 Some(Command::Action(all)) => {
                     let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
                     !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)

@@ -18,6 +18,7 @@ mod engine;
 mod explain;
 mod names;
 mod parked;
+mod progress;
 mod rebuild;
 mod slice;
 #[cfg(test)]

@@ -124,9 +124,12 @@ pub(crate) fn step(it: &Step, ids: &mut impl Ids) -> Step {
         Step::SignalSemaphore(it) => Step::SignalSemaphore(point(*it, ids)),
         Step::SetEvent(it) => Step::SetEvent(ids.event(*it)),
         Step::ResetEvent(it) => Step::ResetEvent(ids.event(*it)),
-        Step::HostAccess { resource, region, is_write } => {
-            Step::HostAccess { resource: ids.resource(*resource), region: region.clone(), is_write: *is_write }
-        }
+        Step::HostAccess { resource, region, is_write, certainty } => Step::HostAccess {
+            resource: ids.resource(*resource),
+            region: region.clone(),
+            is_write: *is_write,
+            certainty: *certainty,
+        },
         Step::Acquire { image, semaphore, fence } => Step::Acquire {
             image: ids.resource(*image),
             semaphore: semaphore.map(|it| ids.semaphore(it)),

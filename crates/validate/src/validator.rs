@@ -1,5 +1,6 @@
 //! The validator: records in, diagnostics out.
 
+use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
 use lavascope_event::{Kind, Record};
 use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
@@ -64,6 +65,11 @@ impl Validator {
     /// Nothing more will come, as far as one knows: work that waits is told of.
     pub fn finish(&mut self) {
         self.tracker.listener.finish();
+    }
+
+    /// How far the queues of a device came, as far as the host knows: for one that was lost, line by line.
+    pub fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.tracker.listener.progress(device)
     }
 
     /// What was found since the last time, in the order in which it happened.

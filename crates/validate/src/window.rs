@@ -217,6 +217,11 @@ impl Window {
         window
     }
 
+    /// All that is kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter()
+    }
+
     /// The steps from one on, and what was signaled before.
     pub(crate) fn since(&self, step: u32) -> (Signaled, impl Iterator<Item = &Kept>) {
         let first = self.kept.partition_point(|it| it.index < step);

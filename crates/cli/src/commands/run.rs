@@ -185,7 +185,8 @@ impl<'a> Document<'a> {
 }
 
 fn outcome(end: End, report: &Report, verdict: Verdict) -> Outcome {
-    let has_found = report.count(Severity::Error) + report.count(Severity::Warning) > 0;
+    let has_lost = report.processes.iter().any(|it| !it.lost_devices.is_empty());
+    let has_found = has_lost || report.count(Severity::Error) + report.count(Severity::Warning) > 0;
     match end {
         End::Exit(0) if verdict == Verdict::App => Outcome::Fine,
         End::Exit(0) if has_failed(report) => Outcome::Failed,

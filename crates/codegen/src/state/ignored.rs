@@ -117,39 +117,39 @@ pub(super) static IGNORED: Reasons = &[
     (
         "samplers read nothing themselves",
         commands! {
-            CreateSampler CreateSamplerYcbcrConversion DestroySampler DestroySamplerYcbcrConversion
-            RegisterCustomBorderColorEXT UnregisterCustomBorderColorEXT
+            CmdBindDescriptorBufferEmbeddedSamplers2EXT CmdBindDescriptorBufferEmbeddedSamplersEXT CreateSampler
+            CreateSamplerYcbcrConversion DestroySampler DestroySamplerYcbcrConversion RegisterCustomBorderColorEXT
+            UnregisterCustomBorderColorEXT
         },
     ),
     (
         "no access depends on this state",
         commands! {
-            CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT
-            CmdSetAttachmentFeedbackLoopEnableEXT CmdSetBlendConstants CmdSetCoarseSampleOrderNV
-            CmdSetColorBlendAdvancedEXT CmdSetColorBlendEquationEXT CmdSetConservativeRasterizationModeEXT
-            CmdSetCoverageModulationModeNV CmdSetCoverageModulationTableEnableNV CmdSetCoverageModulationTableNV
-            CmdSetCoverageReductionModeNV CmdSetCoverageToColorEnableNV CmdSetCoverageToColorLocationNV CmdSetDepthBias
-            CmdSetDepthBias2EXT CmdSetDepthBiasEnable CmdSetDepthBounds CmdSetDepthClampEnableEXT CmdSetDepthClampRangeEXT
-            CmdSetDepthClipEnableEXT CmdSetDepthClipNegativeOneToOneEXT CmdSetDepthCompareOp CmdSetDeviceMask
-            CmdSetDiscardRectangleEXT CmdSetDiscardRectangleEnableEXT CmdSetDiscardRectangleModeEXT
-            CmdSetExclusiveScissorEnableNV CmdSetExclusiveScissorNV CmdSetExtraPrimitiveOverestimationSizeEXT
-            CmdSetFragmentShadingRateEnumNV CmdSetFragmentShadingRateKHR CmdSetFrontFace CmdSetLineRasterizationModeEXT
-            CmdSetLineStipple CmdSetLineStippleEnableEXT CmdSetLineWidth CmdSetPatchControlPointsEXT CmdSetPolygonModeEXT
+            CmdSetAlphaToCoverageEnableEXT CmdSetAlphaToOneEnableEXT CmdSetAttachmentFeedbackLoopEnableEXT
+            CmdSetBlendConstants CmdSetCoarseSampleOrderNV CmdSetColorBlendAdvancedEXT CmdSetColorBlendEquationEXT
+            CmdSetConservativeRasterizationModeEXT CmdSetCoverageModulationModeNV CmdSetCoverageModulationTableEnableNV
+            CmdSetCoverageModulationTableNV CmdSetCoverageReductionModeNV CmdSetCoverageToColorEnableNV
+            CmdSetCoverageToColorLocationNV CmdSetDepthBias CmdSetDepthBias2EXT CmdSetDepthBiasEnable CmdSetDepthBounds
+            CmdSetDepthClampEnableEXT CmdSetDepthClampRangeEXT CmdSetDepthClipEnableEXT
+            CmdSetDepthClipNegativeOneToOneEXT CmdSetDepthCompareOp CmdSetDeviceMask CmdSetDiscardRectangleEXT
+            CmdSetDiscardRectangleEnableEXT CmdSetDiscardRectangleModeEXT CmdSetExclusiveScissorEnableNV
+            CmdSetExclusiveScissorNV CmdSetExtraPrimitiveOverestimationSizeEXT CmdSetFragmentShadingRateEnumNV
+            CmdSetFragmentShadingRateKHR CmdSetFrontFace CmdSetLineRasterizationModeEXT CmdSetLineStipple
+            CmdSetLineStippleEnableEXT CmdSetLineWidth CmdSetPatchControlPointsEXT CmdSetPolygonModeEXT
             CmdSetPrimitiveRestartEnable CmdSetPrimitiveRestartIndexEXT CmdSetProvokingVertexModeEXT
             CmdSetRasterizationSamplesEXT CmdSetRasterizationStreamEXT CmdSetRayTracingPipelineStackSizeKHR
             CmdSetRenderingInputAttachmentIndices CmdSetRepresentativeFragmentTestEnableNV CmdSetSampleLocationsEXT
             CmdSetSampleLocationsEnableEXT CmdSetSampleMaskEXT CmdSetScissor CmdSetScissorWithCount
-            CmdSetShadingRateImageEnableNV CmdSetStencilCompareMask CmdSetStencilReference
-            CmdSetTessellationDomainOriginEXT CmdSetViewport CmdSetViewportShadingRatePaletteNV CmdSetViewportSwizzleNV
-            CmdSetViewportWScalingEnableNV CmdSetViewportWScalingNV CmdSetViewportWithCount
+            CmdSetStencilCompareMask CmdSetStencilReference CmdSetTessellationDomainOriginEXT CmdSetViewport
+            CmdSetViewportShadingRatePaletteNV CmdSetViewportSwizzleNV CmdSetViewportWScalingEnableNV
+            CmdSetViewportWScalingNV CmdSetViewportWithCount
         },
     ),
     (
         "queries lie in no memory that others use",
         commands! {
-            CmdBeginQuery CmdBeginQueryIndexedEXT CmdEndQuery CmdEndQueryIndexedEXT CmdResetQueryPool
-            CmdWriteAccelerationStructuresPropertiesKHR CmdWriteAccelerationStructuresPropertiesNV
-            CmdWriteMicromapsPropertiesEXT CmdWriteTimestamp CmdWriteTimestamp2 GetQueryPoolResults ResetQueryPool
+            CmdBeginQuery CmdBeginQueryIndexedEXT CmdEndQuery CmdEndQueryIndexedEXT CmdResetQueryPool CmdWriteTimestamp
+            CmdWriteTimestamp2 GetQueryPoolResults ResetQueryPool
         },
     ),
     (
@@ -162,40 +162,79 @@ pub(super) static IGNORED: Reasons = &[
         "asks, and learns nothing about the order of accesses",
         commands! {
             GetAccelerationStructureBuildSizesKHR GetAccelerationStructureHandleNV
-            GetAccelerationStructureMemoryRequirementsNV GetAccelerationStructureOpaqueCaptureDescriptorDataEXT
-            GetAndroidHardwareBufferPropertiesANDROID GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements
-            GetBufferMemoryRequirements2 GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT
-            GetCalibratedTimestampsKHR GetClusterAccelerationStructureBuildSizesNV
-            GetDataGraphPipelineAvailablePropertiesARM GetDataGraphPipelinePropertiesARM
-            GetDataGraphPipelineSessionBindPointRequirementsARM GetDataGraphPipelineSessionMemoryRequirementsARM
-            GetDescriptorSetHostMappingVALVE GetDescriptorSetLayoutBindingOffsetEXT
-            GetDescriptorSetLayoutHostMappingInfoVALVE GetDescriptorSetLayoutSizeEXT GetDescriptorSetLayoutSupport
-            GetDeviceAccelerationStructureCompatibilityKHR GetDeviceBufferMemoryRequirements
-            GetDeviceCombinedImageSamplerIndexNVX GetDeviceFaultDebugInfoKHR GetDeviceFaultInfoEXT
-            GetDeviceFaultReportsKHR GetDeviceGroupPeerMemoryFeatures GetDeviceGroupPresentCapabilitiesKHR
-            GetDeviceGroupSurfacePresentModes2EXT GetDeviceGroupSurfacePresentModesKHR GetDeviceImageMemoryRequirements
-            GetDeviceImageSparseMemoryRequirements GetDeviceImageSubresourceLayout GetDeviceMemoryCommitment
-            GetDeviceMemoryOpaqueCaptureAddress GetDeviceMicromapCompatibilityEXT
-            GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI GetDeviceTensorMemoryRequirementsARM
-            GetDynamicRenderingTilePropertiesQCOM GetEventStatus GetExecutionGraphPipelineNodeIndexAMDX
-            GetExecutionGraphPipelineScratchSizeAMDX GetExternalComputeQueueDataNV GetFramebufferTilePropertiesQCOM
-            GetGeneratedCommandsMemoryRequirementsEXT GetGeneratedCommandsMemoryRequirementsNV
-            GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT GetImageOpaqueCaptureDescriptorDataEXT
-            GetImageSubresourceLayout GetImageSubresourceLayout2 GetImageViewAddressNVX GetImageViewHandle64NVX
-            GetImageViewHandleNVX GetImageViewOpaqueCaptureDescriptorDataEXT GetMemoryFdPropertiesKHR
-            GetMemoryHostPointerPropertiesEXT GetMemoryMetalHandlePropertiesEXT GetMemoryWin32HandlePropertiesKHR
-            GetMemoryZirconHandlePropertiesFUCHSIA GetMicromapBuildSizesEXT GetNativeBufferPropertiesOHOS
-            GetPartitionedAccelerationStructuresBuildSizesNV GetPastPresentationTimingEXT
-            GetPastPresentationTimingGOOGLE GetPerformanceParameterINTEL GetPipelineExecutableInternalRepresentationsKHR
-            GetPipelineExecutablePropertiesKHR GetPipelineExecutableStatisticsKHR GetPipelineIndirectDeviceAddressNV
+            GetAccelerationStructureOpaqueCaptureDescriptorDataEXT GetAndroidHardwareBufferPropertiesANDROID
+            GetBufferCollectionPropertiesFUCHSIA GetBufferMemoryRequirements GetBufferMemoryRequirements2
+            GetBufferOpaqueCaptureAddress GetBufferOpaqueCaptureDescriptorDataEXT GetCalibratedTimestampsKHR
+            GetClusterAccelerationStructureBuildSizesNV GetDataGraphPipelineAvailablePropertiesARM
+            GetDataGraphPipelinePropertiesARM GetDataGraphPipelineSessionBindPointRequirementsARM
+            GetDataGraphPipelineSessionMemoryRequirementsARM GetDescriptorSetHostMappingVALVE
+            GetDescriptorSetLayoutBindingOffsetEXT GetDescriptorSetLayoutHostMappingInfoVALVE
+            GetDescriptorSetLayoutSupport GetDeviceAccelerationStructureCompatibilityKHR
+            GetDeviceBufferMemoryRequirements GetDeviceCombinedImageSamplerIndexNVX GetDeviceFaultDebugInfoKHR
+            GetDeviceFaultInfoEXT GetDeviceFaultReportsKHR GetDeviceGroupPeerMemoryFeatures
+            GetDeviceGroupPresentCapabilitiesKHR GetDeviceGroupSurfacePresentModes2EXT
+            GetDeviceGroupSurfacePresentModesKHR GetDeviceImageMemoryRequirements GetDeviceImageSparseMemoryRequirements
+            GetDeviceImageSubresourceLayout GetDeviceMemoryCommitment GetDeviceMemoryOpaqueCaptureAddress
+            GetDeviceMicromapCompatibilityEXT GetDeviceSubpassShadingMaxWorkgroupSizeHUAWEI
+            GetDeviceTensorMemoryRequirementsARM GetDynamicRenderingTilePropertiesQCOM GetEventStatus
+            GetExecutionGraphPipelineNodeIndexAMDX GetExecutionGraphPipelineScratchSizeAMDX
+            GetExternalComputeQueueDataNV GetFramebufferTilePropertiesQCOM GetGeneratedCommandsMemoryRequirementsEXT
+            GetGeneratedCommandsMemoryRequirementsNV GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT
+            GetImageOpaqueCaptureDescriptorDataEXT GetImageSubresourceLayout GetImageSubresourceLayout2
+            GetImageViewAddressNVX GetImageViewHandle64NVX GetImageViewHandleNVX
+            GetImageViewOpaqueCaptureDescriptorDataEXT GetMemoryFdPropertiesKHR GetMemoryHostPointerPropertiesEXT
+            GetMemoryMetalHandlePropertiesEXT GetMemoryWin32HandlePropertiesKHR GetMemoryZirconHandlePropertiesFUCHSIA
+            GetMicromapBuildSizesEXT GetNativeBufferPropertiesOHOS GetPartitionedAccelerationStructuresBuildSizesNV
+            GetPastPresentationTimingEXT GetPastPresentationTimingGOOGLE GetPerformanceParameterINTEL
+            GetPipelineExecutableInternalRepresentationsKHR GetPipelineExecutablePropertiesKHR
+            GetPipelineExecutableStatisticsKHR GetPipelineIndirectDeviceAddressNV
             GetPipelineIndirectMemoryRequirementsNV GetPipelineKeyKHR GetPipelinePropertiesEXT GetQueueCheckpointData2NV
             GetQueueCheckpointDataNV GetRayTracingCaptureReplayShaderGroupHandlesKHR GetRayTracingShaderGroupHandlesKHR
             GetRayTracingShaderGroupStackSizeKHR GetRefreshCycleDurationGOOGLE GetRenderAreaGranularity
             GetRenderingAreaGranularity GetSamplerOpaqueCaptureDescriptorDataEXT GetScreenBufferPropertiesQNX
             GetShaderBinaryDataEXT GetShaderInfoAMD GetShaderModuleCreateInfoIdentifierEXT GetShaderModuleIdentifierEXT
             GetSleepStatusLegacyNV GetSwapchainCounterEXT GetSwapchainStatusKHR GetSwapchainTimeDomainPropertiesEXT
-            GetSwapchainTimingPropertiesEXT GetTensorMemoryRequirementsARM GetTensorOpaqueCaptureDataARM
-            GetTensorOpaqueCaptureDescriptorDataARM GetTensorViewOpaqueCaptureDescriptorDataARM
+            GetSwapchainTimingPropertiesEXT GetTensorOpaqueCaptureDataARM GetTensorOpaqueCaptureDescriptorDataARM
+            GetTensorViewOpaqueCaptureDescriptorDataARM
+        },
+    ),
+    (
+        "tiles decide when something is accessed, not what",
+        commands! {
+            CmdBeginPerTileExecutionQCOM CmdBindTileMemoryQCOM CmdEndPerTileExecutionQCOM
+        },
+    ),
+    (
+        "makes a descriptor, which counts where a shader reads it",
+        commands! {
+            GetDescriptorEXT WriteResourceDescriptorsEXT WriteSamplerDescriptorsEXT
+        },
+    ),
+    (
+        "a kernel accesses nothing until it is launched",
+        commands! {
+            CreateCuFunctionNVX CreateCuModuleNVX CreateCudaFunctionNV CreateCudaModuleNV DestroyCuFunctionNVX
+            DestroyCuModuleNVX DestroyCudaFunctionNV DestroyCudaModuleNV
+        },
+    ),
+    (
+        "a data graph accesses nothing until it is dispatched",
+        commands! {
+            BindDataGraphPipelineSessionMemoryARM CreateDataGraphPipelineSessionARM CreateDataGraphPipelinesARM
+            DestroyDataGraphPipelineSessionARM
+        },
+    ),
+    (
+        "memory of buffer collections is imported like any other",
+        commands! {
+            CreateBufferCollectionFUCHSIA DestroyBufferCollectionFUCHSIA SetBufferCollectionBufferConstraintsFUCHSIA
+            SetBufferCollectionImageConstraintsFUCHSIA
+        },
+    ),
+    (
+        "ends what others submit to",
+        commands! {
+            DestroyExternalComputeQueueNV
         },
     ),
 ];

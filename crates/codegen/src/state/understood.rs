@@ -145,6 +145,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         commands! {
             CmdBeginRenderPass CmdBeginRenderPass2 CmdNextSubpass CmdNextSubpass2 CmdEndRenderPass CmdEndRenderPass2
             CmdBeginRendering CmdEndRendering CmdEndRendering2KHR CmdClearAttachments CmdSetRenderingAttachmentLocations
+            CmdBeginCustomResolveEXT
         },
     ),
     (
@@ -152,7 +153,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Leave",
         commands! {
             CreateShaderModule CreateGraphicsPipelines CreateComputePipelines CreateRayTracingPipelinesKHR
-            CreateShadersEXT
+            CreateShadersEXT CreateRayTracingPipelinesNV CreateExecutionGraphPipelinesAMDX
         },
     ),
     (
@@ -183,12 +184,14 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Enter",
         commands! {
             CmdBindPipeline CmdBindShadersEXT CmdBindDescriptorSets CmdBindDescriptorSets2 CmdPushDescriptorSet
-            CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2 CmdBindVertexBuffers
-            CmdBindVertexBuffers2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdSetVertexInputEXT
+            CmdPushDescriptorSet2 CmdPushDescriptorSetWithTemplate CmdPushDescriptorSetWithTemplate2
+            CmdBindVertexBuffers CmdBindVertexBuffers2 CmdBindIndexBuffer CmdBindIndexBuffer2 CmdSetVertexInputEXT
             CmdSetRasterizerDiscardEnable CmdSetCullMode CmdSetPrimitiveTopology CmdSetDepthTestEnable
             CmdSetDepthWriteEnable CmdSetDepthBoundsTestEnable CmdSetStencilTestEnable CmdSetStencilOp
             CmdSetStencilWriteMask CmdSetLogicOpEnableEXT CmdSetLogicOpEXT CmdSetColorBlendEnableEXT
             CmdSetColorWriteMaskEXT CmdSetColorWriteEnableEXT CmdPushConstants CmdPushConstants2
+            CmdBindPipelineShaderGroupNV CmdBindShadingRateImageNV CmdBindInvocationMaskHUAWEI
+            CmdSetShadingRateImageEnableNV
         },
     ),
     (
@@ -198,7 +201,8 @@ pub(super) static UNDERSTOOD: Takers = &[
             CmdDraw CmdDrawIndexed CmdDrawMultiEXT CmdDrawMultiIndexedEXT CmdDrawIndirect CmdDrawIndexedIndirect
             CmdDrawIndirectCount CmdDrawIndexedIndirectCount CmdDrawIndirectByteCountEXT CmdDrawMeshTasksEXT
             CmdDrawMeshTasksNV CmdDrawMeshTasksIndirectEXT CmdDrawMeshTasksIndirectNV CmdDrawMeshTasksIndirectCountEXT
-            CmdDrawMeshTasksIndirectCountNV CmdDispatch CmdDispatchBase CmdDispatchIndirect
+            CmdDrawMeshTasksIndirectCountNV CmdDispatch CmdDispatchBase CmdDispatchIndirect CmdDrawClusterHUAWEI
+            CmdDrawClusterIndirectHUAWEI CmdSubpassShadingHUAWEI CmdDispatchTileQCOM
         },
     ),
     (
@@ -229,6 +233,9 @@ pub(super) static UNDERSTOOD: Takers = &[
         commands! {
             DestroyAccelerationStructureKHR CmdBuildAccelerationStructuresKHR CmdBuildAccelerationStructuresIndirectKHR
             CmdCopyAccelerationStructureKHR CmdTraceRaysKHR CmdTraceRaysIndirectKHR CmdTraceRaysIndirect2KHR
+            CmdCopyAccelerationStructureToMemoryKHR CmdCopyMemoryToAccelerationStructureKHR
+            CmdWriteAccelerationStructuresPropertiesKHR CmdBuildPartitionedAccelerationStructuresNV
+            CmdBuildClusterAccelerationStructureIndirectNV
         },
     ),
     (
@@ -271,6 +278,116 @@ pub(super) static UNDERSTOOD: Takers = &[
             GetSemaphoreFdKHR GetSemaphoreWin32HandleKHR GetSemaphoreZirconHandleFUCHSIA ImportSemaphoreFdKHR
             ImportSemaphoreWin32HandleKHR ImportSemaphoreZirconHandleFUCHSIA GetFenceFdKHR GetFenceWin32HandleKHR
             ImportFenceFdKHR ImportFenceWin32HandleKHR
+        },
+    ),
+    (
+        "RayNv",
+        "Leave",
+        commands! {
+            CreateAccelerationStructureNV GetAccelerationStructureMemoryRequirementsNV BindAccelerationStructureMemoryNV
+        },
+    ),
+    (
+        "RayNv",
+        "Enter",
+        commands! {
+            DestroyAccelerationStructureNV CmdBuildAccelerationStructureNV CmdCopyAccelerationStructureNV
+            CmdWriteAccelerationStructuresPropertiesNV CmdTraceRaysNV
+        },
+    ),
+    (
+        "Micromap",
+        "Leave",
+        commands! {
+            CreateMicromapEXT
+        },
+    ),
+    (
+        "Micromap",
+        "Enter",
+        commands! {
+            DestroyMicromapEXT CmdBuildMicromapsEXT CmdCopyMicromapEXT CmdCopyMicromapToMemoryEXT
+            CmdCopyMemoryToMicromapEXT CmdWriteMicromapsPropertiesEXT
+        },
+    ),
+    (
+        "HostBuild",
+        "Enter",
+        commands! {
+            BuildAccelerationStructuresKHR CopyAccelerationStructureKHR CopyAccelerationStructureToMemoryKHR
+            CopyMemoryToAccelerationStructureKHR WriteAccelerationStructuresPropertiesKHR BuildMicromapsEXT
+            CopyMicromapEXT CopyMicromapToMemoryEXT CopyMemoryToMicromapEXT WriteMicromapsPropertiesEXT
+        },
+    ),
+    (
+        "Tensor",
+        "Leave",
+        commands! {
+            CreateTensorARM GetTensorMemoryRequirementsARM BindTensorMemoryARM CreateTensorViewARM
+        },
+    ),
+    (
+        "Tensor",
+        "Enter",
+        commands! {
+            DestroyTensorARM DestroyTensorViewARM CmdCopyTensorARM
+        },
+    ),
+    (
+        "OpticalFlow",
+        "Leave",
+        commands! {
+            CreateOpticalFlowSessionNV BindOpticalFlowSessionImageNV
+        },
+    ),
+    (
+        "OpticalFlow",
+        "Enter",
+        commands! {
+            DestroyOpticalFlowSessionNV CmdOpticalFlowExecuteNV
+        },
+    ),
+    (
+        "Generated",
+        "Leave",
+        commands! {
+            CreateIndirectCommandsLayoutEXT CreateIndirectCommandsLayoutNV CreateIndirectExecutionSetEXT
+        },
+    ),
+    (
+        "Generated",
+        "Enter",
+        commands! {
+            DestroyIndirectCommandsLayoutEXT DestroyIndirectCommandsLayoutNV DestroyIndirectExecutionSetEXT
+            UpdateIndirectExecutionSetPipelineEXT UpdateIndirectExecutionSetShaderEXT CmdPreprocessGeneratedCommandsEXT
+            CmdPreprocessGeneratedCommandsNV CmdExecuteGeneratedCommandsEXT CmdExecuteGeneratedCommandsNV
+            CmdUpdatePipelineIndirectBufferNV
+        },
+    ),
+    (
+        "Indirect",
+        "Enter",
+        commands! {
+            CmdCopyMemoryIndirectKHR CmdCopyMemoryIndirectNV CmdCopyMemoryToImageIndirectKHR
+            CmdCopyMemoryToImageIndirectNV CmdConvertCooperativeVectorMatrixNV CmdDecompressMemoryEXT
+            CmdDecompressMemoryNV CmdDecompressMemoryIndirectCountEXT CmdDecompressMemoryIndirectCountNV
+            CmdDispatchGraphAMDX CmdDispatchGraphIndirectAMDX CmdDispatchGraphIndirectCountAMDX
+            CmdInitializeGraphScratchMemoryAMDX
+        },
+    ),
+    (
+        "DescriptorMemory",
+        "Leave",
+        commands! {
+            GetDescriptorSetLayoutSizeEXT
+        },
+    ),
+    (
+        "DescriptorMemory",
+        "Enter",
+        commands! {
+            CmdBindDescriptorBuffersEXT CmdSetDescriptorBufferOffsetsEXT CmdSetDescriptorBufferOffsets2EXT
+            CmdBindResourceHeapEXT CmdBindSamplerHeapEXT CmdPushDataEXT
         },
     ),
 ];

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use VkLayer_lavascope::INSTANCE_EXTENSIONS;
 use serde_json::{Value, json};
@@ -24,6 +25,27 @@ pub(crate) struct Outcome {
 ///
 /// `name` is the test's own, with its module. In the environment `{folder}` is a folder of the test's.
 pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Outcome> {
+    let (outcome, output) = run(name, environment, body)?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}\n{stdout}\n{}", output.status, outcome.stderr);
+    assert!(stdout.contains("1 passed"), "no test has the name {name}");
+    Some(outcome)
+}
+
+/// The same of a process that a signal ends.
+pub(crate) fn dying_child(
+    name: &str,
+    environment: &[(&str, &str)],
+    signal: i32,
+    body: impl FnOnce(),
+) -> Option<Outcome> {
+    let (outcome, output) = run(name, environment, body)?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.signal(), Some(signal), "{}\n{stdout}\n{}", output.status, outcome.stderr);
+    Some(outcome)
+}
+
+fn run(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<(Outcome, Output)> {
     if std::env::var(CHILD).is_ok_and(|it| it == name) {
         body();
         return None;
@@ -47,10 +69,8 @@ pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
     let shown = folder.to_string_lossy();
     command.envs(environment.iter().map(|(key, value)| (key, value.replace("{folder}", &shown))));
     let output = command.output().expect("the program that runs can be run again");
-    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
-    assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
-    assert!(stdout.contains("1 passed"), "no test has the name {name}");
-    Some(Outcome { stderr, folder })
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Some((Outcome { stderr, folder }, output))
 }
 
 fn write_manifests(libraries: &Path, folder: &Path) -> PathBuf {

@@ -4,9 +4,11 @@
 //! read it once, and what they say and leave behind belongs to a process.
 
 mod child;
+mod death;
 mod hazards;
 mod inline;
 mod lifetimes;
+mod lost;
 mod messages;
 mod objects;
 mod order;

@@ -21,7 +21,7 @@ fn instances_with_and_without_us_live_side_by_side() {
             [Setup::BARE, Setup::OFF, Setup::STATS, Setup::STATS].map(|it| it.world(&entry));
         let more = World {
             instance: second.instance.clone(),
-            device: device(&second.instance, &[]),
+            device: device(&second.instance, &Setup::BARE),
             queue: vk::Queue::null(),
         };
         // SAFETY: the device has this queue.

@@ -116,7 +116,7 @@ fn threads_that_wait_for_the_reader_are_counted() {
         let entry = entry();
         let app = App::silent(&entry, &[ASYNC, &[(c"sync_stream_mib", c"1")]].concat());
         app.begin(0);
-        for it in 0..100_000 {
+        for it in 0..20_000 {
             app.fill(0, 0, it);
             app.barrier(0);
         }

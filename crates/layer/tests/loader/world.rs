@@ -13,6 +13,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) layers: &'a [&'a CStr],
     pub(crate) extensions: &'a [&'a CStr],
     pub(crate) device_extensions: &'a [&'a CStr],
+    /// Whether the device has the feature of `VK_EXT_device_fault`.
+    pub(crate) wants_faults: bool,
     /// For our layer, through `VK_EXT_layer_settings`.
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
     /// The same, addressed to the Khronos layer.
@@ -28,6 +30,7 @@ impl<'a> Setup<'a> {
         layers: &[],
         extensions: &[],
         device_extensions: &[],
+        wants_faults: false,
         settings: &[],
         khronos_settings: &[],
         features: &[],
@@ -77,7 +80,7 @@ impl<'a> Setup<'a> {
     }
 
     pub(crate) fn world(&self, entry: &ash::Entry) -> World {
-        World::new(self.instance(entry), self.device_extensions)
+        World::new(self.instance(entry), self)
     }
 }
 
@@ -99,8 +102,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    fn new(instance: ash::Instance, extensions: &[&CStr]) -> World {
-        let device = device(&instance, extensions);
+    fn new(instance: ash::Instance, setup: &Setup<'_>) -> World {
+        let device = device(&instance, setup);
         // SAFETY: the device has this queue.
         let queue = unsafe { device.get_device_queue(0, 0) };
         World { instance, device, queue }
@@ -170,11 +173,15 @@ impl World {
 }
 
 /// A device with one queue.
-pub(crate) fn device(instance: &ash::Instance, extensions: &[&CStr]) -> ash::Device {
+pub(crate) fn device(instance: &ash::Instance, setup: &Setup<'_>) -> ash::Device {
     let priorities = [1.0];
     let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&priorities)];
-    let extensions = pointers(extensions);
-    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    let extensions = pointers(setup.device_extensions);
+    let mut faults = vk::PhysicalDeviceFaultFeaturesEXT::default().device_fault(true);
+    let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+    if setup.wants_faults {
+        info = info.push_next(&mut faults);
+    }
     // SAFETY: the info is valid.
     unsafe {
         let physical = instance.enumerate_physical_devices().expect("the null driver has a device");

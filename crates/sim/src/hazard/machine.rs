@@ -131,7 +131,9 @@ impl<'p> Machine<'p> {
                 state.get_or_insert(EventState { line: Line::Host, time, stages: PipelineStageFlags2::HOST.0 });
             }
             Step::ResetEvent(event) => self.events[event.0 as usize] = None,
-            Step::HostAccess { resource, region, is_write } => self.host_access(number, *resource, region, *is_write),
+            Step::HostAccess { resource, region, is_write, .. } => {
+                self.host_access(number, *resource, region, *is_write);
+            }
             Step::Acquire { image, semaphore, fence } => {
                 self.engine_access(number, 0, *image, Role::Acquire);
                 let after = self.tick();

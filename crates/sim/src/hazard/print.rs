@@ -256,7 +256,7 @@ fn step_text(step: &Step) -> String {
         Step::SignalSemaphore(point) => format!("host signals {}", point_text(point)),
         Step::SetEvent(event) => format!("host sets e{}", event.0),
         Step::ResetEvent(event) => format!("host resets e{}", event.0),
-        Step::HostAccess { resource, region, is_write } => {
+        Step::HostAccess { resource, region, is_write, .. } => {
             format!("host {} {}", if *is_write { "writes" } else { "reads" }, target_text(*resource, region))
         }
         Step::Acquire { image, semaphore, fence } => format!("acquire r{} {semaphore:?} {fence:?}", image.0),

@@ -17,25 +17,25 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Memory, When::Leave), // vkAllocateMemory
     Decision::Ignored("hints about time and power"), // vkAntiLagUpdateAMD
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkBeginCommandBuffer
-    Decision::Missing("acceleration structures of NV are not followed"), // vkBindAccelerationStructureMemoryNV
+    Decision::Understood(Family::RayNv, When::Leave), // vkBindAccelerationStructureMemoryNV
     Decision::Understood(Family::Memory, When::Leave), // vkBindBufferMemory
     Decision::Understood(Family::Memory, When::Leave), // vkBindBufferMemory2
-    Decision::Missing("data graphs are not followed"), // vkBindDataGraphPipelineSessionMemoryARM
+    Decision::Ignored("a data graph accesses nothing until it is dispatched"), // vkBindDataGraphPipelineSessionMemoryARM
     Decision::Understood(Family::Memory, When::Leave), // vkBindImageMemory
     Decision::Understood(Family::Memory, When::Leave), // vkBindImageMemory2
-    Decision::Missing("optical flow is not followed"), // vkBindOpticalFlowSessionImageNV
-    Decision::Missing("tensors are not followed"), // vkBindTensorMemoryARM
+    Decision::Understood(Family::OpticalFlow, When::Leave), // vkBindOpticalFlowSessionImageNV
+    Decision::Understood(Family::Tensor, When::Leave), // vkBindTensorMemoryARM
     Decision::Ignored("video sessions use memory that nobody else names"), // vkBindVideoSessionMemoryKHR
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkBuildAccelerationStructuresKHR
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkBuildMicromapsEXT
+    Decision::Understood(Family::HostBuild, When::Enter), // vkBuildAccelerationStructuresKHR
+    Decision::Understood(Family::HostBuild, When::Enter), // vkBuildMicromapsEXT
     Decision::Ignored("a name or a mark for tools"), // vkClearShaderInstrumentationMetricsARM
     Decision::Understood(Family::Address, When::Enter), // vkCmdBeginConditionalRendering2EXT
     Decision::Understood(Family::Query, When::Enter), // vkCmdBeginConditionalRenderingEXT
-    Decision::Missing("what it accesses is not followed"), // vkCmdBeginCustomResolveEXT
+    Decision::Understood(Family::Rendering, When::Enter), // vkCmdBeginCustomResolveEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdBeginDebugUtilsLabelEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdBeginGpaSampleAMD
     Decision::Ignored("a name or a mark for tools"), // vkCmdBeginGpaSessionAMD
-    Decision::Missing("tiles are not followed"), // vkCmdBeginPerTileExecutionQCOM
+    Decision::Ignored("tiles decide when something is accessed, not what"), // vkCmdBeginPerTileExecutionQCOM
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdBeginQuery
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdBeginQueryIndexedEXT
     Decision::Understood(Family::Rendering, When::Enter), // vkCmdBeginRenderPass
@@ -45,22 +45,22 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Address, When::Enter), // vkCmdBeginTransformFeedback2EXT
     Decision::Understood(Family::Query, When::Enter), // vkCmdBeginTransformFeedbackEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkCmdBeginVideoCodingKHR
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdBindDescriptorBufferEmbeddedSamplers2EXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdBindDescriptorBufferEmbeddedSamplersEXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdBindDescriptorBuffersEXT
+    Decision::Ignored("samplers read nothing themselves"), // vkCmdBindDescriptorBufferEmbeddedSamplers2EXT
+    Decision::Ignored("samplers read nothing themselves"), // vkCmdBindDescriptorBufferEmbeddedSamplersEXT
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdBindDescriptorBuffersEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindDescriptorSets
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindDescriptorSets2
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindIndexBuffer
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindIndexBuffer2
     Decision::Understood(Family::Address, When::Enter), // vkCmdBindIndexBuffer3KHR
-    Decision::Missing("what it accesses is not followed"), // vkCmdBindInvocationMaskHUAWEI
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdBindInvocationMaskHUAWEI
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindPipeline
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdBindPipelineShaderGroupNV
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdBindResourceHeapEXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdBindSamplerHeapEXT
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdBindPipelineShaderGroupNV
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdBindResourceHeapEXT
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdBindSamplerHeapEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindShadersEXT
-    Decision::Missing("what it accesses is not followed"), // vkCmdBindShadingRateImageNV
-    Decision::Missing("tiles are not followed"), // vkCmdBindTileMemoryQCOM
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdBindShadingRateImageNV
+    Decision::Ignored("tiles decide when something is accessed, not what"), // vkCmdBindTileMemoryQCOM
     Decision::Understood(Family::Address, When::Enter), // vkCmdBindTransformFeedbackBuffers2EXT
     Decision::Understood(Family::Query, When::Enter), // vkCmdBindTransformFeedbackBuffersEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdBindVertexBuffers
@@ -68,20 +68,20 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Address, When::Enter), // vkCmdBindVertexBuffers3KHR
     Decision::Understood(Family::Copy, When::Enter), // vkCmdBlitImage
     Decision::Understood(Family::Copy, When::Enter), // vkCmdBlitImage2
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCmdBuildAccelerationStructureNV
+    Decision::Understood(Family::RayNv, When::Enter), // vkCmdBuildAccelerationStructureNV
     Decision::Understood(Family::Ray, When::Enter), // vkCmdBuildAccelerationStructuresIndirectKHR
     Decision::Understood(Family::Ray, When::Enter), // vkCmdBuildAccelerationStructuresKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCmdBuildClusterAccelerationStructureIndirectNV
-    Decision::Missing("micromaps are not followed"), // vkCmdBuildMicromapsEXT
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCmdBuildPartitionedAccelerationStructuresNV
+    Decision::Understood(Family::Ray, When::Enter), // vkCmdBuildClusterAccelerationStructureIndirectNV
+    Decision::Understood(Family::Micromap, When::Enter), // vkCmdBuildMicromapsEXT
+    Decision::Understood(Family::Ray, When::Enter), // vkCmdBuildPartitionedAccelerationStructuresNV
     Decision::Understood(Family::Rendering, When::Enter), // vkCmdClearAttachments
     Decision::Understood(Family::Copy, When::Enter), // vkCmdClearColorImage
     Decision::Understood(Family::Copy, When::Enter), // vkCmdClearDepthStencilImage
     Decision::Ignored("video sessions use memory that nobody else names"), // vkCmdControlVideoCodingKHR
-    Decision::Missing("what it accesses is not followed"), // vkCmdConvertCooperativeVectorMatrixNV
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdConvertCooperativeVectorMatrixNV
     Decision::Understood(Family::Ray, When::Enter), // vkCmdCopyAccelerationStructureKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCmdCopyAccelerationStructureNV
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyAccelerationStructureToMemoryKHR
+    Decision::Understood(Family::RayNv, When::Enter), // vkCmdCopyAccelerationStructureNV
+    Decision::Understood(Family::Ray, When::Enter), // vkCmdCopyAccelerationStructureToMemoryKHR
     Decision::Understood(Family::Copy, When::Enter), // vkCmdCopyBuffer
     Decision::Understood(Family::Copy, When::Enter), // vkCmdCopyBuffer2
     Decision::Understood(Family::Copy, When::Enter), // vkCmdCopyBufferToImage
@@ -92,41 +92,41 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Copy, When::Enter), // vkCmdCopyImageToBuffer
     Decision::Understood(Family::Copy, When::Enter), // vkCmdCopyImageToBuffer2
     Decision::Understood(Family::Address, When::Enter), // vkCmdCopyImageToMemoryKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyMemoryIndirectKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyMemoryIndirectNV
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdCopyMemoryIndirectKHR
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdCopyMemoryIndirectNV
     Decision::Understood(Family::Address, When::Enter), // vkCmdCopyMemoryKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyMemoryToAccelerationStructureKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyMemoryToImageIndirectKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdCopyMemoryToImageIndirectNV
+    Decision::Understood(Family::Ray, When::Enter), // vkCmdCopyMemoryToAccelerationStructureKHR
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdCopyMemoryToImageIndirectKHR
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdCopyMemoryToImageIndirectNV
     Decision::Understood(Family::Address, When::Enter), // vkCmdCopyMemoryToImageKHR
-    Decision::Missing("micromaps are not followed"), // vkCmdCopyMemoryToMicromapEXT
-    Decision::Missing("micromaps are not followed"), // vkCmdCopyMicromapEXT
-    Decision::Missing("micromaps are not followed"), // vkCmdCopyMicromapToMemoryEXT
+    Decision::Understood(Family::Micromap, When::Enter), // vkCmdCopyMemoryToMicromapEXT
+    Decision::Understood(Family::Micromap, When::Enter), // vkCmdCopyMicromapEXT
+    Decision::Understood(Family::Micromap, When::Enter), // vkCmdCopyMicromapToMemoryEXT
     Decision::Understood(Family::Query, When::Enter), // vkCmdCopyQueryPoolResults
     Decision::Understood(Family::Address, When::Enter), // vkCmdCopyQueryPoolResultsToMemoryKHR
-    Decision::Missing("tensors are not followed"), // vkCmdCopyTensorARM
-    Decision::Missing("kernels of CUDA are not followed"), // vkCmdCuLaunchKernelNVX
-    Decision::Missing("kernels of CUDA are not followed"), // vkCmdCudaLaunchKernelNV
+    Decision::Understood(Family::Tensor, When::Enter), // vkCmdCopyTensorARM
+    Decision::Missing("what a kernel of CUDA accesses stands in its own code, which is no SPIR-V"), // vkCmdCuLaunchKernelNVX
+    Decision::Missing("what a kernel of CUDA accesses stands in its own code, which is no SPIR-V"), // vkCmdCudaLaunchKernelNV
     Decision::Ignored("a name or a mark for tools"), // vkCmdDebugMarkerBeginEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdDebugMarkerEndEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdDebugMarkerInsertEXT
     Decision::Understood(Family::Video, When::Enter), // vkCmdDecodeVideoKHR
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdDecompressMemoryEXT
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdDecompressMemoryIndirectCountEXT
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdDecompressMemoryIndirectCountNV
-    Decision::Missing("memory that is named by its address is not followed"), // vkCmdDecompressMemoryNV
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDecompressMemoryEXT
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDecompressMemoryIndirectCountEXT
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDecompressMemoryIndirectCountNV
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDecompressMemoryNV
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDispatch
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDispatchBase
-    Decision::Missing("data graphs are not followed"), // vkCmdDispatchDataGraphARM
-    Decision::Missing("execution graphs are not followed"), // vkCmdDispatchGraphAMDX
-    Decision::Missing("execution graphs are not followed"), // vkCmdDispatchGraphIndirectAMDX
-    Decision::Missing("execution graphs are not followed"), // vkCmdDispatchGraphIndirectCountAMDX
+    Decision::Missing("which tensors a data graph reads and which it writes stands in its own code, which is not read"), // vkCmdDispatchDataGraphARM
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDispatchGraphAMDX
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDispatchGraphIndirectAMDX
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdDispatchGraphIndirectCountAMDX
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDispatchIndirect
     Decision::Understood(Family::Address, When::Enter), // vkCmdDispatchIndirect2KHR
-    Decision::Missing("tiles are not followed"), // vkCmdDispatchTileQCOM
+    Decision::Understood(Family::Draw, When::Enter), // vkCmdDispatchTileQCOM
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDraw
-    Decision::Missing("what it accesses is not followed"), // vkCmdDrawClusterHUAWEI
-    Decision::Missing("what it accesses is not followed"), // vkCmdDrawClusterIndirectHUAWEI
+    Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawClusterHUAWEI
+    Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawClusterIndirectHUAWEI
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawIndexed
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawIndexedIndirect
     Decision::Understood(Family::Address, When::Enter), // vkCmdDrawIndexedIndirect2KHR
@@ -153,7 +153,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndDebugUtilsLabelEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndGpaSampleAMD
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndGpaSessionAMD
-    Decision::Missing("tiles are not followed"), // vkCmdEndPerTileExecutionQCOM
+    Decision::Ignored("tiles decide when something is accessed, not what"), // vkCmdEndPerTileExecutionQCOM
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdEndQuery
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdEndQueryIndexedEXT
     Decision::Understood(Family::Rendering, When::Enter), // vkCmdEndRenderPass
@@ -165,22 +165,22 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Query, When::Enter), // vkCmdEndTransformFeedbackEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkCmdEndVideoCodingKHR
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkCmdExecuteCommands
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdExecuteGeneratedCommandsEXT
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdExecuteGeneratedCommandsNV
+    Decision::Understood(Family::Generated, When::Enter), // vkCmdExecuteGeneratedCommandsEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkCmdExecuteGeneratedCommandsNV
     Decision::Understood(Family::Copy, When::Enter), // vkCmdFillBuffer
     Decision::Understood(Family::Address, When::Enter), // vkCmdFillMemoryKHR
-    Decision::Missing("execution graphs are not followed"), // vkCmdInitializeGraphScratchMemoryAMDX
+    Decision::Understood(Family::Indirect, When::Enter), // vkCmdInitializeGraphScratchMemoryAMDX
     Decision::Ignored("a name or a mark for tools"), // vkCmdInsertDebugUtilsLabelEXT
     Decision::Understood(Family::Rendering, When::Enter), // vkCmdNextSubpass
     Decision::Understood(Family::Rendering, When::Enter), // vkCmdNextSubpass2
-    Decision::Missing("optical flow is not followed"), // vkCmdOpticalFlowExecuteNV
+    Decision::Understood(Family::OpticalFlow, When::Enter), // vkCmdOpticalFlowExecuteNV
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdPipelineBarrier
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdPipelineBarrier2
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsEXT
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdPreprocessGeneratedCommandsNV
+    Decision::Understood(Family::Generated, When::Enter), // vkCmdPreprocessGeneratedCommandsEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkCmdPreprocessGeneratedCommandsNV
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushConstants2
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdPushDataEXT
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdPushDataEXT
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSet2
     Decision::Understood(Family::Bind, When::Enter), // vkCmdPushDescriptorSetWithTemplate
@@ -222,8 +222,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("no access depends on this state"), // vkCmdSetDepthCompareOp
     Decision::Understood(Family::Bind, When::Enter), // vkCmdSetDepthTestEnable
     Decision::Understood(Family::Bind, When::Enter), // vkCmdSetDepthWriteEnable
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdSetDescriptorBufferOffsets2EXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkCmdSetDescriptorBufferOffsetsEXT
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdSetDescriptorBufferOffsets2EXT
+    Decision::Understood(Family::DescriptorMemory, When::Enter), // vkCmdSetDescriptorBufferOffsetsEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetDeviceMask
     Decision::Ignored("no access depends on this state"), // vkCmdSetDiscardRectangleEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetDiscardRectangleEnableEXT
@@ -264,7 +264,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("no access depends on this state"), // vkCmdSetSampleMaskEXT
     Decision::Ignored("no access depends on this state"), // vkCmdSetScissor
     Decision::Ignored("no access depends on this state"), // vkCmdSetScissorWithCount
-    Decision::Ignored("no access depends on this state"), // vkCmdSetShadingRateImageEnableNV
+    Decision::Understood(Family::Bind, When::Enter), // vkCmdSetShadingRateImageEnableNV
     Decision::Ignored("no access depends on this state"), // vkCmdSetStencilCompareMask
     Decision::Understood(Family::Bind, When::Enter), // vkCmdSetStencilOp
     Decision::Ignored("no access depends on this state"), // vkCmdSetStencilReference
@@ -278,50 +278,50 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("no access depends on this state"), // vkCmdSetViewportWScalingEnableNV
     Decision::Ignored("no access depends on this state"), // vkCmdSetViewportWScalingNV
     Decision::Ignored("no access depends on this state"), // vkCmdSetViewportWithCount
-    Decision::Missing("what it accesses is not followed"), // vkCmdSubpassShadingHUAWEI
+    Decision::Understood(Family::Draw, When::Enter), // vkCmdSubpassShadingHUAWEI
     Decision::Understood(Family::Ray, When::Enter), // vkCmdTraceRaysIndirect2KHR
     Decision::Understood(Family::Ray, When::Enter), // vkCmdTraceRaysIndirectKHR
     Decision::Understood(Family::Ray, When::Enter), // vkCmdTraceRaysKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCmdTraceRaysNV
+    Decision::Understood(Family::RayNv, When::Enter), // vkCmdTraceRaysNV
     Decision::Understood(Family::Copy, When::Enter), // vkCmdUpdateBuffer
     Decision::Understood(Family::Address, When::Enter), // vkCmdUpdateMemoryKHR
-    Decision::Missing("commands generated on the device are not followed"), // vkCmdUpdatePipelineIndirectBufferNV
+    Decision::Understood(Family::Generated, When::Enter), // vkCmdUpdatePipelineIndirectBufferNV
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdWaitEvents
     Decision::Understood(Family::Barrier, When::Enter), // vkCmdWaitEvents2
-    Decision::Ignored("queries lie in no memory that others use"), // vkCmdWriteAccelerationStructuresPropertiesKHR
-    Decision::Ignored("queries lie in no memory that others use"), // vkCmdWriteAccelerationStructuresPropertiesNV
+    Decision::Understood(Family::Ray, When::Enter), // vkCmdWriteAccelerationStructuresPropertiesKHR
+    Decision::Understood(Family::RayNv, When::Enter), // vkCmdWriteAccelerationStructuresPropertiesNV
     Decision::Understood(Family::Copy, When::Enter), // vkCmdWriteBufferMarker2AMD
     Decision::Understood(Family::Copy, When::Enter), // vkCmdWriteBufferMarkerAMD
     Decision::Understood(Family::Address, When::Enter), // vkCmdWriteMarkerToMemoryAMD
-    Decision::Ignored("queries lie in no memory that others use"), // vkCmdWriteMicromapsPropertiesEXT
+    Decision::Understood(Family::Micromap, When::Enter), // vkCmdWriteMicromapsPropertiesEXT
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdWriteTimestamp
     Decision::Ignored("queries lie in no memory that others use"), // vkCmdWriteTimestamp2
     Decision::Ignored("caches and binaries of pipelines change nothing"), // vkCompileDeferredNV
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkConvertCooperativeVectorMatrixNV
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyAccelerationStructureKHR
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyAccelerationStructureToMemoryKHR
+    Decision::Missing("the host names memory by addresses of its own, which are in no record"), // vkConvertCooperativeVectorMatrixNV
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyAccelerationStructureKHR
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyAccelerationStructureToMemoryKHR
     Decision::Understood(Family::HostCopy, When::Enter), // vkCopyImageToImage
     Decision::Understood(Family::HostCopy, When::Enter), // vkCopyImageToMemory
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyMemoryToAccelerationStructureKHR
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyMemoryToAccelerationStructureKHR
     Decision::Understood(Family::HostCopy, When::Enter), // vkCopyMemoryToImage
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyMemoryToMicromapEXT
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyMicromapEXT
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkCopyMicromapToMemoryEXT
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyMemoryToMicromapEXT
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyMicromapEXT
+    Decision::Understood(Family::HostBuild, When::Enter), // vkCopyMicromapToMemoryEXT
     Decision::Understood(Family::Ray, When::Leave), // vkCreateAccelerationStructure2KHR
     Decision::Understood(Family::Ray, When::Leave), // vkCreateAccelerationStructureKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCreateAccelerationStructureNV
+    Decision::Understood(Family::RayNv, When::Leave), // vkCreateAccelerationStructureNV
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateAndroidSurfaceKHR
     Decision::Understood(Family::Image, When::Leave), // vkCreateBuffer
-    Decision::Missing("images of Fuchsia are not followed"), // vkCreateBufferCollectionFUCHSIA
+    Decision::Ignored("memory of buffer collections is imported like any other"), // vkCreateBufferCollectionFUCHSIA
     Decision::Understood(Family::Image, When::Leave), // vkCreateBufferView
     Decision::Understood(Family::CommandBuffer, When::Leave), // vkCreateCommandPool
     Decision::Understood(Family::Pipeline, When::Leave), // vkCreateComputePipelines
-    Decision::Missing("kernels of CUDA are not followed"), // vkCreateCuFunctionNVX
-    Decision::Missing("kernels of CUDA are not followed"), // vkCreateCuModuleNVX
-    Decision::Missing("kernels of CUDA are not followed"), // vkCreateCudaFunctionNV
-    Decision::Missing("kernels of CUDA are not followed"), // vkCreateCudaModuleNV
-    Decision::Missing("data graphs are not followed"), // vkCreateDataGraphPipelineSessionARM
-    Decision::Missing("data graphs are not followed"), // vkCreateDataGraphPipelinesARM
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkCreateCuFunctionNVX
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkCreateCuModuleNVX
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkCreateCudaFunctionNV
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkCreateCudaModuleNV
+    Decision::Ignored("a data graph accesses nothing until it is dispatched"), // vkCreateDataGraphPipelineSessionARM
+    Decision::Ignored("a data graph accesses nothing until it is dispatched"), // vkCreateDataGraphPipelinesARM
     Decision::Ignored("a name or a mark for tools"), // vkCreateDebugReportCallbackEXT
     Decision::Ignored("a name or a mark for tools"), // vkCreateDebugUtilsMessengerEXT
     Decision::Ignored("work that the host does for another call"), // vkCreateDeferredOperationKHR
@@ -333,8 +333,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateDisplayModeKHR
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateDisplayPlaneSurfaceKHR
     Decision::Understood(Family::Sync, When::Leave), // vkCreateEvent
-    Decision::Missing("execution graphs are not followed"), // vkCreateExecutionGraphPipelinesAMDX
-    Decision::Missing("external compute queues are not followed"), // vkCreateExternalComputeQueueNV
+    Decision::Understood(Family::Pipeline, When::Leave), // vkCreateExecutionGraphPipelinesAMDX
+    Decision::Missing("what another API submits to an external compute queue is in no record"), // vkCreateExternalComputeQueueNV
     Decision::Understood(Family::Sync, When::Leave), // vkCreateFence
     Decision::Understood(Family::RenderPass, When::Leave), // vkCreateFramebuffer
     Decision::Ignored("a name or a mark for tools"), // vkCreateGpaSessionAMD
@@ -344,21 +344,21 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Image, When::Leave), // vkCreateImage
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateImagePipeSurfaceFUCHSIA
     Decision::Understood(Family::Image, When::Leave), // vkCreateImageView
-    Decision::Missing("commands generated on the device are not followed"), // vkCreateIndirectCommandsLayoutEXT
-    Decision::Missing("commands generated on the device are not followed"), // vkCreateIndirectCommandsLayoutNV
-    Decision::Missing("commands generated on the device are not followed"), // vkCreateIndirectExecutionSetEXT
+    Decision::Understood(Family::Generated, When::Leave), // vkCreateIndirectCommandsLayoutEXT
+    Decision::Understood(Family::Generated, When::Leave), // vkCreateIndirectCommandsLayoutNV
+    Decision::Understood(Family::Generated, When::Leave), // vkCreateIndirectExecutionSetEXT
     Decision::Ignored("instances and physical devices have no accesses"), // vkCreateInstance
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateMacOSSurfaceMVK
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateMetalSurfaceEXT
-    Decision::Missing("micromaps are not followed"), // vkCreateMicromapEXT
-    Decision::Missing("optical flow is not followed"), // vkCreateOpticalFlowSessionNV
+    Decision::Understood(Family::Micromap, When::Leave), // vkCreateMicromapEXT
+    Decision::Understood(Family::OpticalFlow, When::Leave), // vkCreateOpticalFlowSessionNV
     Decision::Ignored("caches and binaries of pipelines change nothing"), // vkCreatePipelineBinariesKHR
     Decision::Ignored("caches and binaries of pipelines change nothing"), // vkCreatePipelineCache
     Decision::Understood(Family::Descriptor, When::Leave), // vkCreatePipelineLayout
     Decision::Ignored("a name or a mark for tools"), // vkCreatePrivateDataSlot
     Decision::Understood(Family::Query, When::Leave), // vkCreateQueryPool
     Decision::Understood(Family::Pipeline, When::Leave), // vkCreateRayTracingPipelinesKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkCreateRayTracingPipelinesNV
+    Decision::Understood(Family::Pipeline, When::Leave), // vkCreateRayTracingPipelinesNV
     Decision::Understood(Family::RenderPass, When::Leave), // vkCreateRenderPass
     Decision::Understood(Family::RenderPass, When::Leave), // vkCreateRenderPass2
     Decision::Ignored("samplers read nothing themselves"), // vkCreateSampler
@@ -372,8 +372,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateStreamDescriptorSurfaceGGP
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateSurfaceOHOS
     Decision::Understood(Family::Swapchain, When::Leave), // vkCreateSwapchainKHR
-    Decision::Missing("tensors are not followed"), // vkCreateTensorARM
-    Decision::Missing("tensors are not followed"), // vkCreateTensorViewARM
+    Decision::Understood(Family::Tensor, When::Leave), // vkCreateTensorARM
+    Decision::Understood(Family::Tensor, When::Leave), // vkCreateTensorViewARM
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateUbmSurfaceSEC
     Decision::Ignored("a name or a mark for tools"), // vkCreateValidationCacheEXT
     Decision::Ignored("surfaces and displays are not ours"), // vkCreateViSurfaceNN
@@ -388,16 +388,16 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("a name or a mark for tools"), // vkDebugReportMessageEXT
     Decision::Ignored("work that the host does for another call"), // vkDeferredOperationJoinKHR
     Decision::Understood(Family::Ray, When::Enter), // vkDestroyAccelerationStructureKHR
-    Decision::Missing("acceleration structures of NV are not followed"), // vkDestroyAccelerationStructureNV
+    Decision::Understood(Family::RayNv, When::Enter), // vkDestroyAccelerationStructureNV
     Decision::Understood(Family::Image, When::Enter), // vkDestroyBuffer
-    Decision::Missing("images of Fuchsia are not followed"), // vkDestroyBufferCollectionFUCHSIA
+    Decision::Ignored("memory of buffer collections is imported like any other"), // vkDestroyBufferCollectionFUCHSIA
     Decision::Understood(Family::Image, When::Enter), // vkDestroyBufferView
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkDestroyCommandPool
-    Decision::Missing("kernels of CUDA are not followed"), // vkDestroyCuFunctionNVX
-    Decision::Missing("kernels of CUDA are not followed"), // vkDestroyCuModuleNVX
-    Decision::Missing("kernels of CUDA are not followed"), // vkDestroyCudaFunctionNV
-    Decision::Missing("kernels of CUDA are not followed"), // vkDestroyCudaModuleNV
-    Decision::Missing("data graphs are not followed"), // vkDestroyDataGraphPipelineSessionARM
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkDestroyCuFunctionNVX
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkDestroyCuModuleNVX
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkDestroyCudaFunctionNV
+    Decision::Ignored("a kernel accesses nothing until it is launched"), // vkDestroyCudaModuleNV
+    Decision::Ignored("a data graph accesses nothing until it is dispatched"), // vkDestroyDataGraphPipelineSessionARM
     Decision::Ignored("a name or a mark for tools"), // vkDestroyDebugReportCallbackEXT
     Decision::Ignored("a name or a mark for tools"), // vkDestroyDebugUtilsMessengerEXT
     Decision::Ignored("work that the host does for another call"), // vkDestroyDeferredOperationKHR
@@ -406,18 +406,18 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Descriptor, When::Enter), // vkDestroyDescriptorUpdateTemplate
     Decision::Understood(Family::Device, When::Enter), // vkDestroyDevice
     Decision::Understood(Family::Sync, When::Enter), // vkDestroyEvent
-    Decision::Missing("external compute queues are not followed"), // vkDestroyExternalComputeQueueNV
+    Decision::Ignored("ends what others submit to"), // vkDestroyExternalComputeQueueNV
     Decision::Understood(Family::Sync, When::Enter), // vkDestroyFence
     Decision::Understood(Family::RenderPass, When::Enter), // vkDestroyFramebuffer
     Decision::Ignored("a name or a mark for tools"), // vkDestroyGpaSessionAMD
     Decision::Understood(Family::Image, When::Enter), // vkDestroyImage
     Decision::Understood(Family::Image, When::Enter), // vkDestroyImageView
-    Decision::Missing("commands generated on the device are not followed"), // vkDestroyIndirectCommandsLayoutEXT
-    Decision::Missing("commands generated on the device are not followed"), // vkDestroyIndirectCommandsLayoutNV
-    Decision::Missing("commands generated on the device are not followed"), // vkDestroyIndirectExecutionSetEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkDestroyIndirectCommandsLayoutEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkDestroyIndirectCommandsLayoutNV
+    Decision::Understood(Family::Generated, When::Enter), // vkDestroyIndirectExecutionSetEXT
     Decision::Ignored("instances and physical devices have no accesses"), // vkDestroyInstance
-    Decision::Missing("micromaps are not followed"), // vkDestroyMicromapEXT
-    Decision::Missing("optical flow is not followed"), // vkDestroyOpticalFlowSessionNV
+    Decision::Understood(Family::Micromap, When::Enter), // vkDestroyMicromapEXT
+    Decision::Understood(Family::OpticalFlow, When::Enter), // vkDestroyOpticalFlowSessionNV
     Decision::Understood(Family::Pipeline, When::Enter), // vkDestroyPipeline
     Decision::Ignored("caches and binaries of pipelines change nothing"), // vkDestroyPipelineBinaryKHR
     Decision::Ignored("caches and binaries of pipelines change nothing"), // vkDestroyPipelineCache
@@ -433,8 +433,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Pipeline, When::Enter), // vkDestroyShaderModule
     Decision::Ignored("surfaces and displays are not ours"), // vkDestroySurfaceKHR
     Decision::Understood(Family::Swapchain, When::Enter), // vkDestroySwapchainKHR
-    Decision::Missing("tensors are not followed"), // vkDestroyTensorARM
-    Decision::Missing("tensors are not followed"), // vkDestroyTensorViewARM
+    Decision::Understood(Family::Tensor, When::Enter), // vkDestroyTensorARM
+    Decision::Understood(Family::Tensor, When::Enter), // vkDestroyTensorViewARM
     Decision::Ignored("a name or a mark for tools"), // vkDestroyValidationCacheEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkDestroyVideoSessionKHR
     Decision::Ignored("video sessions use memory that nobody else names"), // vkDestroyVideoSessionParametersKHR
@@ -451,7 +451,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("instances and physical devices have no accesses"), // vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR
     Decision::Ignored("a name or a mark for tools"), // vkEnumeratePhysicalDeviceShaderInstrumentationMetricsARM
     Decision::Ignored("instances and physical devices have no accesses"), // vkEnumeratePhysicalDevices
-    Decision::Missing("who else uses exported memory is not known"), // vkExportMetalObjectsEXT
+    Decision::Missing("what others do with exported memory is in no record"), // vkExportMetalObjectsEXT
     Decision::Understood(Family::Memory, When::Enter), // vkFlushMappedMemoryRanges
     Decision::Understood(Family::CommandBuffer, When::Enter), // vkFreeCommandBuffers
     Decision::Understood(Family::Descriptor, When::Enter), // vkFreeDescriptorSets
@@ -459,7 +459,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureBuildSizesKHR
     Decision::Understood(Family::Ray, When::Leave), // vkGetAccelerationStructureDeviceAddressKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureHandleNV
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureMemoryRequirementsNV
+    Decision::Understood(Family::RayNv, When::Leave), // vkGetAccelerationStructureMemoryRequirementsNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAccelerationStructureOpaqueCaptureDescriptorDataEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetAndroidHardwareBufferPropertiesANDROID
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetBufferCollectionPropertiesFUCHSIA
@@ -477,11 +477,11 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDataGraphPipelineSessionMemoryRequirementsARM
     Decision::Ignored("work that the host does for another call"), // vkGetDeferredOperationMaxConcurrencyKHR
     Decision::Ignored("work that the host does for another call"), // vkGetDeferredOperationResultKHR
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkGetDescriptorEXT
+    Decision::Ignored("makes a descriptor, which counts where a shader reads it"), // vkGetDescriptorEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDescriptorSetHostMappingVALVE
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDescriptorSetLayoutBindingOffsetEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDescriptorSetLayoutHostMappingInfoVALVE
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDescriptorSetLayoutSizeEXT
+    Decision::Understood(Family::DescriptorMemory, When::Leave), // vkGetDescriptorSetLayoutSizeEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDescriptorSetLayoutSupport
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDeviceAccelerationStructureCompatibilityKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetDeviceBufferMemoryRequirements
@@ -541,18 +541,18 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("instances and physical devices have no accesses"), // vkGetInstanceProcAddr
     Decision::Ignored("hints about time and power"), // vkGetLatencyTimingsLegacyNV
     Decision::Ignored("hints about time and power"), // vkGetLatencyTimingsNV
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryAndroidHardwareBufferANDROID
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryFdKHR
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryAndroidHardwareBufferANDROID
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryFdKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMemoryFdPropertiesKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMemoryHostPointerPropertiesEXT
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryMetalHandleEXT
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryMetalHandleEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMemoryMetalHandlePropertiesEXT
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryNativeBufferOHOS
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryRemoteAddressNV
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryWin32HandleKHR
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryWin32HandleNV
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryNativeBufferOHOS
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryRemoteAddressNV
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryWin32HandleKHR
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryWin32HandleNV
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMemoryWin32HandlePropertiesKHR
-    Decision::Missing("who else uses exported memory is not known"), // vkGetMemoryZirconHandleFUCHSIA
+    Decision::Missing("what others do with exported memory is in no record"), // vkGetMemoryZirconHandleFUCHSIA
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMemoryZirconHandlePropertiesFUCHSIA
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetMicromapBuildSizesEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetNativeBufferPropertiesOHOS
@@ -656,7 +656,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetSwapchainStatusKHR
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetSwapchainTimeDomainPropertiesEXT
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetSwapchainTimingPropertiesEXT
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetTensorMemoryRequirementsARM
+    Decision::Understood(Family::Tensor, When::Leave), // vkGetTensorMemoryRequirementsARM
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetTensorOpaqueCaptureDataARM
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetTensorOpaqueCaptureDescriptorDataARM
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetTensorViewOpaqueCaptureDescriptorDataARM
@@ -704,8 +704,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Sync, When::Enter), // vkResetFences
     Decision::Ignored("a name or a mark for tools"), // vkResetGpaSessionAMD
     Decision::Ignored("queries lie in no memory that others use"), // vkResetQueryPool
-    Decision::Missing("images of Fuchsia are not followed"), // vkSetBufferCollectionBufferConstraintsFUCHSIA
-    Decision::Missing("images of Fuchsia are not followed"), // vkSetBufferCollectionImageConstraintsFUCHSIA
+    Decision::Ignored("memory of buffer collections is imported like any other"), // vkSetBufferCollectionBufferConstraintsFUCHSIA
+    Decision::Ignored("memory of buffer collections is imported like any other"), // vkSetBufferCollectionImageConstraintsFUCHSIA
     Decision::Ignored("a name or a mark for tools"), // vkSetDebugUtilsObjectNameEXT
     Decision::Ignored("a name or a mark for tools"), // vkSetDebugUtilsObjectTagEXT
     Decision::Ignored("hints about time and power"), // vkSetDeviceMemoryPriorityEXT
@@ -730,15 +730,15 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("samplers read nothing themselves"), // vkUnregisterCustomBorderColorEXT
     Decision::Understood(Family::Descriptor, When::Enter), // vkUpdateDescriptorSetWithTemplate
     Decision::Understood(Family::Descriptor, When::Enter), // vkUpdateDescriptorSets
-    Decision::Missing("commands generated on the device are not followed"), // vkUpdateIndirectExecutionSetPipelineEXT
-    Decision::Missing("commands generated on the device are not followed"), // vkUpdateIndirectExecutionSetShaderEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkUpdateIndirectExecutionSetPipelineEXT
+    Decision::Understood(Family::Generated, When::Enter), // vkUpdateIndirectExecutionSetShaderEXT
     Decision::Ignored("video sessions use memory that nobody else names"), // vkUpdateVideoSessionParametersKHR
     Decision::Understood(Family::Sync, When::Leave), // vkWaitForFences
     Decision::Understood(Family::Swapchain, When::Leave), // vkWaitForPresent2KHR
     Decision::Understood(Family::Swapchain, When::Leave), // vkWaitForPresentKHR
     Decision::Understood(Family::Sync, When::Leave), // vkWaitSemaphores
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkWriteAccelerationStructuresPropertiesKHR
-    Decision::Missing("host accesses without a buffer of ours are not followed"), // vkWriteMicromapsPropertiesEXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkWriteResourceDescriptorsEXT
-    Decision::Missing("descriptors in buffers and heaps are not followed"), // vkWriteSamplerDescriptorsEXT
+    Decision::Understood(Family::HostBuild, When::Enter), // vkWriteAccelerationStructuresPropertiesKHR
+    Decision::Understood(Family::HostBuild, When::Enter), // vkWriteMicromapsPropertiesEXT
+    Decision::Ignored("makes a descriptor, which counts where a shader reads it"), // vkWriteResourceDescriptorsEXT
+    Decision::Ignored("makes a descriptor, which counts where a shader reads it"), // vkWriteSamplerDescriptorsEXT
 ];

@@ -11,9 +11,10 @@ use lavascope_sim::World;
 use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
 
 mod sets;
+mod world;
 
 #[allow(unused_imports, reason = "each test uses some of it")]
-pub(crate) use sets::*;
+pub(crate) use {sets::*, world::*};
 
 /// Makes a call on the device: the command, the name of its parameters, and those besides the device.
 macro_rules! call {
@@ -93,6 +94,12 @@ handles! {
     template, DescriptorUpdateTemplate;
     query_pool, QueryPool;
     acceleration_structure, AccelerationStructureKHR;
+    structure_nv, AccelerationStructureNV;
+    micromap, MicromapEXT;
+    tensor, TensorARM;
+    flow_session, OpticalFlowSessionNV;
+    commands_layout, IndirectCommandsLayoutEXT;
+    execution_set, IndirectExecutionSetEXT;
 }
 
 /// An application with one device, which has two queues, a memory and a command pool.

@@ -1,6 +1,7 @@
 //! How sure it is that a hazard happens: shaders decide some things only when they run.
 
-use lavascope_program::{Access, Certainty, Command, Found, HazardKind, Place, Program, Region};
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_program::{Access, Certainty, Command, Found, HazardKind, Place, Program, Region, Step};
 
 use super::element::recorded;
 use crate::usage::TABLES;
@@ -79,8 +80,14 @@ fn contains(whole: &Region, part: &Region) -> bool {
     }
 }
 
-/// The accesses of a command that a hazard may be about. None where it is something else than an action.
+/// The accesses of a command, or of the host, that a hazard may be about. None where it is something else than an action.
 fn candidates(program: &Program, place: &Place, found: &Found, is_write: bool) -> Option<Vec<Access>> {
+    if let Place::Step(step) = place
+        && let Some(Step::HostAccess { resource, region, certainty, .. }) = program.steps.get(*step as usize)
+    {
+        let access = Access::new(*resource, region.clone(), PipelineStageFlags2::HOST.0, 0);
+        return Some(vec![Access { certainty: *certainty, ..access }]);
+    }
     let (buffer, index) = recorded(program, place)?;
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
     let Command::Action(accesses) = command else { return None };

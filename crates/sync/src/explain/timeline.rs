@@ -300,7 +300,7 @@ impl<'a> Builder<'a> {
             Step::ResetEvent(event) => {
                 self.events.get_mut(event.0 as usize).map(Option::take);
             }
-            Step::HostAccess { resource, region, is_write } => {
+            Step::HostAccess { resource, region, is_write, .. } => {
                 let access = if *is_write { AccessFlags2::HOST_WRITE } else { AccessFlags2::HOST_READ };
                 let usage = TABLES.usage(PipelineStageFlags2::HOST.0, access.0);
                 let uses = usage.map(|usage| Used::new(*resource, region.clone(), usage, Role::Host));

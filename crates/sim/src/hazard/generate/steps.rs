@@ -2,7 +2,7 @@
 
 use lavascope_abi::PipelineStageFlags2 as S;
 use lavascope_program::{
-    Batch, CommandBufferId, EventId, FenceId, Point, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait,
+    Batch, Certainty, CommandBufferId, EventId, FenceId, Point, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait,
 };
 
 use super::{Care, Maker};
@@ -36,7 +36,7 @@ impl Maker {
             }
             let resource = ResourceId(0);
             let (region, is_write) = (self.part(resource), self.chance(60));
-            self.push_step(Step::HostAccess { resource, region, is_write });
+            self.push_step(Step::HostAccess { resource, region, is_write, certainty: Certainty::Certain });
         }
         if self.kinds.events && self.kinds.host_accesses && self.chance(7) {
             let event = EventId(self.random.below(4) as u32);
@@ -163,7 +163,7 @@ impl Maker {
         }
         if self.kinds.host_accesses && last.is_some() && self.chance(15) {
             let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
-            self.push_step(Step::HostAccess { resource, region, is_write: false });
+            self.push_step(Step::HostAccess { resource, region, is_write: false, certainty: Certainty::Certain });
         }
         if self.kinds.host_waits && self.kinds.queues && self.chance(10) {
             self.host_signal();
@@ -181,7 +181,7 @@ impl Maker {
         }
         if self.kinds.events && self.kinds.host_accesses && self.chance(50) {
             let (resource, region) = (ResourceId(0), self.part(ResourceId(0)));
-            self.push_step(Step::HostAccess { resource, region, is_write: true });
+            self.push_step(Step::HostAccess { resource, region, is_write: true, certainty: Certainty::Certain });
             self.push_step(Step::SetEvent(EventId(self.program.events - 1)));
         }
         self.push_step(Step::SignalSemaphore(point));

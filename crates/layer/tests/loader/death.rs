@@ -1,0 +1,150 @@
+//! However a process ends: what was found is in the report, and where the end can be held up, all that was recorded is
+//! looked at.
+
+use std::time::Duration;
+
+use crate::child::{Outcome, child, dying_child};
+use crate::hazards::{ASYNC, App, CODE, INLINE};
+use crate::world::entry;
+
+const REPORT: [(&str, &str); 1] = [("LAVASCOPE_REPORT", "{folder}/report")];
+const SIGABRT: i32 = 6;
+const SIGKILL: i32 = 9;
+const SIGSEGV: i32 = 11;
+const SIGTERM: i32 = 15;
+
+unsafe extern "C" {
+    fn raise(signal: i32) -> i32;
+    fn _exit(status: i32) -> !;
+    fn signal(number: i32, handler: usize) -> usize;
+}
+
+fn send(signal: i32) {
+    // SAFETY: that the process ends is what the tests want.
+    unsafe { raise(signal) };
+}
+
+/// Much to look at, and a hazard at its end.
+fn work(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
+    let entry = entry();
+    let app = App::silent(&entry, settings);
+    app.begin(0);
+    for it in 0..4_000 {
+        app.fill(0, 0, it);
+        app.barrier(0);
+    }
+    app.fill(0, 128, 1);
+    app.fill(0, 128, 2);
+    // The loader stays as it is: nothing is destroyed.
+    std::mem::forget((entry, app));
+}
+
+fn assert_found(outcome: &Outcome) {
+    let findings = outcome.of_kind("finding");
+    let [it] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(it["code"], CODE);
+    assert!(it["text"].as_str().is_some_and(|it| it.contains("command 8002 of VkCommandBuffer#0")), "{it:#}");
+    assert!(outcome.of_kind("bug").is_empty());
+}
+
+#[test]
+fn a_crash_waits_for_the_reader() {
+    let outcome = dying_child("death::a_crash_waits_for_the_reader", &REPORT, SIGSEGV, || {
+        work(ASYNC);
+        // SAFETY: it is not: the process crashes.
+        unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+#[test]
+fn an_abort_waits_for_the_reader() {
+    let outcome = dying_child("death::an_abort_waits_for_the_reader", &REPORT, SIGABRT, || {
+        work(ASYNC);
+        std::process::abort();
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+#[test]
+fn whoever_ends_the_process_waits_for_the_reader() {
+    let outcome = dying_child("death::whoever_ends_the_process_waits_for_the_reader", &REPORT, SIGTERM, || {
+        work(ASYNC);
+        send(SIGTERM);
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+#[test]
+fn an_exit_waits_for_the_reader() {
+    let outcome = child("death::an_exit_waits_for_the_reader", &REPORT, || {
+        work(ASYNC);
+        println!("1 passed");
+        std::process::exit(0);
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+/// An application that handles a signal itself is not ended by it, and its handler is called.
+#[test]
+fn a_handler_of_the_applications_own_is_called() {
+    extern "C" fn leave(_: i32) {
+        println!("1 passed");
+        std::process::exit(0);
+    }
+    let outcome = child("death::a_handler_of_the_applications_own_is_called", &REPORT, || {
+        for it in [SIGABRT, SIGTERM] {
+            // SAFETY: the process ends in the handler.
+            unsafe { signal(it, leave as extern "C" fn(i32) as usize) };
+        }
+        work(ASYNC);
+        send(SIGABRT);
+        unreachable!("the handler ends the process");
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+/// Whatever the process does next, what was found is in the report: calls that return have been looked at.
+#[test]
+fn inline_nothing_is_lost_however_the_process_ends() {
+    let outcome = dying_child("death::inline_nothing_is_lost_however_the_process_ends", &REPORT, SIGKILL, || {
+        work(INLINE);
+        send(SIGKILL);
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+/// Waits until the reader has told of the hazard.
+fn wait_for_the_report() {
+    let has_finding = |text: String| text.contains("\"finding\"");
+    let is_told = || {
+        let files = std::fs::read_dir("report").expect("the folder is ours");
+        let mut texts = files.flatten().flat_map(|it| std::fs::read_to_string(it.path()));
+        texts.any(has_finding)
+    };
+    while !is_told() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_was_found_outlives_a_process_that_is_killed() {
+    let outcome = dying_child("death::what_was_found_outlives_a_process_that_is_killed", &REPORT, SIGKILL, || {
+        work(ASYNC);
+        wait_for_the_report();
+        send(SIGKILL);
+    });
+    outcome.iter().for_each(assert_found);
+}
+
+#[test]
+fn what_was_found_outlives_a_process_that_just_leaves() {
+    let outcome = child("death::what_was_found_outlives_a_process_that_just_leaves", &REPORT, || {
+        work(ASYNC);
+        wait_for_the_report();
+        println!("1 passed");
+        // SAFETY: ends the process at once.
+        unsafe { _exit(0) };
+    });
+    outcome.iter().for_each(assert_found);
+}

@@ -1,0 +1,84 @@
+//! A device that is lost: what was over by then, what was not, and what the driver says about it.
+
+use ash::vk;
+
+use crate::child::child;
+use crate::hazards::{ASYNC, App, DEBUG_UTILS, INLINE, take_heard};
+use crate::world::{Setup, entry};
+
+const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
+/// The third submission never ends.
+const LOSE: (&str, &str) = ("LAVASCOPE_NULL_LOSE", "3");
+
+/// The first submission is waited for, the third never ends, and the wait for it finds out.
+fn lose(app: &App) {
+    app.name(app.commands[0], c"early");
+    app.name(app.commands[1], c"late");
+    app.record(0, &[(0, 1)]);
+    app.record(1, &[(64, 2)]);
+    let device = &app.world.device;
+    // SAFETY: valid usage, by this function as a whole.
+    unsafe {
+        let fence = device.create_fence(&vk::FenceCreateInfo::default(), None).expect("the null driver makes fences");
+        app.submit_with(0, fence).expect("the null driver submits");
+        device.wait_for_fences(&[fence], true, u64::MAX).expect("it is signaled");
+        app.submit(1).expect("the null driver submits");
+        app.record(0, &[(128, 3)]);
+        app.submit(0).expect("nobody knows yet");
+        assert_eq!(device.queue_wait_idle(app.world.queue), Err(vk::Result::ERROR_DEVICE_LOST));
+        app.record(0, &[(192, 4)]);
+        assert_eq!(app.submit(0), Err(vk::Result::ERROR_DEVICE_LOST));
+        device.destroy_fence(fence, None);
+    }
+}
+
+const OVER: &str = "the last work of VkQueue#0 that is known to be over: submit 1 with VkCommandBuffer#0 \"early\"";
+const NOT_OVER: &str = "the first work of VkQueue#0 that may not be over: submit 2 with VkCommandBuffer#1 \"late\"";
+
+fn loses(settings: &[(&std::ffi::CStr, &std::ffi::CStr)]) {
+    let entry = entry();
+    let extensions = &[c"VK_EXT_device_fault"];
+    let setup = Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF };
+    let app = App::of(&entry, Setup { device_extensions: extensions, wants_faults: true, ..setup });
+    lose(&app);
+    let heard = take_heard();
+    let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+    assert_eq!(it.name, "LAVASCOPE-DeviceLost");
+    assert!(it.text.starts_with("vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST"), "{}", it.text);
+    for part in [OVER, NOT_OVER, "the driver says: a submission never ended", "an invalid read at 0xdeadb000"] {
+        assert!(it.text.contains(part), "no `{part}` in\n{}", it.text);
+    }
+    app.destroy();
+    assert_eq!(take_heard(), [], "it is told once");
+}
+
+#[test]
+fn how_far_a_lost_device_came_is_told_inline() {
+    child("lost::how_far_a_lost_device_came_is_told_inline", &[LOSE], || loses(INLINE));
+}
+
+#[test]
+fn how_far_a_lost_device_came_is_told_off_thread() {
+    child("lost::how_far_a_lost_device_came_is_told_off_thread", &[LOSE], || loses(ASYNC));
+}
+
+/// Nothing is asked of a driver that the application did not switch on.
+#[test]
+fn the_report_has_a_lost_device_without_the_extension() {
+    let name = "lost::the_report_has_a_lost_device_without_the_extension";
+    let Some(outcome) = child(name, &[LOSE, REPORT], || {
+        let entry = entry();
+        let app = App::silent(&entry, ASYNC);
+        lose(&app);
+        println!("1 passed");
+        std::process::exit(0);
+    }) else {
+        return;
+    };
+    let lost = outcome.of_kind("device-lost");
+    let [it] = &lost[..] else { panic!("{lost:#?}") };
+    assert_eq!(it["text"], "vkQueueWaitIdle() returned VK_ERROR_DEVICE_LOST");
+    let lines: Vec<&str> = it["lines"].as_array().expect("a list").iter().filter_map(|it| it.as_str()).collect();
+    assert_eq!(lines[..2], [OVER, NOT_OVER]);
+    assert!(!lines.iter().any(|it| it.contains("driver")), "{lines:#?}");
+}

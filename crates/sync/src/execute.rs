@@ -20,7 +20,7 @@ use crate::record::is_inside;
 use crate::render::Instance;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
-use crate::state::{Conflict, First, Name, Now, Shared, State};
+use crate::state::{Conflict, First, Name, Now, Shared};
 use crate::usage::{Stages, TRANSITION_WRITE, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.

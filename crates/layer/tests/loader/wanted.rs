@@ -273,7 +273,7 @@ fn a_hazard_can_stop_a_debugger() {
     let body = |case: &Case| {
         const SIGTRAP: i32 = 5;
         // SAFETY: the handler only counts.
-        unsafe { signal(SIGTRAP, trapped as extern "C" fn(i32) as usize) };
+        unsafe { signal(SIGTRAP, (trapped as extern "C" fn(i32)) as usize) };
         let app = case.app(true);
         app.begin(0);
         app.fill(0, 0, 1);

@@ -228,7 +228,8 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let pipelines = chosen.unwrap_or_else(|| own.state.point(kind).pipeline.clone().into_iter().collect());
+        let bound = own.state.point(kind).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
         if pipelines.is_empty() {
             out.missing("no pipeline that is known");
         }
@@ -236,7 +237,7 @@ impl Device {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
         let mut late = Vec::new();
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let ordered = pipeline.raster.ordered;
             let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
             uses.weaken_unless(pipelines.len() == 1);
@@ -259,9 +260,9 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = || own.state.point(Kind::Graphics).pipeline.clone().into_iter().collect();
-        let pipelines = if draw.is_nothing() { Vec::new() } else { chosen.unwrap_or_else(bound) };
-        if pipelines.is_empty() {
+        let bound = own.state.point(Kind::Graphics).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
+        if pipelines.is_empty() || draw.is_nothing() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
@@ -269,7 +270,7 @@ impl Device {
             return;
         }
         let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
             uses.weaken_unless(pipelines.len() == 1);
             fixed.extend(uses.fixed);

@@ -193,6 +193,13 @@ pub(crate) struct Targets {
     pub(crate) view_mask: u32,
 }
 
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        let has_maps = self.shading_rate.is_some() || self.density_map.is_some();
+        self.colors.is_empty() && self.depth.is_none() && self.stencil.is_none() && !has_maps
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trace {
     pub(crate) bindings: Vec<Binding>,

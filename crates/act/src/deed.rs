@@ -48,6 +48,8 @@ pub(crate) enum Deed {
     },
     Trace(Trace),
     Build(Build),
+    /// Of commands that the device makes.
+    Preprocess(Bytes),
     CopyStructure {
         src: Option<Bytes>,
         dst: Option<Bytes>,
@@ -105,6 +107,8 @@ pub(crate) enum BindingKind {
     /// By its index among the input attachments.
     Input(u32),
     Structure,
+    /// The descriptors themselves, which are what the part of the buffer holds.
+    Descriptors,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! A performance from its beginning to its end.
 
 use lavascope_program::{
-    Barrier, Binding, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart, Step,
-    WaitEvents, What,
+    Barrier, Binding, Certainty, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart,
+    Step, WaitEvents, What,
 };
 
 use crate::calls::calls;
@@ -164,6 +164,10 @@ fn check_sparse(program: &Program) -> Result<(), Unable> {
 
 /// What the host accesses is told by bytes of memory, which have to be those of one resource.
 fn check_host(program: &Program) -> Result<(), Unable> {
+    let is_sure = |it: &Step| !matches!(it, Step::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
+    if !program.steps.iter().all(is_sure) {
+        return Unable::new("an access of the host that is not certain");
+    }
     let accessed = program.steps.iter().filter_map(|it| match it {
         Step::HostAccess { resource, .. } => program.resources.get(resource.0 as usize)?.binding,
         _ => None,

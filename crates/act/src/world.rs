@@ -78,6 +78,7 @@ garbage! {
     PipelineLayout: destroy_pipeline_layout,
     Pipeline: destroy_pipeline,
     CommandPool: destroy_command_pool,
+    IndirectCommandsLayoutEXT: destroy_indirect_commands_layout,
 }
 
 /// Creates an object that ends with the performance.

@@ -237,7 +237,8 @@ impl Device {
         }
         let mut late = Vec::new();
         for pipeline in &pipelines {
-            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
+            let ordered = pipeline.raster.ordered;
+            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
             uses.weaken_unless(pipelines.len() == 1);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
@@ -279,7 +280,8 @@ impl Device {
     }
 
     fn drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, out: &mut Out<'_>) -> (Uses, Vec<Touch>) {
-        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, out);
         if draw.has_vertices {
             uses.fixed.extend(vertices_read(state, pipeline, draw));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
@@ -287,7 +289,6 @@ impl Device {
             }
         }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
-        uses.order(raster.ordered);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }

@@ -67,7 +67,7 @@ impl Device {
             }
             Call::CmdBeginCustomResolveEXT(it) => {
                 if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
-                    targets.resolve();
+                    targets.is_resolving = true;
                 }
             }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
@@ -278,6 +278,7 @@ impl Open {
             density_map: self.pass.density_map.and_then(view),
             resolved: Vec::new(),
             resolved_depth_stencil: [None, None],
+            is_resolving: false,
             area: Some(self.area),
             view_mask: slots.view_mask,
         }

@@ -166,10 +166,17 @@ impl Addresses {
         self.moves
     }
 
-    /// Whether something else lies at some of its addresses.
-    pub(crate) fn is_shared(&self, resource: ResourceId) -> bool {
-        let binding = self.places.get(resource.0 as usize).and_then(|it| it.binding);
-        binding.is_some_and(|it| self.bound(it).any(|other| other != resource))
+    /// The addresses of a resource; none if something else lies at some of them.
+    pub(crate) fn alone(&self, resource: ResourceId) -> Vec<Range<u64>> {
+        let Some(own) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        let is_beside = |other: ResourceId| {
+            let theirs = &self.places[other.0 as usize];
+            other != resource && own.is_opaque() == theirs.is_opaque() && (!own.is_opaque() || own.base == theirs.base)
+        };
+        // Memory that was bound to something sparse may have been bound to anything.
+        let is_sparse = own.sparse.is_some() && !own.is_opaque();
+        let is_shared = is_sparse || own.binding.is_some_and(|it| self.bound(it).any(is_beside));
+        if is_shared { Vec::new() } else { vec![own.whole()] }
     }
 
     /// The other resources that must be looked at when this one is used.
@@ -407,15 +414,6 @@ impl Addresses {
     /// All addresses of a resource.
     pub(crate) fn whole(&self, resource: ResourceId) -> Range<u64> {
         self.places.get(resource.0 as usize).map_or(0..0, Placed::whole)
-    }
-
-    /// All addresses at which a resource may be known.
-    pub(crate) fn everywhere(&self, resource: ResourceId) -> Vec<Range<u64>> {
-        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
-        match &placed.sparse {
-            Some(sparse) if !placed.is_opaque() => sparse.all_addresses(),
-            _ => vec![placed.whole()],
-        }
     }
 
     /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in

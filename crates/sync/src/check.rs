@@ -201,10 +201,8 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
         }
         Step::Destroy(resource) => {
             // What others did in the same memory is still to be held against what comes.
-            if !device.addresses.is_shared(*resource) {
-                for range in device.addresses.everywhere(*resource) {
-                    device.states.remove(range);
-                }
+            for range in device.addresses.alone(*resource) {
+                device.states.remove(range);
             }
             device.contents.forget(*resource);
             device.addresses.destroy(*resource);

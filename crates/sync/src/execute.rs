@@ -10,6 +10,7 @@ use lavascope_program::{
 };
 use smallvec::smallvec;
 
+use crate::alias::{self, pieces};
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
@@ -295,12 +296,13 @@ impl<'a> Executor<'a> {
     fn keep(&mut self, tag: Tag, it: &Use<'_>) {
         let ranges = self.device.addresses.ranges(it.resource, &it.region);
         let by = By { usage: it.usage, queue: self.queue, order: it.order };
+        let elsewhere = self.device.written_elsewhere(it.resource, &ranges, by);
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
         let through = addresses.identity(it.resource);
         let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
-            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
+            alias::keep(states, range, &elsewhere, by, now);
         }
     }
 
@@ -369,18 +371,20 @@ impl<'a> Executor<'a> {
                 dst_usages: Usages::default(),
             }),
         };
-        let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
-        First { carry: carry(it.global_usages()), own, parts: smallvec![(it.scope.src, tag)] }
+        let own = self.sources(it).into_iter().map(|it| (it.through, carry(it.usages))).collect();
+        let elsewhere = it.sources_elsewhere().iter().map(|(at, it)| (at.clone(), it.through, carry(it.usages)));
+        let elsewhere = elsewhere.collect();
+        First { carry: carry(it.global_usages()), own, elsewhere, parts: smallvec![(it.scope.src, tag)] }
     }
 
     /// What a dependency makes available of accesses through which resources.
-    fn sources(&self, it: &Element) -> Vec<(ResourceId, Usages)> {
+    fn sources(&self, it: &Element) -> Vec<Source> {
         match &it.part {
             None => Vec::new(),
             Some(Part::Region(resource, _)) => {
-                vec![(self.device.addresses.identity(*resource), it.scope.src_usages)]
+                vec![Source { through: self.device.addresses.identity(*resource), usages: it.scope.src_usages }]
             }
-            Some(Part::Addresses(_, _, sources)) => sources.clone(),
+            Some(Part::Addresses(part)) => part.sources.clone(),
         }
     }
 
@@ -429,16 +433,19 @@ impl<'a> Executor<'a> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
         let now = self.now(tag + 1, resource);
-        let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
-                conflicts.push((part, check(state, now)));
+                let found = state.check_transition(now, &ready.first, &part);
+                conflicts.push((part, found));
             }
         }
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
             let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
-            for (_, state) in self.device.states.overlapping(theirs) {
-                conflicts.extend(self.device.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
+            for (part, state) in
+                pieces(&theirs, ready.cuts()).into_iter().flat_map(|it| self.device.states.overlapping(it))
+            {
+                let found = state.check_transition(now, &ready.first, &part);
+                conflicts.extend(self.device.by_another_name(now, (TRANSITION_WRITE, Order::None), &own, &found));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -454,11 +461,11 @@ impl<'a> Executor<'a> {
         let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], through, name: Name::Own };
         let mut shared = Shared::default();
         for range in ranges {
-            states.update(range, |_, state| {
+            states.update(range, |part, state| {
                 if ready.element.is_transition {
                     state.get_or_insert_default().add_transition(now, &ready.element.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.depend(now, &ready.first, &ready.element.scope, &mut shared);
+                    state.depend(now, ready, &part, &mut shared);
                 }
             });
         }
@@ -467,11 +474,13 @@ impl<'a> Executor<'a> {
             for (own, theirs) in aliased {
                 let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
                 let mut shared = Shared::default();
-                states.update(theirs, |_, state| {
-                    if let Some(state) = state {
-                        state.depend(now, &ready.first, &ready.element.scope, &mut shared);
-                    }
-                });
+                for theirs in pieces(&theirs, ready.cuts()) {
+                    states.update(theirs, |part, state| {
+                        if let Some(state) = state {
+                            state.depend(now, ready, &part, &mut shared);
+                        }
+                    });
+                }
             }
         }
     }
@@ -479,7 +488,7 @@ impl<'a> Executor<'a> {
     fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            Part::Addresses(resource, range, _) => Some((*resource, Some(range.clone()).into_iter().collect())),
+            Part::Addresses(it) => Some((it.resource, Some(it.range.clone()).into_iter().collect())),
         }
     }
 
@@ -510,9 +519,15 @@ impl<'a> Executor<'a> {
         }
         for (range, all) in merged.overlapping(0..u64::MAX) {
             // They are one dependency: each has what the others make available.
-            let sources: Vec<_> = all.iter().map(|it| (it.through, it.scope.src_usages)).collect();
+            let sources: Vec<Source> = all.iter().map(Merged::source).collect();
             for Merged { resource, scope, is_transition, .. } in all {
-                let part = Some(Part::Addresses(*resource, range.clone(), sources.clone()));
+                let aliased = self.device.addresses.aliased(*resource, std::slice::from_ref(&range));
+                let others = aliased.into_iter().flat_map(|it| merged.overlapping(it.1));
+                let elsewhere = others.flat_map(|(at, all)| all.iter().map(move |it| (at.clone(), it.source())));
+                let elsewhere = elsewhere.collect();
+                let part =
+                    MergedPart { resource: *resource, range: range.clone(), sources: sources.clone(), elsewhere };
+                let part = Some(Part::Addresses(part));
                 elements.push(Element { scope: *scope, part, is_transition: *is_transition });
             }
         }
@@ -578,9 +593,9 @@ impl<'a> Executor<'a> {
             let set_usages = scope::usages_of(set.stages);
             let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
             first.carry.raise_all(&carry(element.global_usages()));
-            for (through, usages) in self.sources(element) {
-                first.own.push((through, carry(usages)));
-            }
+            first.own.extend(self.sources(element).into_iter().map(|it| (it.through, carry(it.usages))));
+            let elsewhere = element.sources_elsewhere().iter();
+            first.elsewhere.extend(elsewhere.map(|(at, it)| (at.clone(), it.through, carry(it.usages))));
             first.parts.push((src, set.tag));
         }
         first
@@ -646,8 +661,23 @@ pub(crate) struct Element {
 /// What a dependency is about, if not everything.
 pub(crate) enum Part {
     Region(ResourceId, Region),
-    /// With what is made available of accesses through which resources.
-    Addresses(ResourceId, Range<u64>, Vec<(ResourceId, Usages)>),
+    Addresses(MergedPart),
+}
+
+/// Addresses that one element, or several elements of one command, are about.
+pub(crate) struct MergedPart {
+    resource: ResourceId,
+    range: Range<u64>,
+    sources: Vec<Source>,
+    /// What the command makes available of accesses to the same memory at other addresses.
+    elsewhere: Vec<(Range<u64>, Source)>,
+}
+
+/// What is made available of accesses through a resource.
+#[derive(Clone, Copy)]
+struct Source {
+    through: ResourceId,
+    usages: Usages,
 }
 
 /// Elements of one command that are about the same memory, through one resource.
@@ -660,6 +690,10 @@ struct Merged {
 }
 
 impl Merged {
+    fn source(&self) -> Source {
+        Source { through: self.through, usages: self.scope.src_usages }
+    }
+
     fn with(self, other: Merged) -> Merged {
         let scope = Expanded {
             src: self.scope.src.union(other.scope.src),
@@ -669,7 +703,9 @@ impl Merged {
             dst_usages: self.scope.dst_usages.union(other.scope.dst_usages),
             dst_everywhere: self.scope.dst_everywhere.union(other.scope.dst_everywhere),
         };
-        Merged { scope, is_transition: self.is_transition || other.is_transition, ..self }
+        // What changes its layout is what conflicts.
+        let resource = if self.is_transition { self.resource } else { other.resource };
+        Merged { resource, scope, is_transition: self.is_transition || other.is_transition, ..self }
     }
 }
 
@@ -697,7 +733,21 @@ pub(crate) struct Ready {
     pub(crate) element: Element,
 }
 
+impl Ready {
+    /// Addresses at which another part of the command begins or ends.
+    fn cuts(&self) -> impl Iterator<Item = u64> {
+        self.first.elsewhere.iter().flat_map(|it| [it.0.start, it.0.end])
+    }
+}
+
 impl Element {
+    fn sources_elsewhere(&self) -> &[(Range<u64>, Source)] {
+        match &self.part {
+            Some(Part::Addresses(part)) => &part.elsewhere,
+            Some(Part::Region(..)) | None => &[],
+        }
+    }
+
     /// What it makes available of everything.
     fn global_usages(&self) -> Usages {
         if self.part.is_some() { self.scope.src_everywhere } else { self.scope.src_usages }

@@ -344,7 +344,7 @@ impl Pass {
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_everywhere = scope.dst_usages;
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let first = First { carry, own: Vec::new(), parts: smallvec![(scope.src, until)] };
+        let first = First { carry, parts: smallvec![(scope.src, until)], ..First::default() };
         Ready { first, element: Element { scope, part, is_transition: true } }
     }
 

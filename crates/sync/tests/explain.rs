@@ -99,6 +99,11 @@ fn the_follower_agrees_on_everything() {
 }
 
 #[test]
+fn the_follower_agrees_on_aliases() {
+    agrees(Kinds::ALIASES, 500);
+}
+
+#[test]
 fn the_follower_agrees_on_sparse_buffers() {
     let sparse = programs(Kinds::ALL, 300).map(|(seed, mut program)| {
         make_sparse(&mut program, seed);

@@ -75,6 +75,12 @@ fn everything() {
     agree(Kinds::ALL, CONTRACT, 7_000);
 }
 
+#[test]
+fn aliases() {
+    agree(Kinds::ALIASES, CONTRACT, 5_000);
+    agree(Kinds::ALIASES, SPECIFICATION, 2_000);
+}
+
 /// Draw after draw does the same: what a command repeats is not looked at each time.
 #[test]
 fn actions_that_are_repeated() {

@@ -2,21 +2,15 @@
 
 const EVERY_TEXEL: &str = "a shader may touch every texel of its view";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
-const PREPROCESS: &str = "`state` does not follow commands of the device itself";
-const DESCRIPTOR_BUFFER: &str = "`state` does not follow descriptors in buffers";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNABLE: [(&str, &str); 15] = [
+pub(crate) const UNABLE: [(&str, &str); 11] = [
     (
         "aliasing/host_through_an_alias",
         "a flush of memory that several resources share does not tell which one is meant",
     ),
     ("aliasing/linear_image_under_tiled", EVERY_TEXEL),
     ("barrier/first_read_of_a_lane_counts", "no image is a uniform buffer"),
-    ("buffer/read_by_command_preprocess", PREPROCESS),
-    ("buffer/read_by_command_preprocess_barrier", PREPROCESS),
-    ("buffer/read_by_descriptor_buffer", DESCRIPTOR_BUFFER),
-    ("buffer/read_by_descriptor_buffer_barrier", DESCRIPTOR_BUFFER),
     ("image/planes_beside_a_color_area", EVERY_TEXEL),
     ("image/planes_of_a_color_area", EVERY_TEXEL),
     ("raster_order/load_stands_between", "blending reads what it writes"),

@@ -41,6 +41,8 @@ struct Row {
     core: Vec<String>,
     /// The exit code depends on the tool.
     is_disturbed: bool,
+    /// Ours tells something of a sample that is right.
+    is_false: bool,
 }
 
 #[derive(Clone, Serialize)]
@@ -69,7 +71,7 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
     let (bench, _screen) = prepare(root, no_install)?;
     let mut rows = Vec::new();
     println!(
-        "{:<44} {:>9} {:>9} {:>9} {:>9}  differences",
+        "{:<50} {:>9} {:>9} {:>9} {:>9}  differences",
         "hazards told (seconds)", "bare", "1.3.239", "2026", "ours"
     );
     for program in programs::all(&bench, filter)? {
@@ -126,8 +128,9 @@ fn compare(bench: &Bench, program: &Program, notes: &Notes) -> Result<Option<Row
     let differences = differences.collect();
     let core = if program.is_sample() { core(bench, program)? } else { Vec::new() };
     let is_disturbed = runs.values().any(|it| it.exit_code != bare.exit_code);
+    let is_false = program.is_right() && !runs[Tool::Ours.name()].hazards.is_empty();
     let driver = if program.driver == Driver::Null { "null driver" } else { "lavapipe" };
-    Ok(Some(Row { program: program.name.clone(), driver, runs, differences, core, is_disturbed }))
+    Ok(Some(Row { program: program.name.clone(), driver, runs, differences, core, is_disturbed, is_false }))
 }
 
 fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> {
@@ -178,7 +181,7 @@ fn print(row: &Row) {
     };
     let name = if row.driver == "lavapipe" { row.program.clone() } else { format!("{} ({})", row.program, row.driver) };
     let cells = [Tool::Bare, Tool::Old, Tool::New, Tool::Ours].map(|it| format!("{:>9}", cell(it))).join(" ");
-    println!("{name:<44} {cells}  {verdict}");
+    println!("{name:<50} {cells}  {verdict}");
     for it in row.differences.iter().filter(|it| !it.is_explained) {
         println!("    {} told by {} only", it.hazard, it.told_by.join(" and "));
     }
@@ -193,6 +196,7 @@ fn conclude(rows: &[Row], notes: &Notes, filter: &str) -> Result<()> {
     let differences = || rows.iter().flat_map(|it| &it.differences);
     let open = differences().filter(|it| !it.is_explained).count();
     let invalid = rows.iter().filter(|it| !it.core.is_empty()).count();
+    let false_ones = rows.iter().filter(|it| it.is_false).count();
     let disturbed = rows.iter().filter(|it| it.is_disturbed).count();
     println!(
         "{} programs, {} differences, {open} of them not explained in {}",
@@ -205,6 +209,7 @@ fn conclude(rows: &[Row], notes: &Notes, filter: &str) -> Result<()> {
     }
     ensure!(open == 0, "{open} differences have no row in {}", notes::FILE);
     ensure!(invalid == 0, "{invalid} samples are not correct Vulkan apart from their fault");
+    ensure!(false_ones == 0, "of {false_ones} samples that are right lavascope tells hazards");
     ensure!(disturbed == 0, "{disturbed} programs end otherwise under a tool");
     Ok(())
 }

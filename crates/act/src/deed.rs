@@ -100,6 +100,8 @@ pub(crate) struct Binding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BindingKind {
     StorageBuffer,
+    /// A word in which atomic operations count.
+    Counter,
     UniformBuffer,
     TexelBuffer,
     SampledImage,

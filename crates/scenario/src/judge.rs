@@ -38,8 +38,8 @@ pub fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findi
 }
 
 /// The scenario with what was found instead of what is expected, and labels where they are needed.
-pub fn annotate(scenario: &Scenario, found: &[Found]) -> Scenario {
-    let (actual, _) = expectations(scenario, &scenario.program, Some, &found.to_vec().into());
+pub fn annotate(scenario: &Scenario, found: &Findings) -> Scenario {
+    let (actual, _) = expectations(scenario, &scenario.program, Some, found);
     annotated(scenario, actual)
 }
 

@@ -57,7 +57,7 @@ fn what_happened_is_printed_as_a_scenario() {
     let actual = judge(&scenario, &[war(64..128)]).unwrap_err().actual;
     assert_eq!(actual, WAR.replace("a[0..256] after", "a[64..128] after"));
     let unlabeled = parse(&WAR.replace("load:  ", "       ").replace("after load", "after store")).unwrap();
-    let annotated = print(&annotate(&unlabeled, &[war(0..256)]));
+    let annotated = print(&annotate(&unlabeled, &vec![war(0..256)].into()));
     assert!(annotated.contains("op0:") && annotated.contains("after op0"), "{annotated}");
     parse(&annotated).unwrap();
 }

@@ -290,10 +290,10 @@ impl Device {
                 uses.fixed.extend(bound.accesses(indices));
             }
         }
+        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
-        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         if let Some(view) = state.rate_image.as_ref().filter(|_| raster.has_rate_image && !raster.is_discarded) {
             uses.fixed.push(view.read(SHADING_RATE_READ));
         }

@@ -24,6 +24,21 @@ pub(crate) fn block_extent(format: Format) -> [u32; 3] {
     desc(format).map_or([1; 3], |it| it.block_extent).map(|it| it.max(1))
 }
 
+/// Planes that lie apart in memory; one where a format has none.
+pub(crate) fn plane_count(format: Format) -> usize {
+    desc(format).map_or(1, |it| it.planes.len()).max(1)
+}
+
+/// Bytes of a row, rows and slices of one plane, or of the whole where a format has no planes.
+pub(crate) fn plane_extent(format: Format, plane: usize, extent: [u32; 3]) -> [u64; 3] {
+    let own = desc(format).and_then(|it| it.planes.get(plane));
+    let (single, divisor) =
+        own.map_or((format, [1, 1]), |it| (it.format, [it.width_divisor.max(1), it.height_divisor.max(1)]));
+    let block = block_extent(single);
+    let blocks = |at: usize, divisor: u32| u64::from(extent[at].div_ceil(divisor).div_ceil(block[at]));
+    [blocks(0, divisor[0]) * block_size(single), blocks(1, divisor[1]), blocks(2, 1)]
+}
+
 /// The aspects of an image with a format; the color of one with planes is all of them.
 pub(crate) fn aspects(format: Format) -> u32 {
     match kind(format) {

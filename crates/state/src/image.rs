@@ -135,7 +135,7 @@ impl Device {
                 extent: region::extent_of(info.extent).map(|it| it.max(1)),
                 mips: info.mip_levels,
                 layers: info.array_layers,
-                tiling: if info.tiling == vk::ImageTiling::LINEAR { Tiling::Linear } else { Tiling::Optimal },
+                tiling: tiling(info),
                 alias: has(vk::ImageCreateFlags::ALIAS),
             },
             aspects: format::aspects(info.format),
@@ -217,6 +217,30 @@ impl ImageView {
     pub(crate) fn read(&self, usage: Usage) -> Access {
         let access = usage.on(self.resource, Region::Image(self.region.clone()));
         Access { certainty: Certainty::Somewhere, ..access }
+    }
+}
+
+/// Where texels lie, if that is known: for linear images dense, or where the application says.
+fn tiling(info: View<'_, vk::ImageCreateInfo>) -> Tiling {
+    /// `DRM_FORMAT_MOD_LINEAR`: what other modifiers mean only drivers know.
+    const LINEAR: u64 = 0;
+    if info.tiling == vk::ImageTiling::LINEAR {
+        return Tiling::Linear;
+    }
+    let Some(given) = info.chained::<vk::ImageDrmFormatModifierExplicitCreateInfoEXT>() else {
+        return Tiling::Optimal;
+    };
+    let layout = |it: View<'_, vk::SubresourceLayout>| program::SubresourceLayout {
+        offset: it.offset.min(SIZE_MAX),
+        row_pitch: it.row_pitch.min(SIZE_MAX),
+        depth_pitch: it.depth_pitch.min(SIZE_MAX),
+        array_pitch: it.array_pitch.min(SIZE_MAX),
+    };
+    let layouts: Vec<program::SubresourceLayout> = given.p_plane_layouts().iter().map(layout).collect();
+    let is_known = given.drm_format_modifier == LINEAR && info.mip_levels == 1;
+    match layouts.len() == format::plane_count(info.format) && is_known {
+        true => Tiling::Pitched(layouts.into()),
+        false => Tiling::Optimal,
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome, View};
-use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step};
+use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
 use crate::device::{Device, Event};
 use crate::format;
@@ -35,6 +35,8 @@ struct Resident {
     whole: Option<Region>,
     /// Only the host gives it its contents.
     is_input: bool,
+    /// The host cannot know where texels lie.
+    is_opaque: bool,
 }
 
 impl Device {
@@ -147,7 +149,7 @@ impl Device {
         let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let (bytes, is_input) = (offset..offset.saturating_add(size), buffer_is_input(self.buffers.get(handle)));
-        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input });
+        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, is_opaque: false });
         if let Some(buffer) = self.buffers.get_mut(handle) {
             (buffer.resource, buffer.memory) = (Some(id), memory);
         }
@@ -169,6 +171,7 @@ impl Device {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
         let size = image.size.unwrap_or_else(|| estimate(&image.info));
         let whole = Region::Image(image.whole());
+        let is_opaque = !image.info.is_linear();
         let mut binding = self.binding(memory, offset, size, out);
         if image.is_disjoint {
             out.missing("memory that the planes of a disjoint image share with others is not followed");
@@ -177,7 +180,7 @@ impl Device {
         let resource = image.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole), is_input: false });
+        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole), is_input: false, is_opaque });
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
@@ -239,7 +242,8 @@ impl Device {
     }
 
     /// A flush tells that the host wrote, an invalidation that it is going to read. Ranges are rounded, and some
-    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant.
+    /// applications flush all of a memory: only a range that concerns one resource tells which one is meant. Images whose
+    /// texels the host cannot find are meant only where there is nothing else.
     fn host_access(&mut self, range: &vk::MappedMemoryRange, host: Host, out: &mut Out<'_>) {
         let Some(memory) = self.memories.get(range.memory.0) else { return };
         let end = memory.mapped.as_ref().map_or(memory.size, |it| it.bytes.end);
@@ -257,8 +261,11 @@ impl Memory {
     /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
     fn only_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
-        let mut found = self.residents.iter().filter(meant);
-        let (Some(it), None) = (found.next(), found.next()) else { return None };
+        let mut found: Vec<&Resident> = self.residents.iter().filter(meant).collect();
+        if found.len() > 1 {
+            found.retain(|it| !it.is_opaque);
+        }
+        let [it] = found[..] else { return None };
         let inside = |at: u64| at.clamp(it.bytes.start, it.bytes.end) - it.bytes.start;
         let region = it.whole.clone().unwrap_or(Region::Buffer(inside(bytes.start)..inside(bytes.end)));
         Some((it, region))
@@ -291,6 +298,21 @@ pub(crate) fn is_success(result: vk::Result) -> bool {
 
 /// Bytes of an image that nobody asked the size of.
 fn estimate(image: &lavascope_program::Image) -> u64 {
+    if let Tiling::Pitched(layouts) = &image.tiling {
+        let end = |(plane, it): (usize, &SubresourceLayout)| {
+            let [row, rows, slices] = format::plane_extent(image.format, plane, image.extent);
+            let steps = [
+                (image.layers.saturating_sub(1).into(), it.array_pitch),
+                (slices - 1, it.depth_pitch),
+                (rows - 1, it.row_pitch),
+            ];
+            let inside = steps
+                .into_iter()
+                .fold(row, |all, (count, pitch): (u64, u64)| all.saturating_add(count.saturating_mul(pitch)));
+            it.offset.saturating_add(inside)
+        };
+        return layouts.iter().enumerate().map(end).max().unwrap_or(0);
+    }
     let block = format::block_extent(image.format);
     let blocks = |mip: u32| -> u64 {
         let extent = image.extent_of_mip(mip);

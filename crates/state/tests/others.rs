@@ -166,6 +166,29 @@ fn flushes_and_invalidations_tell_of_one_resource_or_of_none() {
     assert_eq!(app.tracker.missing().map(|it| it.1).sum::<u64>(), 1);
 }
 
+/// The host cannot find texels of an image that is not linear, but the bytes of a buffer in the same memory.
+#[test]
+fn the_host_means_the_buffer_and_not_the_image_over_it() {
+    let mut app = App::collecting();
+    app.make_image(1, Format::R8G8B8A8_UNORM, [8, 8], 1, 0);
+    app.make_buffer(2, 256, 0);
+    let range = MappedMemoryRange { memory: memory(MEMORY), offset: 0, size: 64, ..MappedMemoryRange::zeroed() };
+    app.call(
+        Api::FlushMappedMemoryRanges,
+        &FlushMappedMemoryRangesParams {
+            device: device(DEVICE),
+            memory_range_count: 1,
+            p_memory_ranges: Ptr::to(&range),
+        },
+    );
+    let (resource, region) = (ResourceId(1), Region::Buffer(0..64));
+    assert_eq!(
+        app.program().steps,
+        [Step::HostAccess { resource, region, is_write: true, certainty: lavascope_program::Certainty::Certain }]
+    );
+    assert_eq!(app.tracker.missing().count(), 0);
+}
+
 #[test]
 fn results_conditions_and_counters_are_accesses() {
     let mut app = App::collecting();

@@ -115,8 +115,26 @@ impl<K: Keys> Table<K> {
         row
     }
 
+    /// Forgets rows that say nothing which those of another table do not say.
+    fn forget_covered(&mut self, other: &Table<K>) {
+        for index in (0..self.classes.len()).rev() {
+            let Class { keys, row } = &self.classes[index];
+            let own = other.classes.iter().filter(|it| it.row.covers(row));
+            if own.fold(*keys, |left, it| left.and_not(it.keys)).is_none() {
+                keys.each(|key| self.of[key] = NO_CLASS);
+                self.classes.swap_remove(index);
+                if let Some(moved) = self.classes.get(index) {
+                    moved.keys.each(|key| self.of[key] = index as u8);
+                }
+            }
+        }
+    }
+
     /// Raises the rows of some keys.
     fn raise(&mut self, keys: K, by: &Row) {
+        if by.is_zero() {
+            return;
+        }
         let mut left = keys;
         let mut is_changed = false;
         for index in 0..self.classes.len() {
@@ -138,7 +156,7 @@ impl<K: Keys> Table<K> {
                 self.add(part, row);
             }
         }
-        if !left.is_none() && !by.is_zero() {
+        if !left.is_none() {
             self.add(left, by.clone());
             is_changed = true;
         }
@@ -212,7 +230,7 @@ impl Stretch {
 pub(crate) struct Carry {
     happened: Row,
     available: Row,
-    /// Lanes whose points are in the scope.
+    /// Lanes whose points are in the scope, where that is more than what happened.
     points: Row,
     stretches: Vec<Stretch>,
 }
@@ -220,7 +238,7 @@ pub(crate) struct Carry {
 impl Carry {
     /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
     pub(crate) fn has_point(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
-        self.points.get(lane(queue, stage)) >= tag
+        self.happened.get(lane(queue, stage)) >= tag || self.points.get(lane(queue, stage)) >= tag
     }
 
     /// Whether an access is in the scope.
@@ -240,8 +258,14 @@ impl Carry {
     pub(crate) fn covers(&self, other: &Carry) -> bool {
         self.happened.covers(&other.happened)
             && self.available.covers(&other.available)
-            && self.points.covers(&other.points)
+            && (other.points.is_zero() || self.all_points().covers(&other.points))
             && other.stretches.iter().all(|it| self.stretches.contains(it))
+    }
+
+    fn all_points(&self) -> Row {
+        let mut all = self.happened.clone();
+        all.raise_all(&self.points);
+        all
     }
 
     pub(crate) fn raise_all(&mut self, other: &Carry) {
@@ -258,11 +282,11 @@ impl Carry {
     /// Forgets stretches that say nothing which the rows do not say by now.
     pub(crate) fn forget_covered(&mut self) {
         let Carry { happened, available, points, stretches } = self;
+        if happened.covers(points) {
+            *points = Row::default();
+        }
         stretches.retain(|it| {
-            let is_known = |stage: Stage| {
-                let at = lane(it.queue, stage);
-                happened.get(at) >= it.end && points.get(at) >= it.end
-            };
+            let is_known = |stage: Stage| happened.get(lane(it.queue, stage)) >= it.end;
             let columns = TABLES.write_columns(it.src_usages);
             let is_available = |at: usize| columns >> at & 1 == 0 || available.get(write(it.queue, at)) >= it.end;
             !(it.src.iter().all(is_known) && (0..TABLES.writes.len()).all(is_available))
@@ -305,11 +329,11 @@ pub(crate) struct Clock {
     happened: Table<Stages>,
     available: Table<Stages>,
     /// Like `happened`, of points: those of a lane are before every later command, so that a dependency of a stretch
-    /// has them all.
+    /// has them all. Only what is more than in `happened`.
     points: Table<Stages>,
     visible: Table<Usages>,
     reached: Table<Usages>,
-    /// Like `reached`, from `points`.
+    /// Like `reached`, from `points`, and only what is more.
     reached_points: Table<Usages>,
     stretches: Vec<Stretch>,
     passed: Option<Box<Passed>>,
@@ -378,12 +402,14 @@ impl Clock {
 
     /// Whether what became available to a stage, for all that came after, has reached a stage here.
     pub(crate) fn has_point(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
-        self.points.get(usize::from(here.0), lane(queue, stage)) >= tag
+        self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.points.get(usize::from(here.0), lane(queue, stage)) >= tag
     }
 
     /// Whether what became available to a stage, for all that came after, is visible to a usage here.
     pub(crate) fn is_reached(&self, here: Usage, queue: u8, stage: Stage, tag: Tag) -> bool {
-        self.reached_points.get(usize::from(here.0), lane(queue, stage)) >= tag
+        self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
+            || self.reached_points.get(usize::from(here.0), lane(queue, stage)) >= tag
     }
 
     /// The same of what became available inside of a subpass only.
@@ -403,7 +429,6 @@ impl Clock {
             carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
         }
         carry.happened.raise(queue, src.0, now);
-        carry.points.raise(queue, src.0, now);
         carry.available.raise(queue, TABLES.write_columns(usages), now);
         carry
     }
@@ -432,6 +457,7 @@ impl Clock {
         self.visible.raise(usages, &carry.available);
         self.reached.raise(usages, &carry.happened);
         self.reached_points.raise(usages, &carry.points);
+        self.reached_points.forget_covered(&self.reached);
         for stretch in &carry.stretches {
             self.stretch(Stretch { dst: Stages::default(), dst_usages: usages, ..*stretch });
         }
@@ -443,6 +469,7 @@ impl Clock {
         self.happened.raise(dst, &carry.happened);
         self.available.raise(dst, &carry.available);
         self.points.raise(dst, &carry.points);
+        self.points.forget_covered(&self.happened);
         for stretch in &carry.stretches {
             self.stretch(Stretch { dst, dst_usages: Usages::default(), ..*stretch });
         }
@@ -477,7 +504,9 @@ impl Clock {
         let row = |usage: Usage| {
             let mut keys = Usages::default();
             keys.add(usage);
-            (usage, self.visible.join(keys), self.reached_points.join(keys))
+            let mut reached = self.reached.join(keys);
+            reached.raise_all(&self.reached_points.join(keys));
+            (usage, self.visible.join(keys), reached)
         };
         Seen { rows: usages.iter().map(row).collect() }
     }

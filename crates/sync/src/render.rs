@@ -13,9 +13,11 @@ use lavascope_program::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
     RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
 };
+use smallvec::smallvec;
 
+use crate::action::Use;
 use crate::clock::{Carry, Clock, Stretch, Tag};
-use crate::execute::{Element, Executor, Part, Ready, Use};
+use crate::execute::{Element, Executor, Part, Ready};
 use crate::order::Order;
 use crate::scope::Expanded;
 use crate::state::First;
@@ -343,7 +345,7 @@ impl Pass {
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_everywhere = scope.dst_usages;
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let first = First { carry, own: Vec::new(), parts: vec![(scope.src, until)] };
+        let first = First { carry, parts: smallvec![(scope.src, until)], ..First::default() };
         Ready { first, element: Element { scope, part, is_transition: true } }
     }
 

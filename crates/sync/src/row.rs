@@ -1,12 +1,10 @@
-//! Rows of tags: cells by queue and column. The cells of a queue are one block, which rows share until they differ:
-//! most of what a barrier on one queue hands on about other queues is what everybody knows already.
-
-use std::sync::Arc;
+//! Rows of tags: cells by queue and column. Most cells have the tag of one of a few operations, so a row is a short list
+//! of tags with the columns that have them, and what is done with whole rows costs little.
 
 use smallvec::SmallVec;
 
 use crate::clock::Tag;
-use crate::usage::{COLUMNS, Stage, TABLES};
+use crate::usage::{Stage, TABLES};
 
 /// Names a cell.
 #[derive(Clone, Copy)]
@@ -28,90 +26,142 @@ pub(crate) fn write(queue: u8, column: usize) -> Column {
     Column { queue, at: column as u8 }
 }
 
-type Block = [Tag; COLUMNS];
+/// What is not there is zero.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Row(Steps);
 
-/// None is all zero, and so is what lies behind the end.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Row(SmallVec<[Option<Arc<Block>>; 4]>);
+type Steps = SmallVec<[Step; 6]>;
+
+/// Some columns of a queue that have the same tag. In a row they are in the order of their keys, and no two of them
+/// have a column of the same queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    key: Key,
+    columns: u64,
+}
+
+/// Queue by queue, greater tags first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(u64);
+
+impl Key {
+    const TAG_BITS: u32 = 56;
+    const TAG_MAX: Tag = (1 << Key::TAG_BITS) - 1;
+
+    #[inline]
+    fn new(queue: u8, tag: Tag) -> Key {
+        debug_assert!(tag <= Key::TAG_MAX);
+        Key(u64::from(queue) << Key::TAG_BITS | (Key::TAG_MAX - tag))
+    }
+
+    #[inline]
+    fn queue(self) -> u8 {
+        (self.0 >> Key::TAG_BITS) as u8
+    }
+
+    #[inline]
+    fn tag(self) -> Tag {
+        Key::TAG_MAX - (self.0 & Key::TAG_MAX)
+    }
+}
 
 impl Row {
     #[inline]
     pub(crate) fn get(&self, column: Column) -> Tag {
-        match self.0.get(usize::from(column.queue)) {
-            Some(Some(block)) => block[usize::from(column.at)],
-            _ => 0,
-        }
+        let is_it = |it: &&Step| it.columns >> column.at & 1 != 0 && it.key.queue() == column.queue;
+        self.0.iter().find(is_it).map_or(0, |it| it.key.tag())
     }
 
     pub(crate) fn is_zero(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.0.is_empty()
     }
 
     /// Raises some cells of a queue.
-    pub(crate) fn raise(&mut self, queue: u8, columns: u64, tag: Tag) {
+    pub(crate) fn raise(&mut self, queue: u8, mut columns: u64, tag: Tag) {
+        let (key, steps) = (Key::new(queue, tag), &mut self.0);
+        let mut at = 0;
+        while let Some(step) = steps.get(at).filter(|it| it.key < key) {
+            columns &= !if step.key.queue() == queue { step.columns } else { 0 };
+            at += 1;
+        }
         if columns == 0 || tag == 0 {
             return;
         }
-        let block = Arc::make_mut(self.block(usize::from(queue)).get_or_insert_with(|| Arc::new([0; COLUMNS])));
-        for (at, cell) in block.iter_mut().enumerate() {
-            let own = if columns >> at & 1 != 0 { tag } else { 0 };
-            *cell = (*cell).max(own);
+        match steps.get_mut(at).filter(|it| it.key == key) {
+            Some(own) => own.columns |= columns,
+            None => steps.insert(at, Step { key, columns }),
         }
+        let (behind, mut kept) = (at + 1, at + 1);
+        for index in behind..steps.len() {
+            let mut step = steps[index];
+            step.columns &= !if step.key.queue() == queue { columns } else { 0 };
+            if step.columns != 0 {
+                steps[kept] = step;
+                kept += 1;
+            }
+        }
+        steps.truncate(kept);
     }
 
     pub(crate) fn raise_all(&mut self, other: &Row) {
-        for (queue, theirs) in other.0.iter().enumerate() {
-            let Some(theirs) = theirs else { continue };
-            match self.block(queue) {
-                Some(own) => raise_block(own, theirs),
-                none => *none = Some(Arc::clone(theirs)),
+        if self.covers(other) {
+            return;
+        }
+        if other.covers(self) {
+            self.0.clear();
+            return self.0.extend_from_slice(&other.0);
+        }
+        let mut made: Steps = SmallVec::new();
+        let (mut own, mut theirs) = (&self.0[..], &other.0[..]);
+        let (mut queue, mut seen) = (0, 0);
+        while let Some(mut next) = first_of(&mut own, &mut theirs) {
+            if next.key.queue() != queue {
+                (queue, seen) = (next.key.queue(), 0);
+            }
+            next.columns &= !seen;
+            seen |= next.columns;
+            if next.columns != 0 {
+                made.push(next);
             }
         }
+        self.0 = made;
     }
 
     /// Whether raising it by another changes nothing.
+    #[inline]
     pub(crate) fn covers(&self, other: &Row) -> bool {
-        other.0.iter().enumerate().all(|(queue, theirs)| match (self.0.get(queue), theirs) {
-            (_, None) => true,
-            (Some(Some(own)), Some(theirs)) => Arc::ptr_eq(own, theirs) || !is_greater(theirs, own),
-            _ => false,
-        })
-    }
-
-    fn block(&mut self, queue: usize) -> &mut Option<Arc<Block>> {
-        if self.0.len() <= queue {
-            self.0.resize(queue + 1, None);
+        let mut own = self.0.iter().peekable();
+        let (mut queue, mut seen) = (0, 0);
+        for it in &other.0 {
+            while let Some(step) = own.next_if(|own| own.key <= it.key) {
+                seen = step.columns | if step.key.queue() == queue { seen } else { 0 };
+                queue = step.key.queue();
+            }
+            if queue != it.key.queue() || it.columns & !seen != 0 {
+                return false;
+            }
         }
-        &mut self.0[queue]
+        true
     }
 }
 
-impl PartialEq for Row {
-    fn eq(&self, other: &Row) -> bool {
-        let (short, long) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
-        let is_same = |(left, right): (&Option<Arc<Block>>, &Option<Arc<Block>>)| match (left, right) {
-            (Some(left), Some(right)) => Arc::ptr_eq(left, right) || left == right,
-            (left, right) => left.is_none() && right.is_none(),
-        };
-        short.0.iter().zip(&long.0).all(is_same) && long.0[short.0.len()..].iter().all(Option::is_none)
+/// Takes the first step of two lists, of both at once if they have the same tag.
+#[inline]
+fn first_of(one: &mut &[Step], other: &mut &[Step]) -> Option<Step> {
+    let (left, right) = (one.first().copied(), other.first().copied());
+    let key = |it: Option<Step>| it.map(|it| it.key);
+    let takes_left = left.is_some() && (right.is_none() || key(left) <= key(right));
+    let takes_right = right.is_some() && (left.is_none() || key(right) <= key(left));
+    if takes_left {
+        *one = &one[1..];
     }
-}
-
-/// Whether some cell of one is greater than that of the other. Without branches, so that cells go side by side.
-fn is_greater(one: &Block, other: &Block) -> bool {
-    one.iter().zip(other).fold(false, |any, (one, other)| any | (one > other))
-}
-
-fn raise_block(own: &mut Arc<Block>, theirs: &Arc<Block>) {
-    if Arc::ptr_eq(own, theirs) || !is_greater(theirs, own) {
-        return;
+    if takes_right {
+        *other = &other[1..];
     }
-    if !is_greater(own, theirs) {
-        *own = Arc::clone(theirs);
-        return;
-    }
-    for (own, theirs) in Arc::make_mut(own).iter_mut().zip(theirs.iter()) {
-        *own = (*own).max(*theirs);
+    match (takes_left, takes_right) {
+        (true, true) => left.zip(right).map(|(left, right)| Step { columns: left.columns | right.columns, ..left }),
+        (true, false) => left,
+        _ => right,
     }
 }
 
@@ -128,21 +178,61 @@ mod tests {
     }
 
     #[test]
-    fn the_greater_cell_wins_and_equal_blocks_are_shared() {
+    fn the_greater_cell_wins() {
         let mut left = row(&[(0, 1, 5), (2, 3, 7)]);
         let right = row(&[(0, 1, 4), (0, 2, 6), (2, 3, 9)]);
         assert!(!left.covers(&right) && !right.covers(&left));
         left.raise_all(&right);
         assert!(left.covers(&right) && left == row(&[(0, 1, 5), (0, 2, 6), (2, 3, 9)]));
-        assert!(Arc::ptr_eq(left.0[2].as_ref().expect("a block"), right.0[2].as_ref().expect("a block")));
         assert_eq!((left.get(lane(0, Stage(2))), left.get(lane(1, Stage(0))), left.get(lane(9, Stage(0)))), (6, 0, 0));
     }
 
     #[test]
     fn what_is_not_there_is_zero() {
-        let mut long = row(&[(3, 0, 1)]);
-        long.0[3] = None;
-        assert!(long == Row::default() && Row::default() == long && long.is_zero() && Row::default().covers(&long));
-        assert!(row(&[(1, 0, 0)]) == Row::default());
+        assert!(row(&[(1, 0, 0)]) == Row::default() && row(&[(1, 0, 0)]).is_zero());
+        assert!(row(&[(3, 0, 1)]).covers(&Row::default()) && !Row::default().covers(&row(&[(3, 0, 1)])));
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % end
+        }
+    }
+
+    const QUEUES: usize = 3;
+    const COLUMNS: usize = 5;
+    type Cells = [[Tag; COLUMNS]; QUEUES];
+
+    fn random_row(random: &mut Random) -> (Row, Cells) {
+        let (mut row, mut cells) = (Row::default(), Cells::default());
+        for _ in 0..random.below(6) {
+            let (queue, columns, tag) = (random.below(QUEUES as u64), random.below(1 << COLUMNS), random.below(6));
+            row.raise(queue as u8, columns, tag);
+            for (column, cell) in cells[queue as usize].iter_mut().enumerate() {
+                *cell = (*cell).max(if columns >> column & 1 != 0 { tag } else { 0 });
+            }
+        }
+        (row, cells)
+    }
+
+    /// Against an array of cells.
+    #[test]
+    fn it_is_an_array_of_tags() {
+        let mut random = Random(11);
+        for _ in 0..20_000 {
+            let ((mut left, mut cells), (right, others)) = (random_row(&mut random), random_row(&mut random));
+            let is_covered = cells.iter().flatten().zip(others.iter().flatten()).all(|(own, other)| own >= other);
+            assert_eq!(left.covers(&right), is_covered);
+            assert_eq!(left == right, cells == others, "one form only");
+            left.raise_all(&right);
+            for (queue, column) in (0..QUEUES).flat_map(|queue| (0..COLUMNS).map(move |column| (queue, column))) {
+                let cell = &mut cells[queue][column];
+                *cell = (*cell).max(others[queue][column]);
+                assert_eq!(left.get(Column { queue: queue as u8, at: column as u8 }), *cell);
+            }
+        }
     }
 }

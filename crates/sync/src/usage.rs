@@ -26,8 +26,8 @@ pub(crate) struct Usages(pub(crate) [u64; USAGE_WORDS]);
 
 pub(crate) const USAGE_WORDS: usize = 4;
 
-/// Room for a cell per stage, or per usage that writes.
-pub(crate) const COLUMNS: usize = 40;
+/// Columns, one per stage or per usage that writes, are bits of a word.
+const COLUMNS: usize = 64;
 
 /// The stage of layout transitions.
 pub(crate) const TRANSITION: Stage = Stage(0);
@@ -47,6 +47,8 @@ pub(crate) struct Tables {
     pub(crate) writes: Vec<Usage>,
     /// Usages by the numbers of the bits of stage and access.
     by_bits: Vec<Option<Usage>>,
+    /// Of each word of a set of usages, those that write, and their columns.
+    writes_of_word: [(u64, u64); USAGE_WORDS],
 }
 
 pub(crate) struct StageDesc {
@@ -87,9 +89,15 @@ impl Tables {
         let is_single = |it: &&SyncStage| it.stage != 0 && it.equivalent == 0 && it.stage & GROUP_STAGES == 0;
         stages.extend(SYNC_STAGES.iter().filter(is_single).map(|it| stage(it.stage, it.queues)));
         assert!(stages.len() <= 64, "a set of stages is one word");
-        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits: vec![None; 64 * 64] };
+        let (by_bits, writes_of_word) = (vec![None; 64 * 64], Default::default());
+        let mut tables = Tables { stages, usages: Vec::new(), writes: Vec::new(), by_bits, writes_of_word };
         tables.add_usages();
         tables.order_stages();
+        for (index, it) in tables.usages.iter().enumerate() {
+            let (usages, columns) = &mut tables.writes_of_word[index / 64];
+            *usages |= u64::from(it.write.is_some()) << (index % 64);
+            *columns |= it.write.map_or(0, |it| 1 << it);
+        }
         tables
     }
 
@@ -109,7 +117,7 @@ impl Tables {
             }
         }
         assert!(self.usages.len() <= USAGE_WORDS * 64, "a set of usages has room for all");
-        assert!(self.stages.len().max(self.writes.len()) <= COLUMNS, "a row has room for all");
+        assert!(self.stages.len().max(self.writes.len()) <= COLUMNS, "columns are bits of a word");
     }
 
     fn add_usage(&mut self, stage: Stage, access: u64, is_write: bool) {
@@ -172,8 +180,21 @@ impl Tables {
 
     /// The columns of those among some usages that write, as bits.
     pub(crate) fn write_columns(&self, usages: Usages) -> u64 {
-        let writes = self.writes.iter().enumerate().filter(|it| usages.has(*it.1));
-        writes.fold(0, |all, it| all | 1 << it.0)
+        let mut columns = 0;
+        for (word, (writes, all)) in self.writes_of_word.iter().enumerate() {
+            match usages.0[word] & writes {
+                0 => {}
+                // Of most words all are meant, or none.
+                own if own == *writes => columns |= all,
+                own => columns |= self.columns_of_word(word, own),
+            }
+        }
+        columns
+    }
+
+    fn columns_of_word(&self, word: usize, usages: u64) -> u64 {
+        let write = |bit: u8| self.usages[word * 64 + usize::from(bit)].write;
+        bits(usages).filter_map(write).fold(0, |all, it| all | 1 << it)
     }
 
     /// The usage of an access, if the stage can make it.

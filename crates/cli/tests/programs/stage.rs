@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::common::{home, lavascope, output, text};
 
 /// What a user of these tests may have set, and what would change what they see.
-const FOREIGN_VARIABLES: [&str; 13] = [
+const FOREIGN_VARIABLES: [&str; 14] = [
     "DISPLAY",
+    "LAVASCOPE_CAPTURE",
     "LAVASCOPE_NULL_EXECUTE",
     "LAVASCOPE_NULL_PROFILE",
     "LAVASCOPE_PRINT",
@@ -69,7 +70,7 @@ impl Stage {
         Report(serde_json::from_slice(&bytes).expect("JSON"))
     }
 
-    fn lavascope(&self) -> Command {
+    pub(crate) fn lavascope(&self) -> Command {
         let mut command = lavascope(&self.folder);
         FOREIGN_VARIABLES.iter().for_each(|it| {
             command.env_remove(it);

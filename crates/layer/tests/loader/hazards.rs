@@ -24,6 +24,8 @@ pub(crate) struct Heard {
     pub(crate) number: i32,
     pub(crate) text: String,
     pub(crate) objects: Vec<(vk::ObjectType, u64, Option<String>)>,
+    /// Of the queue, and of the command buffer.
+    pub(crate) labels: [Vec<String>; 2],
 }
 
 static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
@@ -63,6 +65,15 @@ pub(crate) unsafe extern "system" fn listen(
     let object = |it: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
         (it.object_type, it.object_handle, owned(it.object_name_as_c_str()))
     };
+    let labels = [(data.queue_label_count, data.p_queue_labels), (data.cmd_buf_label_count, data.p_cmd_buf_labels)];
+    let labels = labels.map(|(count, first)| match count {
+        0 => Vec::new(),
+        // SAFETY: as above.
+        count => unsafe {
+            let all = std::slice::from_raw_parts(first, count as usize);
+            all.iter().filter_map(|it| owned(it.label_name_as_c_str())).collect()
+        },
+    });
     let heard = Heard {
         thread: std::thread::current().id(),
         severity,
@@ -71,6 +82,7 @@ pub(crate) unsafe extern "system" fn listen(
         number: data.message_id_number,
         text: text.unwrap_or_default(),
         objects: objects.iter().map(object).collect(),
+        labels,
     };
     HEARD.lock().expect("callbacks do not panic").push(heard);
     ANSWER.load(Ordering::Relaxed)
@@ -116,7 +128,7 @@ impl App {
         App::silent_of(entry, Setup { extensions: &[DEBUG_UTILS], settings, ..Setup::OFF })
     }
 
-    fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
+    pub(crate) fn silent_of(entry: &ash::Entry, setup: Setup<'_>) -> App {
         let world = setup.world(entry);
         let (buffer, pool) = (world.create_buffer(), world.command_pool());
         let commands = world.command_buffers(pool, 2);
@@ -211,6 +223,21 @@ impl App {
             let value = address.expect("it can be mapped").byte_add(offset as usize).cast::<u32>().read();
             device.unmap_memory(self.memory);
             value
+        }
+    }
+
+    /// Opens or closes a debug label in a command buffer.
+    pub(crate) fn label(&self, index: usize, label: Option<&CStr>) {
+        let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
+        // SAFETY: the command buffer is being recorded, and as many labels are closed as were opened.
+        unsafe {
+            match label {
+                Some(name) => {
+                    let info = vk::DebugUtilsLabelEXT::default().label_name(name);
+                    functions.cmd_begin_debug_utils_label(self.commands[index], &info);
+                }
+                None => functions.cmd_end_debug_utils_label(self.commands[index]),
+            }
         }
     }
 

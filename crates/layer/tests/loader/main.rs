@@ -5,6 +5,7 @@
 
 mod child;
 mod death;
+mod drop_in;
 mod hazards;
 mod inline;
 mod lifetimes;
@@ -15,4 +16,5 @@ mod order;
 mod proc_addr;
 mod threads;
 mod validation;
+mod wanted;
 mod world;

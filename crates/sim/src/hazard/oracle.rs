@@ -191,7 +191,7 @@ impl<'t> Judge<'t> {
     }
 
     fn is_forgotten(&self, before: &Op, after: &Op) -> bool {
-        let mut all = self.trace.destroyed.iter();
+        let mut all = self.trace.forgotten.iter();
         all.any(|(time, resource)| *resource == before.resource && before.time < *time && *time < after.time)
     }
 

@@ -12,7 +12,7 @@ use lavascope_program::{Command, CommandBuffer};
 use lavascope_sync::Engine;
 
 use memory::Counting;
-use world::{ALL, NARROW, World, access, barrier, frame, frame_length, image_barrier};
+use world::{ALL, NARROW, World, access, barrier, copies, frame, image_barrier};
 
 #[global_allocator]
 static MEMORY: Counting = Counting;
@@ -130,20 +130,40 @@ fn overlays(suite: &mut Suite<'_>) {
     });
 }
 
-/// Frames recorded and submitted: draws, copies, barriers.
+/// Frames recorded and submitted: draws, copies, barriers. Once they come as a whole and are checked when they are
+/// submitted, otherwise they are checked as they are recorded.
 fn commands(suite: &mut Suite<'_>) {
+    let limit = Some(1e9 / 3e6);
+    let whole = |world: &mut World, commands: Vec<Command>| world.frame(commands);
+    let name = "a command of a frame, recorded and submitted";
+    add_frames(suite, name.into(), limit, || World::new(10_000, 1), || frame(80), whole);
+    let checked = |world: &mut World, commands: Vec<Command>| world.checked_frame(commands);
+    let name = "a command of a frame, checked when recorded, and submitted";
+    add_frames(suite, name.into(), limit, || World::new(10_000, 1), || frame(80), checked);
+    let name = "a command of 1,000 draws, checked when recorded, and submitted";
+    add_frames(suite, name.into(), None, || World::new(10_000, 1), || frame(1000), checked);
+    for buffers in [100, 65_536] {
+        let name = format!("a command of 1,000 copies, {buffers} buffers, checked when recorded, and submitted");
+        add_frames(suite, name, None, move || World::of_buffers(buffers), move || copies(buffers), checked);
+    }
+}
+
+/// What making the commands takes is not ours.
+fn add_frames<'a>(
+    suite: &mut Suite<'a>,
+    name: String,
+    limit: Option<f64>,
+    world: impl Fn() -> World + 'a,
+    make: impl Fn() -> Vec<Command> + Copy + 'a,
+    run: impl Fn(&mut World, Vec<Command>) + 'a,
+) {
+    let length = make().len() as u64;
+    let times = move |times: u64| 0..times.div_ceil(length);
     suite.add(Bench {
-        name: "a command of a frame, recorded and submitted".into(),
-        limit: Some(1e9 / 3e6),
-        run: lazily(
-            || World::new(10_000, 1),
-            |world, times| {
-                for _ in 0..times.div_ceil(frame_length()) {
-                    world.frame();
-                }
-            },
-        ),
-        bare: None,
+        name,
+        limit,
+        run: lazily(world, move |world, count| times(count).for_each(|_| run(world, make()))),
+        bare: Some(Box::new(move |count| times(count).for_each(|_| drop(std::hint::black_box(make()))))),
     });
 }
 
@@ -189,7 +209,7 @@ fn two_threads() -> Entry {
     const FRAMES: usize = 4000;
     let record = |engine: &Engine| {
         for _ in 0..FRAMES {
-            let commands = CommandBuffer { is_secondary: false, commands: frame() };
+            let commands = CommandBuffer { is_secondary: false, commands: frame(80) };
             std::hint::black_box(engine.prepare(commands));
         }
     };

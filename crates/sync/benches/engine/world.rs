@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2 as A, Format, ImageAspectFlags, PipelineStageFlags2 as S, QueueFlags};
 use lavascope_program::{
     Access, Area, AttachmentKind, AttachmentView, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Components,
-    Dependency, FenceId, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
+    Dependency, FenceId, Findings, Image, ImageRegion, LoadOp, Point, Queue, QueueId, RasterOrder, Region, Rendering,
     RenderingAttachment, Resource, ResourceId, ResourceKind, Scope, SemaphoreId, Signal, Step, StoreOp, Tiling, Wait,
     What,
 };
@@ -11,7 +11,8 @@ use lavascope_sync::Engine;
 
 /// Bytes of a range; one is left between two, so that they stay apart.
 const RANGE: u64 = 16;
-const DRAWS: u64 = 80;
+const QUEUE: Queue =
+    Queue { family: 0, flags: QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0 };
 const COPIES: u64 = 10;
 
 pub(crate) const NARROW: Scope = Scope {
@@ -59,8 +60,7 @@ pub(crate) struct World {
 impl World {
     /// With a buffer, every range of which was written once, and queues that know of each other.
     pub(crate) fn new(ranges: u64, queues: u32) -> World {
-        let flags = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
-        let queue = |family| Queue { family, flags };
+        let queue = |family| Queue { family, ..QUEUE };
         let mut engine = Engine::new(&(0..queues).map(queue).collect::<Vec<_>>(), 0, queues, 2);
         engine.add_resource(&Resource::new(ResourceKind::Buffer { size: ranges * RANGE }, None));
         for format in [Format::R8G8B8A8_UNORM, Format::D32_SFLOAT, Format::R8G8B8A8_UNORM] {
@@ -110,9 +110,40 @@ impl World {
     }
 
     /// A frame, recorded anew and submitted.
-    pub(crate) fn frame(&mut self) {
-        let id = self.record_again(frame());
+    pub(crate) fn frame(&mut self, commands: Vec<Command>) {
+        let id = self.record_again(commands);
         self.submit(id, 1);
+    }
+
+    /// The same, checked as it is recorded.
+    pub(crate) fn checked_frame(&mut self, commands: Vec<Command>) {
+        let id = match self.buffer {
+            Some(id) => id,
+            None => *self.buffer.insert(self.engine.add_command_buffer(CommandBuffer::default())),
+        };
+        self.engine.begin_recording(id, QUEUE, false);
+        for command in commands {
+            assert_eq!(self.engine.record(id, command), Findings::default(), "the program is right");
+        }
+        self.engine.end_recording(id);
+        self.submit(id, 1);
+    }
+
+    /// With many buffers, all of which were written once.
+    pub(crate) fn of_buffers(count: u32) -> World {
+        let mut engine = Engine::new(&[QUEUE], 0, 0, 0);
+        let kind = ResourceKind::Buffer { size: RANGE };
+        for _ in 0..count {
+            engine.add_resource(&Resource::new(kind.clone(), None));
+        }
+        let mut world = World { engine, frames: 0, buffer: None, alive: Vec::new() };
+        let write = |it| Command::Action(vec![of_whole(it, A::TRANSFER_WRITE)]);
+        let mut commands: Vec<Command> = (0..count).map(write).collect();
+        commands.push(barrier(ALL));
+        let all = world.record(commands);
+        world.submit(all, 1);
+        world.forget(all);
+        world
     }
 
     fn record_again(&mut self, commands: Vec<Command>) -> CommandBufferId {
@@ -139,7 +170,7 @@ impl World {
         let kind = ResourceKind::Buffer { size: 4096 };
         let upload = self.engine.add_resource(&Resource::new(kind, None));
         self.alive.push(upload);
-        let mut commands = frame();
+        let mut commands = frame(80);
         let region = Region::Buffer(0..2048 + self.frames % 64 * 16);
         let (stage, access) = (S::COPY.0, A::TRANSFER_WRITE.0);
         commands.push(Command::Action(vec![Access::new(upload, region, stage, access)]));
@@ -173,13 +204,27 @@ fn of_image(resource: ResourceId, aspect: ImageAspectFlags, stage: S, access: A,
     Access { order, ..Access::new(resource, region, stage.0, access.0) }
 }
 
-/// Commands of a frame.
-pub(crate) fn frame_length() -> u64 {
-    frame().len() as u64
+fn of_whole(buffer: u32, access: A) -> Access {
+    Access::new(ResourceId(buffer), Region::Buffer(0..RANGE), S::COPY.0, access.0)
+}
+
+/// A thousand copies between buffers, and 64 barriers.
+pub(crate) fn copies(buffers: u32) -> Vec<Command> {
+    const COPY: Scope = Scope { dst_stages: S::COPY.0, dst_access: A::TRANSFER_WRITE.0 | A::TRANSFER_READ.0, ..NARROW };
+    let mut commands = vec![barrier(COPY)];
+    for index in 0..1000 {
+        let [from, to] = [2 * index % buffers, (2 * index + 1) % buffers];
+        commands.push(Command::Action(vec![of_whole(from, A::TRANSFER_READ), of_whole(to, A::TRANSFER_WRITE)]));
+        if index % 16 == 15 {
+            commands.push(barrier(COPY));
+        }
+    }
+    commands.push(barrier(ALL));
+    commands
 }
 
 /// Draws with a vertex, an index and a uniform buffer, a texture, color and depth; copies; barriers between.
-pub(crate) fn frame() -> Vec<Command> {
+pub(crate) fn frame(draws: u64) -> Vec<Command> {
     const GRAPHICS: Scope = Scope {
         src_stages: S::ALL_COMMANDS.0,
         src_access: A::MEMORY_WRITE.0,
@@ -192,7 +237,7 @@ pub(crate) fn frame() -> Vec<Command> {
     commands.push(transition(TEXTURE));
     commands.push(barrier(GRAPHICS));
     commands.push(Command::BeginRendering(rendering()));
-    commands.extend((0..DRAWS).map(draw));
+    commands.extend((0..draws).map(draw));
     commands.push(Command::EndRendering);
     commands.push(barrier(ALL));
     commands

@@ -1,0 +1,132 @@
+//! `capture`, and what reads a trace: nothing of a program is lost, also when it is killed.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::common::{output, text};
+use crate::faults::is_only_for_null;
+use crate::screen::Screen;
+use crate::stage::{Stage, names, samples, succeed};
+
+fn info(stage: &Stage, file: &str) -> Value {
+    let told = succeed(stage.lavascope().args(["info", "--json", file]));
+    serde_json::from_slice(&told.stdout).expect("JSON")
+}
+
+#[test]
+fn every_sample_is_captured_call_by_call() {
+    let (stage, screen) = (Stage::new("capture"), Screen::start());
+    for name in names() {
+        if is_only_for_null(&name) {
+            continue;
+        }
+        let mut command = stage.counted(&["--capture", "trace.lava"], samples());
+        command.arg(&name).env("DISPLAY", &screen.display);
+        if name.starts_with("fault-") {
+            command.arg("--mended");
+        }
+        succeed(&mut command);
+        let report = stage.report();
+        report.assert_clean(&name);
+        let info = info(&stage, "trace.lava");
+        assert_eq!(info["calls"].as_u64(), Some(report.calls()), "{name}");
+        assert_eq!(info["threads"].as_object().map(|it| it.len() as u64), Some(report.threads()), "{name}");
+        assert_eq!((&info["is_complete"], &info["order"]["is_acyclic"]), (&true.into(), &true.into()), "{name}");
+        assert!(!stage.folder.join("trace.lava.tail").exists(), "{name}");
+        succeed(stage.lavascope().args(["check", "trace.lava"]));
+    }
+}
+
+#[test]
+fn the_hazards_of_a_trace_are_those_of_the_program() {
+    let stage = Stage::new("capture-faults");
+    for name in ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"] {
+        let options = &["--sync", "--null-driver", "--capture", "trace.lava"];
+        output(stage.counted(options, samples()).args([name, "--no-check"]));
+        let live = stage.report();
+        let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
+        let check = || {
+            let told = output(stage.lavascope().args(["check", "--json", "trace.lava"]));
+            assert_eq!(told.status.code(), Some(1), "{name}: {}", text(&told.stderr));
+            told.stdout
+        };
+        let first = check();
+        let found: Value = serde_json::from_slice(&first).expect("JSON");
+        assert_eq!(codes(&found), codes(&live.0["findings"]), "{name}");
+        let texts = |it: &Value, key: &str| it[0][key].clone();
+        assert_eq!(texts(&found, "message"), live.0["findings"][0]["details"]["message"], "{name}");
+        assert_eq!(first, check(), "{name}: the same each time");
+    }
+}
+
+/// A killed program leaves everything that it had recorded, and the call that it was in.
+#[test]
+fn a_killed_program_leaves_a_whole_trace() {
+    let stage = Stage::new("capture-killed");
+    for round in 0..8 {
+        let mut command = stage.lavascope();
+        command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
+        command.args(["threads", "--frames", "1000", "--threads", "3", "--no-check"]);
+        let mut child = command.stderr(std::process::Stdio::null()).spawn().expect("it starts");
+        let program = wait_for_child(child.id());
+        std::thread::sleep(Duration::from_millis(20 + 37 * round));
+        let killed = Command::new("kill").args(["-9", &program.to_string()]).status().expect("there is a `kill`");
+        let ended = child.wait().expect("it ends");
+        // It may have come to its end before, and then there was nobody to kill.
+        assert!(ended.code() == Some(137) || !killed.success() || ended.success(), "{ended:?}");
+        if !stage.folder.join("trace.lava").exists() {
+            continue;
+        }
+        let info = info(&stage, "trace.lava");
+        assert_eq!((&info["is_complete"], &info["order"]["is_acyclic"]), (&true.into(), &true.into()), "{round}");
+        assert_eq!(info["damage"].as_array().map(Vec::len), Some(0), "{round}: {info:#}");
+        assert!(!stage.folder.join("trace.lava.tail").exists());
+    }
+}
+
+/// The process that a process started.
+fn wait_for_child(parent: u32) -> u32 {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    loop {
+        let children = std::fs::read_to_string(&path).unwrap_or_default();
+        if let Some(child) = children.split_whitespace().next().and_then(|it| it.parse().ok()) {
+            return child;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn calls_are_printed_with_what_they_come_after() {
+    let stage = Stage::new("capture-print");
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
+    succeed(command.args(["threads-handoff", "--frames", "20", "--threads", "3", "--no-check"]));
+    let print =
+        |arguments: &[&str]| text(&succeed(stage.lavascope().arg("print").arg("trace.lava").args(arguments)).stdout);
+    let all = print(&[]);
+    assert!(all.contains("// after call "), "threads hand things to each other");
+    assert!(all.starts_with("// thread 1\n// 0: frame 0, "));
+    let first = print(&["--range", "0"]);
+    assert!(all.starts_with(&first) && first.contains("vkCreateInstance ->\n"), "{first}");
+    let second = print(&["--thread", "2", "--json"]);
+    let lines: Vec<Value> = second.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
+    assert!(!lines.is_empty() && lines.iter().all(|it| it["thread"] == 2));
+}
+
+#[test]
+fn what_is_no_trace_is_told() {
+    let stage = Stage::new("capture-bad");
+    std::fs::write(stage.folder.join("bad.lava"), "something else").expect("written");
+    for command in ["info", "print"] {
+        let told = output(stage.lavascope().args([command, "bad.lava"]));
+        assert_eq!(told.status.code(), Some(2));
+        assert!(text(&told.stderr).contains("bad.lava: this is no trace of Lavascope"), "{}", text(&told.stderr));
+    }
+    let told =
+        output(stage.lavascope().args(["capture", "-o", "no/such/folder.lava", "--"]).arg(samples()).arg("list"));
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("no/such/folder.lava cannot be written"), "{}", text(&told.stderr));
+}

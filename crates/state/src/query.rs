@@ -31,7 +31,9 @@ impl Device {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.buffer_access(info.buffer, info.offset, 4, CONDITION_READ, out);
                 self.act(it.command_buffer, read.into_iter().collect(), out);
+                self.put_under_condition(it.command_buffer, true);
             }
+            (Call::CmdEndConditionalRenderingEXT(it), None) => self.put_under_condition(it.command_buffer, false),
             (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(it, out),
             (Call::CmdBeginTransformFeedbackEXT(it), None) => {
                 let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
@@ -110,6 +112,16 @@ impl Device {
         let used = buffers.iter().enumerate().filter(|it| it.1.0 != 0);
         let offset = |at: usize| offsets.get(at).copied().unwrap_or(0);
         used.filter_map(|(at, buffer)| self.buffer_access(*buffer, offset(at), 4, usage, out)).collect()
+    }
+
+    /// Whether the following draws and dispatches are made at all, memory decides.
+    pub(crate) fn put_under_condition(&mut self, buffer: vk::CommandBuffer, is_conditional: bool) {
+        if let Some(own) = self.recording(buffer) {
+            if is_conditional {
+                own.undo = Undo::Condition(own.state.is_conditional);
+            }
+            own.state.is_conditional = is_conditional;
+        }
     }
 
     pub(crate) fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {

@@ -20,6 +20,7 @@ mod order;
 mod overlay;
 mod places;
 mod prepare;
+mod races;
 mod record;
 mod render;
 mod row;
@@ -32,4 +33,5 @@ mod usage;
 
 pub use check::{Engine, check, check_all, check_with};
 pub use prepare::Prepared;
+pub use races::{EventRace, EventRaces, RaceKind, event_races, uses_events};
 pub use rules::Rules;

@@ -240,6 +240,9 @@ impl Validation {
         if settings.sync_submit_time {
             self.validator.want_submissions();
         }
+        if settings.possible || settings.sync_shader_heuristic {
+            self.validator.want_possible();
+        }
     }
 
     /// Takes a record in. Gives what messengers must be told at once.

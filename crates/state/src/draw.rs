@@ -228,7 +228,8 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let pipelines = chosen.unwrap_or_else(|| own.state.point(kind).pipeline.clone().into_iter().collect());
+        let bound = own.state.point(kind).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
         if pipelines.is_empty() {
             out.missing("no pipeline that is known");
         }
@@ -236,8 +237,9 @@ impl Device {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
         let mut late = Vec::new();
-        for pipeline in &pipelines {
-            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
+        for pipeline in pipelines {
+            let ordered = pipeline.raster.ordered;
+            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
             uses.weaken_unless(pipelines.len() == 1);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
@@ -258,9 +260,9 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = || own.state.point(Kind::Graphics).pipeline.clone().into_iter().collect();
-        let pipelines = if draw.is_nothing() { Vec::new() } else { chosen.unwrap_or_else(bound) };
-        if pipelines.is_empty() {
+        let bound = own.state.point(Kind::Graphics).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
+        if pipelines.is_empty() || draw.is_nothing() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
@@ -268,7 +270,7 @@ impl Device {
             return;
         }
         let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
             uses.weaken_unless(pipelines.len() == 1);
             fixed.extend(uses.fixed);
@@ -279,7 +281,8 @@ impl Device {
     }
 
     fn drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, out: &mut Out<'_>) -> (Uses, Vec<Touch>) {
-        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, out);
         if draw.has_vertices {
             uses.fixed.extend(vertices_read(state, pipeline, draw));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
@@ -287,7 +290,6 @@ impl Device {
             }
         }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
-        uses.order(raster.ordered);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }

@@ -125,11 +125,19 @@ fn values(info: View<'_, vk::QueryPoolCreateInfo>) -> Option<u32> {
         vk::QueryType::OCCLUSION | vk::QueryType::TIMESTAMP => Some(1),
         vk::QueryType::PIPELINE_STATISTICS => Some(info.pipeline_statistics.0.count_ones()),
         vk::QueryType::TRANSFORM_FEEDBACK_STREAM_EXT => Some(2),
+        vk::QueryType::RESULT_STATUS_ONLY_KHR => Some(0),
+        vk::QueryType::VIDEO_ENCODE_FEEDBACK_KHR => {
+            let feedback = info.chained::<vk::QueryPoolVideoEncodeFeedbackCreateInfoKHR>();
+            feedback.map(|it| it.encode_feedback_flags.0.count_ones())
+        }
         vk::QueryType::PRIMITIVES_GENERATED_EXT | vk::QueryType::MESH_PRIMITIVES_GENERATED_EXT => Some(1),
         vk::QueryType::ACCELERATION_STRUCTURE_COMPACTED_SIZE_KHR
         | vk::QueryType::ACCELERATION_STRUCTURE_SERIALIZATION_SIZE_KHR
         | vk::QueryType::ACCELERATION_STRUCTURE_SERIALIZATION_BOTTOM_LEVEL_POINTERS_KHR
-        | vk::QueryType::ACCELERATION_STRUCTURE_SIZE_KHR => Some(1),
+        | vk::QueryType::ACCELERATION_STRUCTURE_SIZE_KHR
+        | vk::QueryType::ACCELERATION_STRUCTURE_COMPACTED_SIZE_NV
+        | vk::QueryType::MICROMAP_COMPACTED_SIZE_EXT
+        | vk::QueryType::MICROMAP_SERIALIZATION_SIZE_EXT => Some(1),
         _ => None,
     }
 }

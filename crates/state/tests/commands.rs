@@ -220,7 +220,7 @@ fn clears_of_attachments_and_draws_of_one_rendering_need_no_barrier() {
 #[test]
 fn attachments_are_read_as_what_their_format_is() {
     let mut app = world();
-    make_drawing_pipeline(&mut app, 3, 1);
+    make_drawing_pipeline(&mut app, 3, Blending { is_blended: true, ..Blending::default() });
     app.begin(2);
     begin_drawing(&mut app, 3);
     app.draw(2, 3, 0);

@@ -28,6 +28,8 @@ pub(crate) struct Addresses {
     sparse: Vec<ResourceId>,
     /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
+    /// How often two resources were found to share memory in a way that cannot be compared.
+    relations: u64,
     identities: u32,
     /// What was destroyed, and goes when nothing waits that may still use it.
     doomed: Vec<ResourceId>,
@@ -166,10 +168,23 @@ impl Addresses {
         self.moves
     }
 
-    /// Whether something else lies at some of its addresses.
-    pub(crate) fn is_shared(&self, resource: ResourceId) -> bool {
-        let binding = self.places.get(resource.0 as usize).and_then(|it| it.binding);
-        binding.is_some_and(|it| self.bound(it).any(|other| other != resource))
+    /// How often two resources were found to share memory in a way that cannot be compared: if never, nothing has
+    /// aliases.
+    pub(crate) fn relations(&self) -> u64 {
+        self.relations
+    }
+
+    /// The addresses of a resource; none if something else lies at some of them.
+    pub(crate) fn alone(&self, resource: ResourceId) -> Vec<Range<u64>> {
+        let Some(own) = self.places.get(resource.0 as usize) else { return Vec::new() };
+        let is_beside = |other: ResourceId| {
+            let theirs = &self.places[other.0 as usize];
+            other != resource && own.is_opaque() == theirs.is_opaque() && (!own.is_opaque() || own.base == theirs.base)
+        };
+        // Memory that was bound to something sparse may have been bound to anything.
+        let is_sparse = own.sparse.is_some() && !own.is_opaque();
+        let is_shared = is_sparse || own.binding.is_some_and(|it| self.bound(it).any(is_beside));
+        if is_shared { Vec::new() } else { vec![own.whole()] }
     }
 
     /// The other resources that must be looked at when this one is used.
@@ -229,6 +244,7 @@ impl Addresses {
             let (left, right) = (&self.places[other.0 as usize], &self.places[index]);
             let is_comparable = !left.is_opaque() && !right.is_opaque() || left.base == right.base;
             if !is_comparable {
+                self.relations += 1;
                 self.places[other.0 as usize].aliases.push(new);
                 self.places[index].aliases.push(other);
             }
@@ -243,6 +259,22 @@ impl Addresses {
         let mut found = Vec::new();
         self.each_range(resource, region, |it| found.push(it));
         found
+    }
+
+    /// The addresses of a part of a resource, if they stay as they are until something is said to have moved.
+    #[inline]
+    pub(crate) fn look_up(&self, resource: ResourceId, region: &Region) -> Looked {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Looked::Nothing };
+        if placed.sparse.is_some() || placed.wants_planes(region) {
+            return Looked::Unsettled;
+        }
+        match (&placed.kind, region) {
+            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) if bytes.start < bytes.end.min(*size) => {
+                Looked::One(placed.base + bytes.start..placed.base + bytes.end.min(*size), placed.identity)
+            }
+            (ResourceKind::Image(_), Region::Image(region)) => placed.look_up(region),
+            _ => Looked::Nothing,
+        }
     }
 
     pub(crate) fn each_range(&self, resource: ResourceId, region: &Region, mut each: impl FnMut(Range<u64>)) {
@@ -264,11 +296,6 @@ impl Addresses {
 
     pub(crate) fn is_sparse(&self, resource: ResourceId) -> bool {
         self.places.get(resource.0 as usize).is_some_and(|it| it.sparse.is_some())
-    }
-
-    /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
-    pub(crate) fn is_settled(&self, resource: ResourceId, region: &Region) -> bool {
-        self.places.get(resource.0 as usize).is_none_or(|it| it.sparse.is_none() && !it.wants_planes(region))
     }
 
     pub(crate) fn is_exclusive(&self, resource: ResourceId) -> bool {
@@ -359,6 +386,7 @@ impl Addresses {
             return;
         }
         let is_alias = !self.shared(left, right).is_empty();
+        self.relations += u64::from(is_alias);
         for (one, another) in [(sparse, other), (other, sparse)] {
             let aliases = &mut self.places[one.0 as usize].aliases;
             aliases.retain(|it| *it != another);
@@ -409,15 +437,6 @@ impl Addresses {
         self.places.get(resource.0 as usize).map_or(0..0, Placed::whole)
     }
 
-    /// All addresses at which a resource may be known.
-    pub(crate) fn everywhere(&self, resource: ResourceId) -> Vec<Range<u64>> {
-        let Some(placed) = self.places.get(resource.0 as usize) else { return Vec::new() };
-        match &placed.sparse {
-            Some(sparse) if !placed.is_opaque() => sparse.all_addresses(),
-            _ => vec![placed.whole()],
-        }
-    }
-
     /// What else must be looked at when addresses of a resource are used: others that lie in the same memory, but in
     /// a way that cannot be compared. Gives the part of the own addresses that each is about.
     pub(crate) fn aliased(&self, resource: ResourceId, own: &[Range<u64>]) -> Vec<(Range<u64>, Range<u64>)> {
@@ -462,7 +481,37 @@ impl Addresses {
     }
 }
 
+/// What there is to know about the addresses of a part of a resource: they are one run or several, and the resource has
+/// this identity.
+pub(crate) enum Looked {
+    One(Range<u64>, ResourceId),
+    Many(Vec<Range<u64>>, ResourceId),
+    Nothing,
+    /// They may be others each time.
+    Unsettled,
+}
+
 impl Placed {
+    fn look_up(&self, region: &ImageRegion) -> Looked {
+        let Some(texels) = &self.texels else { return Looked::Nothing };
+        if !self.has_planes && texels.is_whole(region) {
+            return Looked::One(self.base..self.base + texels.size(), self.identity);
+        }
+        let (mut first, mut others) = (None, Vec::new());
+        self.each_image_range(region, &mut |it| match &first {
+            None => first = Some(it),
+            Some(_) => others.push(it),
+        });
+        match first {
+            None => Looked::Nothing,
+            Some(first) if others.is_empty() => Looked::One(first, self.identity),
+            Some(first) => {
+                others.insert(0, first);
+                Looked::Many(others, self.identity)
+            }
+        }
+    }
+
     /// Nothing is there.
     fn gone() -> Placed {
         Placed {
@@ -578,7 +627,7 @@ mod tests {
         let beside = addresses.add(&Resource::new(image(false), at(64)));
         assert!(addresses.has_aliases(sparse) && addresses.has_aliases(over) && !addresses.has_aliases(beside));
         assert_eq!(addresses.moves(), moves);
-        assert!(!addresses.is_settled(sparse, &Region::Buffer(0..16)));
+        assert!(matches!(addresses.look_up(sparse, &Region::Buffer(0..16)), Looked::Unsettled));
         addresses.remove(over);
         assert!(!addresses.has_aliases(sparse));
     }

@@ -5,12 +5,14 @@
 
 use std::ops::Range;
 
+use lavascope_base::IntervalMap;
 use lavascope_program::ResourceId;
 
+use crate::clock::Tag;
 use crate::device::Device;
 use crate::order::Order;
-use crate::state::{Conflict, Name, Now};
-use crate::usage::Usage;
+use crate::state::{By, Conflict, Name, Now, State};
+use crate::usage::{TABLES, Usage};
 
 impl Device {
     /// Conflicts of an access with what was done by other names.
@@ -27,7 +29,7 @@ impl Device {
                 for own in pieces(&own, state.cuts()) {
                     let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
                     let found = state.check(now, usage, order);
-                    conflicts.extend(self.by_another_name(now, usage, &own, &found));
+                    conflicts.extend(self.by_another_name(now, (usage, order), &own, &found));
                 }
             }
         }
@@ -38,7 +40,7 @@ impl Device {
     pub(crate) fn by_another_name(
         &self,
         now: Now<'_>,
-        usage: Usage,
+        by: (Usage, Order),
         own: &Range<u64>,
         found: &[Conflict],
     ) -> Vec<(Range<u64>, Vec<Conflict>)> {
@@ -51,7 +53,7 @@ impl Device {
             if at < part.start {
                 left.push((at..part.start, found.to_vec()));
             }
-            let stays = |it: &&Conflict| !state.stands_between(now, usage, it);
+            let stays = |it: &&Conflict| !state.stands_between(now, by, it);
             left.push((part.clone(), found.iter().filter(stays).copied().collect()));
             at = part.end;
         }
@@ -60,10 +62,41 @@ impl Device {
         }
         left
     }
+
+    /// When memory that is about to be read was written by other names: which of the own addresses, and when.
+    pub(crate) fn written_elsewhere(&self, resource: ResourceId, own: &[Range<u64>], by: By) -> Vec<(Range<u64>, Tag)> {
+        let mut found = Vec::new();
+        if TABLES.write_column(by.usage).is_none() && self.addresses.has_aliases(resource) {
+            for (own, theirs) in self.addresses.aliased(resource, own) {
+                let states = self.states.overlapping(theirs);
+                found.extend(states.flat_map(|it| it.1.written()).map(|tag| (own.clone(), tag)));
+            }
+        }
+        found
+    }
+}
+
+/// Keeps an access to addresses, some of which were written by other names.
+pub(crate) fn keep(
+    states: &mut IntervalMap<State>,
+    range: Range<u64>,
+    elsewhere: &[(Range<u64>, Tag)],
+    by: By,
+    now: Now<'_>,
+) {
+    states.update(range, |part, state| {
+        let state = state.get_or_insert_default();
+        if !elsewhere.is_empty() {
+            let is_here = |it: &&(Range<u64>, Tag)| it.0.start < part.end && part.start < it.0.end;
+            let writes: Vec<Tag> = elsewhere.iter().filter(is_here).map(|it| it.1).collect();
+            state.part_reads(by, now, &writes);
+        }
+        state.add(by, now);
+    });
 }
 
 /// A range, cut at some places.
-fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
+pub(crate) fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
     let mut all: Vec<u64> = cuts.filter(|it| range.start < *it && *it < range.end).collect();
     all.extend([range.start, range.end]);
     all.sort_unstable();

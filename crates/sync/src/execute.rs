@@ -1,25 +1,27 @@
 //! Executes commands: their accesses are checked and kept, their dependencies enter the clocks.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{
-    Access, At, Barrier, Batch, Command, CommandBufferId, Dependency, Ownership, Region, RenderPass, ResourceId, Scope,
+    At, Barrier, Batch, Command, CommandBufferId, Dependency, Found, Ownership, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
 };
 use smallvec::smallvec;
 
+use crate::alias::pieces;
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
+use crate::mark::{Marking, Progress};
 use crate::order::Order;
-use crate::prepare::{PlanKind, Prepared, Spot, group_len};
+use crate::prepare::Prepared;
+use crate::record::is_inside;
 use crate::render::Instance;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
-use crate::state::{By, Conflict, First, Name, Now, Shared, State};
-use crate::usage::{Stages, TABLES, TRANSITION_WRITE, Usage, Usages};
+use crate::state::{Conflict, First, Name, Now, Shared};
+use crate::usage::{Stages, TRANSITION_WRITE, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.
 const DEPTH_MAX: usize = 16;
@@ -38,13 +40,26 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
         let at = At { step, batch: index, primary: primary as u32, path: Vec::new() };
         let first = (device.found.len(), device.contents.found.len());
         let mut walk = Walk::new(at);
+        let is_marked = commands.is_marked(&device.addresses)
+            && commands.queue == Some(device.queues[usize::from(queue)].kind())
+            && recorded.is_as_it_was(commands);
+        walk.progress.marking = if is_marked { Marking::Used } else { Marking::None };
         Executor::new(device, recorded, queue, &mut walk).run(commands);
+        let is_told = |it: &Found| if is_marked { is_inside(&it.at, &it.prior) } else { commands.told.has(it) };
         let mut found = device.found.split_off(first.0);
-        found.retain(|it| !commands.told.has(it));
+        found.retain(|it| !is_told(it));
         device.found.append(&mut found);
         let mut faults = device.contents.found.split_off(first.1);
         faults.retain(|it| !commands.told.has_fault(it));
         device.contents.found.append(&mut faults);
+    }
+}
+
+impl Recorded<'_> {
+    /// Whether what a command buffer executes is what it was when that was recorded.
+    fn is_as_it_was(self, commands: &Prepared) -> bool {
+        let version = |id: CommandBufferId| self.command_buffers.get(id.0 as usize).map(|it| it.version);
+        commands.executed.iter().all(|it| version(it.0) == Some(it.1))
     }
 }
 
@@ -54,31 +69,31 @@ pub(crate) struct Walk {
     at: At,
     /// How many were executed.
     done: usize,
-    /// Whether the command before was an action without a conflict.
-    is_smooth: bool,
+    pub(crate) progress: Progress,
     instance: Option<Instance>,
     pass_contents: Option<PassContents>,
 }
 
 impl Walk {
     pub(crate) fn new(at: At) -> Walk {
-        Walk { at, done: 0, is_smooth: false, instance: None, pass_contents: None }
+        Walk { at, done: 0, progress: Progress::new(), instance: None, pass_contents: None }
     }
 
     /// Begins anew.
     pub(crate) fn clear(&mut self) {
         self.at.path.clear();
-        (self.done, self.is_smooth, self.instance, self.pass_contents) = (0, false, None, None);
+        self.progress.clear();
+        (self.done, self.instance, self.pass_contents) = (0, None, None);
     }
 
     /// Executes what was recorded since the last time, up to a command, on the only queue of a device.
     pub(crate) fn go_on(&mut self, device: &mut Device, recorded: Recorded<'_>, commands: &Prepared, until: usize) {
         if self.at.path.is_empty() {
             self.at.path.push(0);
-            device.begin_run(&self.at);
+            (self.progress.is_growing, self.progress.run) = (true, (device.begin_run(&self.at), 0));
         }
-        let (part, is_smooth) = (self.done..until, self.is_smooth);
-        self.is_smooth = Executor::new(device, recorded, 0, self).run_part(commands, part, is_smooth);
+        let part = self.done..until;
+        Executor::new(device, recorded, 0, self).run_part(commands, part);
         self.done = until;
     }
 }
@@ -89,6 +104,7 @@ pub(crate) struct Executor<'a> {
     pub(crate) queue: u8,
     /// The command being executed.
     at: &'a mut At,
+    pub(crate) progress: &'a mut Progress,
     /// The render pass instance that is open.
     pub(crate) instance: &'a mut Option<Instance>,
     /// Of the attachments of a render pass that is open.
@@ -97,40 +113,52 @@ pub(crate) struct Executor<'a> {
 
 impl<'a> Executor<'a> {
     fn new(device: &'a mut Device, recorded: Recorded<'a>, queue: u8, walk: &'a mut Walk) -> Executor<'a> {
-        let Walk { at, instance, pass_contents, .. } = walk;
-        Executor { device, recorded, queue, at, instance, pass_contents }
+        let Walk { at, progress, instance, pass_contents, .. } = walk;
+        Executor { device, recorded, queue, at, progress, instance, pass_contents }
     }
 
     fn run(&mut self, commands: &Prepared) {
         self.at.path.push(0);
         self.device.begin_run(self.at);
-        self.run_part(commands, 0..commands.source.commands.len(), false);
+        self.run_part(commands, 0..commands.source.commands.len());
         self.at.path.pop();
     }
 
-    /// Executes some of the commands. Takes, and gives, whether the last one was an action without a conflict.
-    fn run_part(&mut self, commands: &Prepared, part: Range<usize>, mut is_smooth: bool) -> bool {
-        for index in part {
+    /// Executes some of the commands.
+    fn run_part(&mut self, commands: &Prepared, part: Range<usize>) {
+        let mut next = part.start;
+        while next < part.end {
+            let index = next;
+            if self.progress.marking == Marking::Used && self.progress.is_clean && !self.is_watching() {
+                next = commands.next_busy(index);
+                if next > index {
+                    self.device.skip(next - index);
+                    self.progress.is_smooth = true;
+                    continue;
+                }
+            }
+            next = index + 1;
+            if self.progress.is_smooth && self.progress.is_growing {
+                self.keep_last(commands, index - 1);
+            }
             let command = &commands.source.commands[index];
             let tag = self.device.next_tag();
             if let Command::Action(accesses) = command {
-                is_smooth = self.action(tag, accesses, commands.spots(index, &self.device.addresses), is_smooth);
+                self.progress.is_smooth = self.action(tag, accesses, commands, index);
                 continue;
             }
-            is_smooth = false;
+            self.progress.is_smooth = false;
             if let Some(last) = self.at.path.last_mut() {
                 *last = index as u32;
             }
             self.command(tag, command);
         }
-        is_smooth
     }
 
     fn command(&mut self, tag: Tag, command: &Command) {
         match command {
-            Command::Action(accesses) => {
-                self.action(tag, accesses, (PlanKind::Unknown, &[]), false);
-            }
+            // Executed where its place is known.
+            Command::Action(_) => {}
             Command::Barrier(barrier) => self.barrier(tag, barrier),
             Command::SetEvent(set) => self.set_event(tag, set),
             Command::ResetEvent { event, .. } => {
@@ -146,6 +174,11 @@ impl<'a> Executor<'a> {
             Command::BeginRendering(rendering) => self.begin_rendering(tag, rendering),
             Command::EndRendering => self.end_rendering(tag),
         }
+        // What subpasses may rely on goes no further than they do.
+        let is_resuming = matches!(command, Command::BeginRendering(it) if it.is_resuming);
+        if is_resuming || matches!(command, Command::NextSubpass | Command::EndRenderPass | Command::EndRendering) {
+            self.progress.epoch = tag;
+        }
     }
 
     fn secondaries(&mut self, buffers: &[CommandBufferId]) {
@@ -153,154 +186,17 @@ impl<'a> Executor<'a> {
             let Some(commands) = self.recorded.command_buffers.get(id.0 as usize) else { continue };
             if self.at.path.len() < DEPTH_MAX {
                 self.at.path.push(place as u32);
+                let outside = std::mem::replace(self.progress, Progress::new());
                 self.run(commands);
+                *self.progress = outside;
                 self.at.path.pop();
             }
         }
         // The commands behind it go on with numbers of their own.
         if let Some(last) = self.at.path.last_mut() {
             *last += 1;
-            self.device.begin_run(self.at);
-        }
-    }
-
-    /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Gives
-    /// whether what the command behind repeats was left to it.
-    fn action(&mut self, tag: Tag, accesses: &[Access], (kind, spots): (PlanKind, &[Spot]), is_smooth: bool) -> bool {
-        let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'_>>>();
-        if self.is_watching() {
-            self.watch_contents(tag, &uses());
-        }
-        let is_done = match kind {
-            PlanKind::Apart => self.check_and_keep(tag, spots, is_smooth),
-            PlanKind::Overlapping => self.check_then_keep(tag, spots),
-            PlanKind::Unknown => false,
-        };
-        if !is_done {
-            self.check_and_keep_all(tag, &uses());
-        }
-        is_done && kind == PlanKind::Apart
-    }
-
-    /// The common case, without a conflict: each range is looked up once. False if there is a conflict, or other names
-    /// of the memory to be looked at; what was kept until then may be kept again.
-    fn check_and_keep(&mut self, tag: Tag, spots: &[Spot], is_smooth: bool) -> bool {
-        let Executor { device, queue, instance, .. } = self;
-        let Device { rules, queues, states, addresses, .. } = &mut **device;
-        let clock = &queues[usize::from(*queue)].clock;
-        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
-        let mut rest = spots;
-        while let Some(spot) = rest.first() {
-            let range = &spot.range;
-            let (group, others) = rest.split_at(group_len(rest));
-            (rest, now.through) = (others, spot.through);
-            if group.iter().any(|it| addresses.has_aliases(it.resource)) {
-                return false;
-            }
-            let is_again = is_smooth && spot.repeats.before(instance.is_some());
-            if is_again && spot.repeats.behind() {
-                continue;
-            }
-            let conflicts = |state: &State| !is_again && group.iter().any(|it| state.conflicts(now, it.by(*queue)));
-            let add = |state: &mut State| add_all(state, group, *queue, now);
-            let mut is_fine = true;
-            match states.exact_mut(range) {
-                Some(state) => match conflicts(state) {
-                    true => is_fine = false,
-                    false => add(state),
-                },
-                None => {
-                    let mut parts = 0;
-                    states.update(range.clone(), |_, state| {
-                        parts += 1;
-                        match state {
-                            Some(state) if conflicts(state) => is_fine = false,
-                            state => add(state.get_or_insert_default()),
-                        }
-                    });
-                    // What was apart may be alike now: a buffer that is used in small pieces must not stay in pieces.
-                    if parts > 1 {
-                        states.join(range.clone());
-                    }
-                }
-            }
-            if !is_fine {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The same where accesses of one command overlap in part.
-    fn check_then_keep(&mut self, tag: Tag, spots: &[Spot]) -> bool {
-        let Executor { device, queue, instance, .. } = self;
-        let Device { rules, queues, states, addresses, .. } = &mut **device;
-        let clock = &queues[usize::from(*queue)].clock;
-        let now = |through| now(*rules, clock, *queue, instance.as_ref(), tag, through);
-        for spot in spots {
-            let (by, now) = (spot.by(*queue), now(spot.through));
-            let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
-            if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
-                return false;
-            }
-        }
-        // Writes first, so that reads of the same command stay known beside them.
-        for is_write in [true, false] {
-            for spot in spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write) {
-                let (by, now) = (spot.by(*queue), now(spot.through));
-                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now));
-            }
-        }
-        true
-    }
-
-    pub(crate) fn uses(&mut self, tag: Tag, uses: &[Use<'_>]) {
-        if self.is_watching() {
-            self.watch_contents(tag, uses);
-        }
-        self.check_and_keep_all(tag, uses);
-    }
-
-    fn check_and_keep_all(&mut self, tag: Tag, uses: &[Use<'_>]) {
-        for it in uses {
-            self.check(tag, it);
-        }
-        let is_write = |it: &&Use<'_>| TABLES.write_column(it.usage).is_some();
-        // Writes first, so that reads of the same command stay known beside them.
-        for it in uses.iter().filter(|it| is_write(it)) {
-            self.keep(tag, it);
-        }
-        for it in uses.iter().filter(|it| !is_write(it)) {
-            self.keep(tag, it);
-        }
-    }
-
-    fn check(&mut self, tag: Tag, it: &Use<'_>) {
-        let ranges = self.device.ranges(it.resource, &it.region);
-        let device = &*self.device;
-        let now = self.now(tag, it.resource);
-        let mut conflicts = Vec::new();
-        for range in &ranges {
-            for (part, state) in device.states.overlapping(range.clone()) {
-                let found = state.check(now, it.usage, it.order);
-                if !found.is_empty() {
-                    conflicts.push((part, found));
-                }
-            }
-        }
-        conflicts.extend(device.alias_conflicts(now, it.resource, &ranges, (it.usage, it.order)));
-        self.device.report(tag, it.resource, conflicts);
-    }
-
-    fn keep(&mut self, tag: Tag, it: &Use<'_>) {
-        let ranges = self.device.addresses.ranges(it.resource, &it.region);
-        let by = By { usage: it.usage, queue: self.queue, order: it.order };
-        let Executor { device, queue, instance, .. } = self;
-        let Device { rules, queues, states, addresses, .. } = &mut **device;
-        let through = addresses.identity(it.resource);
-        let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
-        for range in ranges {
-            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
+            let command = *last as usize;
+            self.progress.run = (self.device.begin_run(self.at), command);
         }
     }
 
@@ -369,18 +265,20 @@ impl<'a> Executor<'a> {
                 dst_usages: Usages::default(),
             }),
         };
-        let own = self.sources(it).into_iter().map(|(through, usages)| (through, carry(usages))).collect();
-        First { carry: carry(it.global_usages()), own, parts: smallvec![(it.scope.src, tag)] }
+        let own = self.sources(it).into_iter().map(|it| (it.through, carry(it.usages))).collect();
+        let elsewhere = it.sources_elsewhere().iter().map(|(at, it)| (at.clone(), it.through, carry(it.usages)));
+        let elsewhere = elsewhere.collect();
+        First { carry: carry(it.global_usages()), own, elsewhere, parts: smallvec![(it.scope.src, tag)] }
     }
 
     /// What a dependency makes available of accesses through which resources.
-    fn sources(&self, it: &Element) -> Vec<(ResourceId, Usages)> {
+    fn sources(&self, it: &Element) -> Vec<Source> {
         match &it.part {
             None => Vec::new(),
             Some(Part::Region(resource, _)) => {
-                vec![(self.device.addresses.identity(*resource), it.scope.src_usages)]
+                vec![Source { through: self.device.addresses.identity(*resource), usages: it.scope.src_usages }]
             }
-            Some(Part::Addresses(_, _, sources)) => sources.clone(),
+            Some(Part::Addresses(part)) => part.sources.clone(),
         }
     }
 
@@ -429,16 +327,19 @@ impl<'a> Executor<'a> {
         let Some((resource, ranges)) = self.part(&ready.element) else { return };
         let mut conflicts: Vec<(Range<u64>, Vec<Conflict>)> = Vec::new();
         let now = self.now(tag + 1, resource);
-        let check = |state: &State, now| state.check_transition(now, &ready.first);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
-                conflicts.push((part, check(state, now)));
+                let found = state.check_transition(now, &ready.first, &part);
+                conflicts.push((part, found));
             }
         }
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {
             let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
-            for (_, state) in self.device.states.overlapping(theirs) {
-                conflicts.extend(self.device.by_another_name(now, TRANSITION_WRITE, &own, &check(state, now)));
+            for (part, state) in
+                pieces(&theirs, ready.cuts()).into_iter().flat_map(|it| self.device.states.overlapping(it))
+            {
+                let found = state.check_transition(now, &ready.first, &part);
+                conflicts.extend(self.device.by_another_name(now, (TRANSITION_WRITE, Order::None), &own, &found));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -454,11 +355,11 @@ impl<'a> Executor<'a> {
         let now = Now { rules, clock, queue, tag: tag + 1, instance, from, apart: &[], through, name: Name::Own };
         let mut shared = Shared::default();
         for range in ranges {
-            states.update(range, |_, state| {
+            states.update(range, |part, state| {
                 if ready.element.is_transition {
                     state.get_or_insert_default().add_transition(now, &ready.element.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.depend(now, &ready.first, &ready.element.scope, &mut shared);
+                    state.depend(now, ready, &part, &mut shared);
                 }
             });
         }
@@ -467,11 +368,13 @@ impl<'a> Executor<'a> {
             for (own, theirs) in aliased {
                 let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
                 let mut shared = Shared::default();
-                states.update(theirs, |_, state| {
-                    if let Some(state) = state {
-                        state.depend(now, &ready.first, &ready.element.scope, &mut shared);
-                    }
-                });
+                for theirs in pieces(&theirs, ready.cuts()) {
+                    states.update(theirs, |part, state| {
+                        if let Some(state) = state {
+                            state.depend(now, ready, &part, &mut shared);
+                        }
+                    });
+                }
             }
         }
     }
@@ -479,7 +382,7 @@ impl<'a> Executor<'a> {
     fn part(&mut self, element: &Element) -> Option<(ResourceId, Vec<Range<u64>>)> {
         match element.part.as_ref()? {
             Part::Region(resource, region) => Some((*resource, self.device.ranges(*resource, region))),
-            Part::Addresses(resource, range, _) => Some((*resource, Some(range.clone()).into_iter().collect())),
+            Part::Addresses(it) => Some((it.resource, Some(it.range.clone()).into_iter().collect())),
         }
     }
 
@@ -510,9 +413,15 @@ impl<'a> Executor<'a> {
         }
         for (range, all) in merged.overlapping(0..u64::MAX) {
             // They are one dependency: each has what the others make available.
-            let sources: Vec<_> = all.iter().map(|it| (it.through, it.scope.src_usages)).collect();
+            let sources: Vec<Source> = all.iter().map(Merged::source).collect();
             for Merged { resource, scope, is_transition, .. } in all {
-                let part = Some(Part::Addresses(*resource, range.clone(), sources.clone()));
+                let aliased = self.device.addresses.aliased(*resource, std::slice::from_ref(&range));
+                let others = aliased.into_iter().flat_map(|it| merged.overlapping(it.1));
+                let elsewhere = others.flat_map(|(at, all)| all.iter().map(move |it| (at.clone(), it.source())));
+                let elsewhere = elsewhere.collect();
+                let part =
+                    MergedPart { resource: *resource, range: range.clone(), sources: sources.clone(), elsewhere };
+                let part = Some(Part::Addresses(part));
                 elements.push(Element { scope: *scope, part, is_transition: *is_transition });
             }
         }
@@ -578,27 +487,16 @@ impl<'a> Executor<'a> {
             let set_usages = scope::usages_of(set.stages);
             let carry = |usages: Usages| set.clock.first_scope(set.queue, set.tag, src, usages.and(set_usages));
             first.carry.raise_all(&carry(element.global_usages()));
-            for (through, usages) in self.sources(element) {
-                first.own.push((through, carry(usages)));
-            }
+            first.own.extend(self.sources(element).into_iter().map(|it| (it.through, carry(it.usages))));
+            let elsewhere = element.sources_elsewhere().iter();
+            first.elsewhere.extend(elsewhere.map(|(at, it)| (at.clone(), it.through, carry(it.usages))));
             first.parts.push((src, set.tag));
         }
         first
     }
 }
 
-/// Writes first, so that reads of the same command stay known beside them.
-fn add_all(state: &mut State, spots: &[Spot], queue: u8, now: Now<'_>) {
-    if let [spot] = spots {
-        return state.add(spot.by(queue), now);
-    }
-    for is_write in [true, false] {
-        let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
-        wanted.for_each(|it| state.add(it.by(queue), now));
-    }
-}
-
-fn now<'n>(
+pub(crate) fn now<'n>(
     rules: Rules,
     clock: &'n Clock,
     queue: u8,
@@ -619,23 +517,6 @@ fn now<'n>(
     }
 }
 
-/// One use of a part of a resource, by the name that the tables have for it.
-pub(crate) struct Use<'a> {
-    pub(crate) resource: ResourceId,
-    pub(crate) region: Cow<'a, Region>,
-    pub(crate) usage: Usage,
-    pub(crate) order: Order,
-}
-
-impl<'a> Use<'a> {
-    /// None for an access that its stage cannot make: that is another's to report.
-    fn of(access: &'a Access) -> Option<Use<'a>> {
-        let usage = TABLES.usage(access.stage, access.access)?;
-        let (resource, region) = (access.resource, Cow::Borrowed(&access.region));
-        Some(Use { resource, region, usage, order: access.order.into() })
-    }
-}
-
 /// A dependency, expanded.
 pub(crate) struct Element {
     pub(crate) scope: Expanded,
@@ -646,8 +527,23 @@ pub(crate) struct Element {
 /// What a dependency is about, if not everything.
 pub(crate) enum Part {
     Region(ResourceId, Region),
-    /// With what is made available of accesses through which resources.
-    Addresses(ResourceId, Range<u64>, Vec<(ResourceId, Usages)>),
+    Addresses(MergedPart),
+}
+
+/// Addresses that one element, or several elements of one command, are about.
+pub(crate) struct MergedPart {
+    resource: ResourceId,
+    range: Range<u64>,
+    sources: Vec<Source>,
+    /// What the command makes available of accesses to the same memory at other addresses.
+    elsewhere: Vec<(Range<u64>, Source)>,
+}
+
+/// What is made available of accesses through a resource.
+#[derive(Clone, Copy)]
+struct Source {
+    through: ResourceId,
+    usages: Usages,
 }
 
 /// Elements of one command that are about the same memory, through one resource.
@@ -660,6 +556,10 @@ struct Merged {
 }
 
 impl Merged {
+    fn source(&self) -> Source {
+        Source { through: self.through, usages: self.scope.src_usages }
+    }
+
     fn with(self, other: Merged) -> Merged {
         let scope = Expanded {
             src: self.scope.src.union(other.scope.src),
@@ -669,7 +569,9 @@ impl Merged {
             dst_usages: self.scope.dst_usages.union(other.scope.dst_usages),
             dst_everywhere: self.scope.dst_everywhere.union(other.scope.dst_everywhere),
         };
-        Merged { scope, is_transition: self.is_transition || other.is_transition, ..self }
+        // What changes its layout is what conflicts.
+        let resource = if self.is_transition { self.resource } else { other.resource };
+        Merged { resource, scope, is_transition: self.is_transition || other.is_transition, ..self }
     }
 }
 
@@ -697,7 +599,21 @@ pub(crate) struct Ready {
     pub(crate) element: Element,
 }
 
+impl Ready {
+    /// Addresses at which another part of the command begins or ends.
+    fn cuts(&self) -> impl Iterator<Item = u64> {
+        self.first.elsewhere.iter().flat_map(|it| [it.0.start, it.0.end])
+    }
+}
+
 impl Element {
+    fn sources_elsewhere(&self) -> &[(Range<u64>, Source)] {
+        match &self.part {
+            Some(Part::Addresses(part)) => &part.elsewhere,
+            Some(Part::Region(..)) | None => &[],
+        }
+    }
+
     /// What it makes available of everything.
     fn global_usages(&self) -> Usages {
         if self.part.is_some() { self.scope.src_everywhere } else { self.scope.src_usages }

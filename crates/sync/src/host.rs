@@ -5,6 +5,7 @@ use std::ops::Range;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{FenceId, HazardKind, Region, ResourceId, SemaphoreId};
 
+use crate::alias;
 use crate::clock::Tag;
 use crate::device::{Device, Known, SetAt};
 use crate::order::Order;
@@ -26,11 +27,12 @@ impl Device {
         let mut conflicts = self.conflicts(&ranges, now, usage);
         conflicts.extend(self.alias_conflicts(now, resource, &ranges, (usage, Order::None)));
         self.report(tag, resource, conflicts);
+        let by = By { usage, queue, order: Order::None };
+        let elsewhere = self.written_elsewhere(resource, &ranges, by);
         let Device { host_clock: clock, states, .. } = self;
         let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         for range in ranges {
-            let by = By { usage, queue, order: Order::None };
-            states.update(range, |_, state| state.get_or_insert_default().add(by, now));
+            alias::keep(states, range, &elsewhere, by, now);
         }
         self.host_did(tag);
         // The host is in order with itself.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod action;
 mod address;
 mod alias;
 mod check;
@@ -16,9 +17,11 @@ mod device;
 mod execute;
 pub mod explain;
 mod host;
+mod mark;
 mod order;
 mod overlay;
 mod places;
+mod plan;
 mod prepare;
 mod races;
 mod record;
@@ -27,6 +30,7 @@ mod row;
 mod rules;
 mod scope;
 mod sparse;
+mod spot;
 mod state;
 mod texels;
 mod usage;

@@ -7,6 +7,7 @@ use lavascope_program::{HazardKind, ResourceId};
 use smallvec::SmallVec;
 
 use crate::clock::{Carry, Clock, Tag};
+use crate::execute::Ready;
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
@@ -29,6 +30,8 @@ pub(crate) struct State {
     span: u32,
     writer: By,
     reader: By,
+    /// Whether all that it knows is of spots that marks were made for (see `mark`).
+    is_marked: bool,
 }
 
 /// Who accesses, and how.
@@ -63,6 +66,9 @@ struct More {
     writes: Vec<(By, ResourceId, Tag, Option<Arc<Overlay>>)>,
     /// Of other lanes.
     reads: Vec<Read>,
+    /// Reads of lanes that have read again, where a write by another name lies between: whoever comes after one of
+    /// these has been checked against what is before it.
+    past: Vec<Read>,
 }
 
 #[derive(Clone, Copy)]
@@ -121,6 +127,8 @@ pub(crate) struct First {
     pub(crate) carry: Carry,
     /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
     pub(crate) own: Vec<(ResourceId, Carry)>,
+    /// In version 1 also of accesses to the same memory by names whose addresses are others: these.
+    pub(crate) elsewhere: Vec<(Range<u64>, ResourceId, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: SmallVec<[(Stages, Tag); 1]>,
 }
@@ -146,8 +154,13 @@ impl State {
         }
     }
 
-    /// Whether it conflicts with anything.
+    /// Whether a read conflicts with anything.
     #[inline]
+    pub(crate) fn conflicts_with_read(&self, now: &Now<'_>, by: By) -> bool {
+        self.written != 0 && self.conflicts(*now, by)
+    }
+
+    /// Whether it conflicts with anything.
     pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
@@ -220,6 +233,36 @@ impl State {
         (self.span, self.last, self.reader) = (u32::try_from(last - first).unwrap_or(0), last, by);
     }
 
+    #[inline]
+    pub(crate) fn is_written(&self) -> bool {
+        self.written != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+
+    #[inline]
+    pub(crate) fn set_marked(&mut self, is_marked: bool) {
+        self.is_marked = is_marked;
+    }
+
+    /// When it was read last in this very way.
+    #[inline]
+    pub(crate) fn last_read(&self, usage: Usage, order: Order) -> Option<Tag> {
+        if self.last != 0 && (self.reader.usage, self.reader.order) == (usage, order) {
+            return Some(self.last);
+        }
+        let reads = &self.more.as_deref()?.reads;
+        reads.iter().find(|it| (it.usage, it.order) == (usage, order)).map(|it| it.last)
+    }
+
+    /// When it was written last.
+    pub(crate) fn written(&self) -> impl Iterator<Item = Tag> {
+        self.writes().map(|it| it.tag)
+    }
+
     /// When it was accessed: what may be named as the earlier access of a conflict.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
@@ -227,6 +270,9 @@ impl State {
 
     #[inline]
     fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        if order::are_atomic(write.order, order) {
+            return None;
+        }
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -239,13 +285,17 @@ impl State {
         if !now.rules.most_recent_reads {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
-        // A read in between that happens before this one has been checked in its stead.
-        let stage = TABLES.stage(usage);
-        let is_covered = self.reads().filter(|it| it.first > write.tag).any(|it| {
-            it.happens_before(now, stage, it.first)
-                || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
-        });
+        let is_covered = self.is_covered(now, write.tag, (usage, order));
         (!is_covered).then(|| write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite))
+    }
+
+    /// Whether a read happens before this one that was checked in its stead against what is older.
+    fn is_covered(&self, now: Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
+        let past = self.more.as_deref().map_or(&[][..], |it| &it.past);
+        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
+            it.happens_before(now, TABLES.stage(usage), it.first)
+                || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
+        })
     }
 
     #[inline]
@@ -254,7 +304,7 @@ impl State {
             || self.is_excused(now.rules, write)
             || write.is_ready(now, usage)
             || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_bad = !is_fine || now.is_apart(write.queue, write.tag);
+        let is_bad = (!is_fine || now.is_apart(write.queue, write.tag)) && !order::are_atomic(write.order, order);
         is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -266,17 +316,16 @@ impl State {
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
     /// that happens now: it has been held against the earlier one in its stead.
-    pub(crate) fn stands_between(&self, now: Now<'_>, usage: Usage, conflict: &Conflict) -> bool {
+    pub(crate) fn stands_between(&self, now: Now<'_>, by: (Usage, Order), conflict: &Conflict) -> bool {
         let prior = conflict.prior;
-        let is_written = self.writes().any(|it| it.tag > prior);
-        let stage = TABLES.stage(usage);
-        let is_between = |it: Read| match TABLES.write_column(usage) {
-            Some(_) if !now.rules.visible_writes => false,
-            None if !now.rules.most_recent_reads => false,
-            Some(_) => it.last > prior && TABLES.write_column(conflict.prior_usage).is_some(),
-            None => [it.first, it.last].iter().any(|tag| *tag > prior && it.happens_before(now, stage, *tag)),
+        let is_read = || match TABLES.write_column(by.0) {
+            Some(_) => {
+                let is_write = TABLES.write_column(conflict.prior_usage).is_some();
+                now.rules.visible_writes && is_write && self.reads().any(|it| it.last > prior)
+            }
+            None => now.rules.most_recent_reads && self.is_covered(now, prior, by),
         };
-        is_written || self.reads().any(is_between)
+        self.writes().any(|it| it.tag > prior) || is_read()
     }
 
     /// Addresses of other resources at which what is visible through them changes.
@@ -294,7 +343,7 @@ impl State {
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
-    pub(crate) fn check_transition(&self, now: Now<'_>, first: &First) -> Vec<Conflict> {
+    pub(crate) fn check_transition(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads() {
             let is_fine = first.carry.has(read.queue, TABLES.stage(read.usage), read.last)
@@ -309,7 +358,7 @@ impl State {
                 continue;
             }
             let is_fine = self.is_excused(now.rules, write)
-                || write.is_in_scope(now, first)
+                || write.is_in_scope(now, first, at)
                 || write.is_available(now, TRANSITION);
             if !is_fine {
                 found.push(write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite));
@@ -331,9 +380,21 @@ impl State {
         found
     }
 
-    /// Keeps an access.
+    /// Keeps a read.
     #[inline]
+    pub(crate) fn read(&mut self, by: By, now: &Now<'_>) {
+        // The usual case: read again in the same way, with nothing between.
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+            self.set_read(self.first(), now.tag, by);
+            self.is_marked = false;
+        } else {
+            self.add(by, *now);
+        }
+    }
+
+    /// Keeps an access.
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
+        self.is_marked = false;
         match TABLES.write_column(by.usage) {
             Some(_) => self.add_write(by, now.through, now.tag),
             None => self.add_read(by, now),
@@ -350,26 +411,23 @@ impl State {
             self.set_read(self.first(), tag, by);
             return;
         }
-        let stage = TABLES.stage(by.usage);
-        let is_same = |usage: Usage, queue: u8, order: Order, last: Tag| {
-            let is_lane = last != 0 && queue == by.queue && TABLES.stage(usage) == stage;
-            let is_alike = is_lane && order::is_alike((usage, order), (by.usage, by.order));
-            is_alike && (last > now.from || now.clock.has_happened(stage, queue, stage, last))
-        };
+        let is_same = |it: &Read| it.is_followed(by, now);
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.written;
         let mut first = tag;
         let mut join = |other: Tag| first = if other > written { first.min(other) } else { first };
         if let Some(more) = &mut self.more {
             more.reads.retain(|it| {
-                let is_same = is_same(it.usage, it.queue, it.order, it.last);
+                let is_same = is_same(it);
                 is_same.then(|| join(it.first));
                 !is_same
             });
         }
-        let is_own = is_same(self.reader.usage, self.reader.queue, self.reader.order, self.last);
+        let By { usage, queue, order } = self.reader;
+        let own = Read { usage, queue, first: self.last - Tag::from(self.span), last: self.last, order };
+        let is_own = self.last != 0 && is_same(&own);
         if self.last == 0 || is_own {
-            is_own.then(|| join(self.last - Tag::from(self.span)));
+            is_own.then(|| join(own.first));
             self.set_read(first, tag, by);
         } else {
             let By { usage, queue, order } = by;
@@ -379,8 +437,34 @@ impl State {
         }
     }
 
+    /// Before a read is kept: what its lane read before the last of some writes by other names is kept by itself.
+    pub(crate) fn part_reads(&mut self, by: By, now: Now<'_>, writes: &[Tag]) {
+        let last = writes.iter().copied().max().unwrap_or(0);
+        let is_past = |it: &Read| it.first <= last && it.is_followed(by, now);
+        let past: Vec<Read> = self.reads().filter(is_past).collect();
+        if past.is_empty() {
+            return;
+        }
+        if self.reads().next().is_some_and(|it| it.last == self.last && is_past(&it)) {
+            (self.last, self.span) = (0, 0);
+        }
+        let (written, more) = (self.written, self.more.get_or_insert_default());
+        more.reads.retain(|it| !is_past(it));
+        more.past.extend(past);
+        // Only the first read behind a write can stand for others that come after the write.
+        let all = more.past.clone();
+        more.past.retain(|it| {
+            let is_first = |write: Tag| {
+                let is_between = |other: &Read| write < other.first && other.first < it.first && other.is_like(it);
+                write != 0 && write < it.first && !all.iter().any(is_between)
+            };
+            writes.iter().copied().chain([written]).any(is_first)
+        });
+    }
+
     #[inline]
     pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
+        self.is_marked = false;
         if self.written != tag {
             *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
@@ -407,8 +491,8 @@ impl State {
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
-    pub(crate) fn depend(&mut self, now: Now<'_>, first: &First, scope: &Expanded, shared: &mut Shared) {
-        self.overlay_where(now, scope, shared, |it| it.is_in_scope(now, first));
+    pub(crate) fn depend(&mut self, now: Now<'_>, it: &Ready, at: &Range<u64>, shared: &mut Shared) {
+        self.overlay_where(now, &it.element.scope, shared, |write| write.is_in_scope(now, &it.first, at));
     }
 
     /// A second scope gets some of the writes.
@@ -506,11 +590,16 @@ impl Write<'_> {
             || self.overlay.is_some_and(|it| it.is_available(now, stage))
     }
 
-    /// Whether the first scope of a dependency on this range has this write.
-    fn is_in_scope(&self, now: Now<'_>, first: &First) -> bool {
-        let is_own = |it: &&(ResourceId, Carry)| it.0 == self.through;
-        let has = |it: &(ResourceId, Carry)| it.1.has_available(self.queue, self.usage, self.tag);
-        let is_direct = now.name == Name::Own && first.own.iter().filter(is_own).any(has);
+    /// Whether the first scope of a dependency has this write, which is at some addresses.
+    fn is_in_scope(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> bool {
+        let has = |through: ResourceId, carry: &Carry| {
+            through == self.through && carry.has_available(self.queue, self.usage, self.tag)
+        };
+        let is_there = |it: &Range<u64>| it.start <= at.start && at.end <= it.end;
+        let is_direct = match now.name {
+            Name::Own => first.own.iter().any(|it| has(it.0, &it.1)),
+            Name::Alias { .. } => first.elsewhere.iter().any(|it| is_there(&it.0) && has(it.1, &it.2)),
+        };
         is_direct
             || first.carry.has_available(self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.reaches(now, first))
@@ -524,10 +613,28 @@ impl Write<'_> {
 }
 
 impl Read {
+    /// Whether a read that happens now stands for it from now on: it is one of the same lane, in the same subpass or
+    /// ordered after it.
+    #[inline]
+    fn is_followed(&self, by: By, now: Now<'_>) -> bool {
+        let By { usage, queue, order } = by;
+        let stage = TABLES.stage(usage);
+        self.is_like(&Read { usage, queue, first: 0, last: 0, order })
+            && (self.last > now.from || now.clock.has_happened(stage, queue, stage, self.last))
+    }
+
+    /// Whether they are of one lane, and in the same places of rendering.
+    #[inline]
+    fn is_like(&self, other: &Read) -> bool {
+        self.queue == other.queue
+            && TABLES.stage(self.usage) == TABLES.stage(other.usage)
+            && order::is_alike((self.usage, self.order), (other.usage, other.order))
+    }
+
     /// The conflict of a write with this read, if there is one.
     #[inline]
     fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
-        if self.last == now.tag {
+        if self.last == now.tag || order::are_atomic(self.order, order) {
             return None;
         }
         let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));

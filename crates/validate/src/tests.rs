@@ -104,11 +104,11 @@ fn a_cause_is_explained_once_and_counted() {
     app.submit_one(5);
     let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
     assert_eq!((&*it.code.0, it.count), ("SYNC-HAZARD-WRITE-AFTER-WRITE", 4));
-    assert!(it.message.contains("vkCmdCopyBuffer writes to VkBuffer#3[0..16]"), "{}", it.message);
+    assert!(it.message.contains("submitted on the current VkQueue#0) writes to VkBuffer#3[0..16]"), "{}", it.message);
     assert!(it.places[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"), "{:?}", it.places);
     assert!(it.places[1].text.contains("submit 1 on"), "{:?}", it.places);
     assert!(it.fixes.first().is_some_and(|it| it.is_verified), "{it:#?}");
-    assert_eq!(it.fact("submit_index"), Some("2"));
+    assert_eq!(it.fact("submit_index"), Some("1"), "of the earlier access");
     let new: Vec<bool> = app.devices.causes.new.iter().map(|it| it.is_first).collect();
     assert_eq!(new, [true, false, false, false]);
 }

@@ -234,6 +234,12 @@ impl Window {
         (before, self.kept.iter().skip(first))
     }
 
+    /// What bound memory to sparse resources before a step.
+    pub(crate) fn binds_before(&self, step: u32) -> impl Iterator<Item = &Kept> {
+        let before = self.kept.iter().take_while(move |it| it.index < step);
+        before.filter(|it| matches!(it.step, Step::BindSparse { .. }))
+    }
+
     pub(crate) fn step(&self, step: u32) -> Option<&Kept> {
         self.kept.binary_search_by_key(&step, |it| it.index).ok().and_then(|it| self.kept.get(it))
     }

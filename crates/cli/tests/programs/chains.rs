@@ -1,6 +1,8 @@
 //! The layer beside others: above and below the Khronos layer and GFXReconstruct, and twice in one chain.
 
-use crate::common::text;
+use std::process::Command;
+
+use crate::common::{output, text};
 use crate::stage::{Report, Stage, samples, succeed};
 
 const OURS: &str = "VK_LAYER_LAVASCOPE_inspect";
@@ -57,6 +59,25 @@ fn twice_in_a_chain_every_call_is_seen_once() {
     }
 }
 
+/// Above and below the real one, which has its own opinion of other things.
+#[test]
+fn beside_the_khronos_layer_hazards_are_found_once() {
+    let stage = Stage::new("beside");
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    for options in [&["--sync"][..], &["--sync", "--inline"]] {
+        for chain in [[(OURS, &ours[..]), (KHRONOS, SYSTEM)], [(KHRONOS, SYSTEM), (OURS, &ours)]] {
+            let mut command = chain_of(&stage, options, &chain);
+            let output = output(command.args(["fault-war-copy", "--no-check"]).env("VK_LOADER_DEBUG", "layer"));
+            let said = text(&output.stderr);
+            assert_eq!(inserted(&said), chain.map(|it| it.0), "{said}");
+            let report = stage.report();
+            let findings = report.0["findings"].as_array().expect("a list");
+            assert_eq!(findings.len(), 1, "{:#}", report.0);
+            assert_eq!(findings[0]["code"], "SYNC-HAZARD-WRITE-AFTER-READ", "{:#}", report.0);
+        }
+    }
+}
+
 fn alone(stage: &Stage, name: &str) -> Report {
     succeed(stage.counted(&[], samples()).arg(name));
     let report = stage.report();
@@ -64,14 +85,20 @@ fn alone(stage: &Stage, name: &str) -> Report {
     report
 }
 
-/// Runs a sample under layers, each with the folder of its manifest, from the application to the driver.
-fn chained(stage: &Stage, name: &str, chain: &[(&str, &str)]) -> Report {
+/// The samples under layers, each with the folder of its manifest, from the application to the driver.
+fn chain_of(stage: &Stage, options: &[&str], chain: &[(&str, &str)]) -> Command {
     let join = |words: Vec<&str>| words.join(":");
-    let layers: Vec<&str> = chain.iter().map(|it| it.0).collect();
-    let mut command = stage.counted(&[], samples());
+    let mut command = stage.counted(options, samples());
     // Newer loaders go by the order of the names, older ones by where they found the layers.
-    command.env("VK_INSTANCE_LAYERS", join(layers.clone()));
+    command.env("VK_INSTANCE_LAYERS", join(chain.iter().map(|it| it.0).collect()));
     command.env("VK_LAYER_PATH", join(chain.iter().map(|it| it.1).collect()));
+    command
+}
+
+/// Runs a sample under layers.
+fn chained(stage: &Stage, name: &str, chain: &[(&str, &str)]) -> Report {
+    let layers: Vec<&str> = chain.iter().map(|it| it.0).collect();
+    let mut command = chain_of(stage, &[], chain);
     command.env("GFXRECON_CAPTURE_FILE", stage.folder.join("capture.gfxr")).env("GFXRECON_LOG_LEVEL", "error");
     // Its own way of watching memory, by page faults, crashes with several threads now and then, without us too.
     command.env("GFXRECON_MEMORY_TRACKING_MODE", "assisted");

@@ -1,6 +1,6 @@
 //! `run --sync`: what is right has no findings, and how findings are told.
 
-use crate::common::text;
+use crate::common::{output, text};
 use crate::faults::is_only_for_null;
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
@@ -33,6 +33,20 @@ fn the_exit_code_can_be_the_programs() {
     let stage = Stage::new("sync-exit-code");
     let run = succeed(stage.under(&["--sync", "--exit-code", "app"], samples()).args(["fault-war-copy"]));
     assert!(text(&run.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&run.stderr));
+}
+
+/// What depends on a shader is an error to whoever wants it so.
+#[test]
+fn the_heuristic_makes_errors_of_what_is_likely() {
+    let stage = Stage::new("sync-heuristic");
+    for (value, severity) in [("0", "warning"), ("1", "error")] {
+        let mut command = stage.counted(OPTIONS[1][1], samples());
+        command.env("VK_LAYER_SYNCVAL_SHADER_ACCESSES_HEURISTIC", value);
+        output(command.args(["fault-missing-barrier-compute", "--no-check"]));
+        let report = stage.report();
+        assert_eq!(report.0["findings"][0]["severity"], severity, "{:#}", report.0);
+        assert_eq!(report.0["findings"].as_array().map(Vec::len), Some(1), "{:#}", report.0);
+    }
 }
 
 /// Without `run`, and by the names that other layers have for it.

@@ -226,6 +226,21 @@ impl App {
         }
     }
 
+    /// Opens or closes a debug label in a command buffer.
+    pub(crate) fn label(&self, index: usize, label: Option<&CStr>) {
+        let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
+        // SAFETY: the command buffer is being recorded, and as many labels are closed as were opened.
+        unsafe {
+            match label {
+                Some(name) => {
+                    let info = vk::DebugUtilsLabelEXT::default().label_name(name);
+                    functions.cmd_begin_debug_utils_label(self.commands[index], &info);
+                }
+                None => functions.cmd_end_debug_utils_label(self.commands[index]),
+            }
+        }
+    }
+
     /// Names an object of the application.
     pub(crate) fn name<T: vk::Handle>(&self, object: T, name: &CStr) {
         let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);

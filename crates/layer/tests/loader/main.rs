@@ -5,6 +5,7 @@
 
 mod child;
 mod death;
+mod drop_in;
 mod hazards;
 mod inline;
 mod lifetimes;

@@ -17,12 +17,22 @@ pub(crate) struct Setup<'a> {
     pub(crate) wants_faults: bool,
     /// For our layer, through `VK_EXT_layer_settings`.
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
+    /// For the Khronos layer, in the same way.
+    pub(crate) khronos: &'a [(&'a CStr, Value)],
     /// The same, addressed to the Khronos layer.
     pub(crate) khronos_settings: &'a [(&'a CStr, &'a CStr)],
     /// Through `VK_EXT_validation_features`.
     pub(crate) features: &'a [vk::ValidationFeatureEnableEXT],
     pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
     pub(crate) report: Option<vk::DebugReportCallbackCreateInfoEXT<'a>>,
+}
+
+/// The value of a setting, as applications give it.
+#[derive(Clone, Copy)]
+pub(crate) enum Value {
+    Bool(vk::Bool32),
+    Number(u32),
+    Text(&'static CStr),
 }
 
 impl<'a> Setup<'a> {
@@ -32,6 +42,7 @@ impl<'a> Setup<'a> {
         device_extensions: &[],
         wants_faults: false,
         settings: &[],
+        khronos: &[],
         khronos_settings: &[],
         features: &[],
         utils: None,
@@ -53,7 +64,18 @@ impl<'a> Setup<'a> {
             p_values: (&raw const values[at]).cast(),
             ..vk::LayerSettingEXT::default().layer_name(it.0).setting_name(it.1.0).ty(vk::LayerSettingTypeEXT::STRING)
         };
+        let texts: Vec<*const c_char> = self.khronos.iter().map(|it| it.1.text()).collect();
+        let khronos = |(at, it): (usize, &'a (&'a CStr, Value))| {
+            let (ty, p_values) = match &it.1 {
+                Value::Bool(it) => (vk::LayerSettingTypeEXT::BOOL32, (&raw const *it).cast()),
+                Value::Number(it) => (vk::LayerSettingTypeEXT::UINT32, (&raw const *it).cast()),
+                Value::Text(_) => (vk::LayerSettingTypeEXT::STRING, (&raw const texts[at]).cast()),
+            };
+            let setting = vk::LayerSettingEXT::default().layer_name(SECOND_NAME).setting_name(it.0).ty(ty);
+            vk::LayerSettingEXT { value_count: 1, p_values, ..setting }
+        };
         let settings: Vec<vk::LayerSettingEXT> = wanted.iter().enumerate().map(setting).collect();
+        let settings = [settings, self.khronos.iter().enumerate().map(khronos).collect()].concat();
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(self.features);
         let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
         let (mut utils, mut report) = (self.utils, self.report);
@@ -81,6 +103,15 @@ impl<'a> Setup<'a> {
 
     pub(crate) fn world(&self, entry: &ash::Entry) -> World {
         World::new(self.instance(entry), self)
+    }
+}
+
+impl Value {
+    fn text(self) -> *const c_char {
+        match self {
+            Value::Text(it) => it.as_ptr(),
+            Value::Bool(_) | Value::Number(_) => std::ptr::null(),
+        }
     }
 }
 

@@ -123,6 +123,20 @@ impl<'p> Cells<'p> {
         all.filter(|it| first_alias(self.program, *it) == first).collect()
     }
 
+    /// Whether another resource has cells of this one. Of those that are destroyed nobody asks any more.
+    pub(super) fn is_shared(&self, resource: ResourceId, destroyed: &[(u32, ResourceId)]) -> bool {
+        let own = &self.program.resources[resource.0 as usize];
+        let twins = self.compatible(resource);
+        let is_beside = |(id, it): (ResourceId, &Resource)| {
+            let is_there = id != resource && destroyed.iter().all(|it| it.1 != id);
+            let is_linear = !is_opaque(own) && !is_opaque(it);
+            let is_bound = || own.binding.zip(it.binding).is_some_and(|(own, it)| meet(&own, &it));
+            is_there && (twins.contains(&id) || is_linear && is_bound())
+        };
+        let is_sparse = own.is_sparse && !is_opaque(own);
+        is_sparse || (0..).map(ResourceId).zip(&self.program.resources).any(is_beside)
+    }
+
     /// For each cell the others that may be the same memory without being the same cell.
     pub(super) fn aliases(&self) -> Vec<Vec<u32>> {
         let may_share = |it: &Resource| (it.binding.is_some() || it.is_sparse) && is_opaque(it);

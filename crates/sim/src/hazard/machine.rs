@@ -154,7 +154,11 @@ impl<'p> Machine<'p> {
                 let item = Item::Bind { step: number, submitted: time, content };
                 self.queues[queue.0 as usize].items.push_back(item);
             }
-            Step::Destroy(resource) => self.trace.destroyed.push((time, *resource)),
+            Step::Destroy(resource) => {
+                let is_alone = !self.cells.is_shared(*resource, &self.trace.destroyed);
+                self.trace.forgotten.extend(is_alone.then_some((time, *resource)));
+                self.trace.destroyed.push((time, *resource));
+            }
         }
     }
 

@@ -107,6 +107,8 @@ pub(super) struct Trace {
     /// Per execution of a render pass: whether dependencies lead from one subpass to another, in whatever stages.
     pub(super) instances: Vec<Vec<Vec<bool>>>,
     pub(super) destroyed: Vec<(Time, ResourceId)>,
+    /// Of these, what had its cells for itself.
+    pub(super) forgotten: Vec<(Time, ResourceId)>,
     /// Bindings of memory to sparse resources.
     pub(super) binds: Vec<(Time, SparseBind)>,
     pub(super) transfers: Vec<Transfer>,

@@ -24,9 +24,7 @@ impl Follower<'_> {
             self.note_misplaced(moment, element, missing, Gap::BeforeAccess);
             return;
         }
-        let is_held = held.is_held
-            || self.is_for_later_name(element, held)
-            || is_gate && self.is_held_by_alias(element, view, held);
+        let is_held = held.is_held || self.is_for_later_name(element, held) || is_gate && held.is_by_alias;
         let mut gaps = if is_held { Vec::new() } else { self.source_gaps(element, view, &mut missing) };
         let is_other_subpass = self.is_in_other_subpass();
         let has_target = is_gate

@@ -173,6 +173,8 @@ pub(super) struct Held {
     pub(super) is_held: bool,
     /// By a chain only, and the range is another one.
     pub(super) is_chained: bool,
+    /// Through another resource in the same memory.
+    pub(super) is_by_alias: bool,
 }
 
 impl<'t> Follower<'t> {
@@ -230,8 +232,8 @@ impl<'t> Follower<'t> {
             Happens::Binds { signals, is_signaling } => self.bind_sparse(moment, signals, *is_signaling),
             Happens::Destroys(resource) => {
                 let piece = &self.pair.piece;
-                let everywhere = self.timeline.addresses(self.now).everywhere(*resource);
-                let has_it = everywhere.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
+                let gone = self.timeline.addresses(self.now).alone(*resource);
+                let has_it = gone.iter().any(|it| it.start <= piece.start && piece.end <= it.end);
                 self.is_forgotten |= has_it && self.pair.prior.0 < self.now;
             }
             Happens::Acquires(image) => {
@@ -326,13 +328,15 @@ impl<'t> Follower<'t> {
         let is_direct = self.is_direct(view) && element.scope.src.has(stage);
         if !self.prior.is_write() {
             let is_chained = view.marks.happened.0 & element.scope.src.0 != 0;
-            return Held { is_held: is_direct || is_chained, is_chained };
+            return Held { is_held: is_direct || is_chained, is_chained, is_by_alias: false };
         }
         // What a layout transition wrote is available by itself.
         let is_chained =
             view.marks.available.0 & element.scope.src.0 != 0 || is_direct && self.prior.usage == TRANSITION_WRITE;
+        let is_everywhere = is_direct && element.scope.src_everywhere.has(self.prior.usage);
         let is_direct = is_direct && element.scope.src_usages.has(self.prior.usage);
-        Held { is_held: self.is_about(element) && (is_direct || is_chained), is_chained }
+        let is_held = self.is_about(element) && (is_direct || is_chained);
+        Held { is_held, is_chained, is_by_alias: self.pair.is_alias && (is_chained || is_everywhere) }
     }
 
     /// All elements look at what was before the command, and then take effect.
@@ -354,7 +358,7 @@ impl<'t> Follower<'t> {
         for gate in self.merged(&self.at.gates) {
             let Some(view) = self.view(moment.queue, &gate) else { continue };
             let held = self.held(&gate, &view);
-            self.is_gated |= held.is_held || self.is_held_by_alias(&gate, &view, held);
+            self.is_gated |= held.is_held || held.is_by_alias;
             self.note(moment, &gate, &view, held, Part::Gate);
         }
     }

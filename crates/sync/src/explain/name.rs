@@ -6,7 +6,7 @@
 use lavascope_program::ResourceId;
 
 use super::element::{About, Element};
-use super::follow::{Follower, Held, View};
+use super::follow::{Follower, Held};
 use super::{Gap, Operation};
 use crate::usage::Usages;
 
@@ -34,6 +34,11 @@ impl Follower<'_> {
                         it.scope.dst_usages = it.scope.dst_usages.union(other.scope.dst_usages);
                         it.given.dst_access |= other.given.dst_access;
                     }
+                }
+            } else if it.is_united && it.about.as_ref().is_some_and(|about| self.is_about_alias(about)) {
+                // Made available as the earlier access named it.
+                for other in parts.iter().filter(|other| other.from == it.from && self.is_through_earlier(other)) {
+                    it.scope.src_everywhere = it.scope.src_everywhere.union(other.scope.src_usages);
                 }
             }
             it
@@ -81,20 +86,16 @@ impl Follower<'_> {
         let addresses = self.timeline.addresses(self.now);
         let ranges = addresses.ranges(about.resource, &about.region);
         let is_in = |it: &std::ops::Range<u64>| ranges.iter().any(|own| own.start <= it.start && it.end <= own.end);
-        let later = addresses.ranges(self.at.resource, &self.pair.region);
-        self.is_through_later(element) && later.iter().all(is_in) && self.is_about_alias(about)
+        let later = addresses.aliased(self.at.resource, &addresses.ranges(self.at.resource, &self.pair.region));
+        let piece = &self.pair.piece;
+        let mut later = later.iter().filter(|(_, it)| it.start < piece.end && piece.start < it.end);
+        self.is_through_later(element) && later.all(|(own, _)| is_in(own)) && self.is_about_alias(about)
     }
 
     /// Whether a dependency makes what was written by another name, and is available, visible to accesses by the name
     /// of the later one.
     pub(super) fn is_for_later_name(&self, element: &Element, held: Held) -> bool {
-        held.is_chained && !element.is_transition && self.is_about_later_name(element)
-    }
-
-    /// The first scope of a dependency on another resource in the same memory has what is in it of everything.
-    pub(super) fn is_held_by_alias(&self, element: &Element, view: &View, held: Held) -> bool {
-        let is_everywhere = element.scope.src_everywhere.has(self.prior.usage);
-        self.pair.is_alias && (held.is_chained || self.is_direct(view) && is_everywhere)
+        held.is_by_alias && !element.is_transition && self.is_about_later_name(element)
     }
 
     /// To what a dependency makes the followed layout transition visible, which is part of the same command; none if it

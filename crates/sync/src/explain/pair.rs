@@ -139,7 +139,8 @@ pub(super) fn neighbors(timeline: &Timeline<'_>) -> Vec<Neighbors> {
         let before: Vec<&Access<'_>> = all[..index].iter().filter(touches).collect();
         let Some(last) = before.last() else { continue };
         // Where a command does several things with a resource, which of them counts depends on their parts.
-        let is_same = |it: &&Access<'_>| it.0.place == at.0.place && it.1.resource == at.1.resource;
+        let identity = |it: &Access<'_>| timeline.addresses(it.2.0).identity(it.1.resource);
+        let is_same = |it: &&Access<'_>| it.0.place == at.0.place && identity(it) == identity(at);
         if all.iter().filter(is_same).count() > 1 {
             continue;
         }

@@ -159,6 +159,9 @@ impl Maker {
                 let (src, dst) = (self.some_usage(), self.some_usage());
                 elements.push(self.element(src, dst, next));
             }
+            if self.kinds.crowded && self.chance(50) {
+                elements.push(self.element_of_another(src, dst));
+            }
             // A barrier on a part is seldom enough.
             if !matches!(elements[0].what, What::Memory) && self.chance(85) {
                 elements.push(Dependency { scope: scope(src, dst), what: What::Memory });
@@ -190,6 +193,20 @@ impl Maker {
             return Dependency { what: What::Resource { resource, region }, ..memory };
         }
         memory
+    }
+
+    /// A dependency on whatever else there is.
+    fn element_of_another(&mut self, src: Usage, dst: Usage) -> Dependency {
+        let resource = self.resource();
+        let region = self.part(resource);
+        let is_transition = self.kinds.transitions && self.is_image(resource) && self.chance(50);
+        let what = match is_transition {
+            true => What::Transition { resource, region },
+            false => What::Resource { resource, region },
+        };
+        let part = |it: Usage| Usage { access: 0, ..it };
+        let (src, dst) = self.pick(&[(src, dst), (src, part(dst)), (part(src), dst)]);
+        Dependency { scope: scope(src, dst), what }
     }
 
     /// An event that is set and waited for; sometimes one of the two is left to another command buffer.

@@ -38,6 +38,8 @@ pub struct Kinds {
     pub host_accesses: bool,
     /// Resources that share memory.
     pub aliasing: bool,
+    /// Little besides such resources.
+    pub crowded: bool,
     pub presentation: bool,
     pub ownership: bool,
 }
@@ -57,6 +59,7 @@ impl Kinds {
         multiview: false,
         host_accesses: false,
         aliasing: false,
+        crowded: false,
         presentation: false,
         ownership: false,
     };
@@ -71,6 +74,8 @@ impl Kinds {
         host_waits: true,
         ..Kinds::BARRIERS
     };
+    /// Resources in one memory, by all means but rendering.
+    pub const ALIASES: Kinds = Kinds { host_accesses: true, aliasing: true, crowded: true, ..Kinds::STAGE_ONE };
     pub const ALL: Kinds = Kinds {
         render_passes: true,
         dynamic_rendering: true,

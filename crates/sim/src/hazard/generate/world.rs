@@ -34,7 +34,7 @@ impl Maker {
         if self.kinds.presentation && self.random.one_in(3) {
             self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], None));
         }
-        if self.kinds.aliasing && self.random.one_in(3) {
+        if self.kinds.aliasing && (self.random.one_in(3) || self.kinds.crowded) {
             self.aliases();
         }
         // The last one is the host's.
@@ -96,7 +96,7 @@ impl Maker {
     pub(super) fn resource(&mut self) -> ResourceId {
         let count = self.program.resources.len() as u64;
         let shared = self.program.resources.iter().filter(|it| it.binding.is_some()).count() as u64;
-        let is_shared = shared > 0 && self.chance(50);
+        let is_shared = shared > 0 && self.chance(if self.kinds.crowded { 90 } else { 50 });
         let id = match self.random.below(10) {
             _ if is_shared => count - 1 - self.random.below(shared),
             0..=5 => self.random.below(2),

@@ -141,7 +141,7 @@ impl Targets {
             Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
             Target::Color(_) | Target::ShadingRate | Target::DensityMap => view.region.aspects,
         };
-        let of_layers = |layers| {
+        let of_part = |layers, area| {
             let region = ImageRegion {
                 aspects,
                 mips: view.region.mips.clone(),
@@ -151,7 +151,18 @@ impl Targets {
             };
             touch.usage.on(view.resource, Region::Image(region))
         };
-        self.layers(&view.region.layers, &touch.layers).into_iter().map(of_layers).collect()
+        let Some(slices) = view.region.area else {
+            let layers = self.layers(&view.region.layers, &touch.layers).into_iter();
+            return layers.map(|it| of_part(it, area)).collect();
+        };
+        // What others have as layers are slices here.
+        let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
+        let of_slices = |it: Range<u32>| {
+            let (mut offset, mut extent) = (area.offset, area.extent);
+            (offset[2], extent[2]) = (it.start, it.end - it.start);
+            of_part(view.region.layers.clone(), Area { offset, extent })
+        };
+        self.layers(&all, &touch.layers).into_iter().map(of_slices).collect()
     }
 
     fn view(&self, target: Target) -> Option<&AttachmentView> {

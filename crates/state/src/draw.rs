@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, View};
-use lavascope_program::Access;
+use lavascope_program::{Access, Certainty};
 
 use crate::attachment::{self, Touch};
 use crate::bind::{Kind, State};
@@ -91,7 +91,8 @@ impl Draw {
 macro_rules! counted {
     ($device:expr, $it:expr, $size:expr, $out:expr) => {{
         let it = $it;
-        let mut reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let mut reads: Vec<Access> = reads.into_iter().map(somewhere).collect();
         reads.extend($device.buffer_access(it.count_buffer, it.count_buffer_offset, COUNT, INDIRECT_READ, $out));
         reads
     }};
@@ -228,7 +229,8 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let pipelines = chosen.unwrap_or_else(|| own.state.point(kind).pipeline.clone().into_iter().collect());
+        let bound = own.state.point(kind).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
         if pipelines.is_empty() {
             out.missing("no pipeline that is known");
         }
@@ -236,10 +238,10 @@ impl Device {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
         let mut late = Vec::new();
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let ordered = pipeline.raster.ordered;
             let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
-            uses.weaken_unless(pipelines.len() == 1);
+            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
         }
@@ -259,9 +261,9 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = || own.state.point(Kind::Graphics).pipeline.clone().into_iter().collect();
-        let pipelines = if draw.is_nothing() { Vec::new() } else { chosen.unwrap_or_else(bound) };
-        if pipelines.is_empty() {
+        let bound = own.state.point(Kind::Graphics).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
+        if pipelines.is_empty() || draw.is_nothing() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
@@ -269,9 +271,9 @@ impl Device {
             return;
         }
         let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
-            uses.weaken_unless(pipelines.len() == 1);
+            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
             touches.extend(touched);
@@ -321,6 +323,11 @@ impl Device {
         let place = |at: u32| offset.saturating_add(u64::from(at) * stride);
         (0..count).filter_map(|at| self.buffer_access(buffer, place(at), size, INDIRECT_READ, out)).collect()
     }
+}
+
+/// How many there are stands in memory.
+pub(crate) fn somewhere(it: Access) -> Access {
+    Access { certainty: Certainty::Somewhere, ..it }
 }
 
 fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access> {

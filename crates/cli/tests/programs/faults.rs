@@ -105,8 +105,7 @@ const FAULTS: &[Fault] = &[
     fault("barrier-bytes", RAW, [COPY, FILL], "source").with(&["\"source\"[512..1024]"]),
     fault("barrier-levels", RAW, [READ_IMAGE, CLEAR], "levels").with(&["\"levels\".mip1"]),
     fault("barrier-clear", RAW, [COPY, FILL], "source").with(&["VK_PIPELINE_STAGE_2_CLEAR_BIT"]),
-    fault("layout", WAW, [BARRIER, "vkCmdCopyBufferToImage"], "uploaded")
-        .with(&["image layout transition"]),
+    fault("layout", WAW, [BARRIER, "vkCmdCopyBufferToImage"], "uploaded").with(&["image layout transition"]),
     fault("barrier-queue", RAW, [COPY, FILL], "source").on_null(),
     fault("vertex-buffer", RAW, [DRAW, UPDATE], "vertices").with(&["\"vertices\"[0..48]"]),
     fault("index-buffer", RAW, ["vkCmdDrawIndexed", UPDATE], "indices").with(&["\"indices\"[0..24]"]),

@@ -227,6 +227,7 @@ fn access(text: &str) -> Access {
     let order = match rest.split_once('@').map(|it| it.1) {
         Some("color") => RasterOrder::Color,
         Some("depth") => RasterOrder::DepthStencil,
+        Some("atomic") => RasterOrder::Atomic,
         _ => RasterOrder::None,
     };
     Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }

@@ -135,13 +135,13 @@ fn compare(bench: &Bench, program: &Program, notes: &Notes) -> Result<Option<Row
 
 fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> {
     let begin = Instant::now();
-    let (exit_code, log) = output(bench, program, tool)?;
+    let Output { exit_code, log, said } = output(bench, program, tool)?;
     let hazards = match tool {
         Tool::Bare | Tool::Core => Hazards::new(),
         Tool::Old | Tool::New => hazards::of_log(&log),
         Tool::Ours => {
             let report = serde_json::from_str(&log);
-            hazards::of_report(&report.with_context(|| format!("{}: lavascope wrote no report", program.name))?)
+            hazards::of_report(&report.with_context(|| format!("{}: lavascope wrote no report\n{said}", program.name))?)
         }
     };
     let told = hazards.iter().map(|(hazard, count)| Told { hazard: hazard.clone(), count: *count });
@@ -150,20 +150,28 @@ fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> 
 
 /// Messages of core validation that the sample may not cause.
 fn core(bench: &Bench, program: &Program) -> Result<Vec<String>> {
-    let (_, log) = output(bench, program, Tool::Core)?;
+    let Output { log, .. } = output(bench, program, Tool::Core)?;
     let is_known = |it: &String| (program.name.as_str(), it.as_str()) == CORE_KNOWN;
     Ok(hazards::others_of_log(&log).into_iter().filter(|it| !is_known(it)).collect())
 }
 
-/// Exit code, and what the tool wrote.
-fn output(bench: &Bench, program: &Program, tool: Tool) -> Result<(Option<i32>, String)> {
+/// What came out of a run.
+struct Output {
+    exit_code: Option<i32>,
+    /// What the tool wrote to its file.
+    log: String,
+    /// What both said on standard error.
+    said: String,
+}
+
+fn output(bench: &Bench, program: &Program, tool: Tool) -> Result<Output> {
     let log = bench.log(tool);
     // A run that writes nothing must not be taken for the one before.
     let _ = std::fs::remove_file(&log);
     let mut command = bench.command(program, tool);
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
-    let said = std::fs::read(&log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
-    Ok((output.status.code(), said))
+    let log = std::fs::read(&log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
+    Ok(Output { exit_code: output.status.code(), log, said: String::from_utf8_lossy(&output.stderr).into_owned() })
 }
 
 fn print(row: &Row) {

@@ -187,6 +187,7 @@ impl Program {
     }
 }
 
+/// Asked to end, a program under ours lives on until everything was looked at.
 fn limit(seconds: &str) -> Vec<OsString> {
-    ["timeout", "--kill-after", "5", seconds].map(OsString::from).into()
+    ["timeout", "--kill-after", "30", seconds].map(OsString::from).into()
 }

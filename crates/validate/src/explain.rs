@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
 use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
 use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, race_code, race_texts, region_text};
@@ -90,6 +90,7 @@ impl Teller<'_> {
             function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
             places: vec![self.place("access", &it.at), self.place("prior access", &it.prior)],
             objects: event.iter().map(|it| named("VkEvent", **it, self.titles)).collect(),
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             fixes: vec![Fix { text: fix, is_verified: false }],
             ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
         };
@@ -179,6 +180,7 @@ impl Teller<'_> {
             objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
             facts: vec![Fact { key: "hazard_type", value: kind }],
             explanation: vec![format!("not explained: {reason}")],
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             ..Diagnostic::new(code, self.severity(it), message)
         }
     }
@@ -236,6 +238,16 @@ impl Teller<'_> {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),
         }
+    }
+
+    /// The call stacks of two places, for what is not explained.
+    fn stacks(&self, places: [(&str, &Place); 2]) -> Vec<CallStack> {
+        let stack = |(role, place): (&str, &Place)| {
+            let it = self.locate(place)?;
+            let number = it.mark().map_or(it.kept.stack, |it| it.stack);
+            (number != 0).then(|| CallStack { role: role.to_owned(), number })
+        };
+        places.into_iter().filter_map(stack).collect()
     }
 
     /// With who executes it, and no longer than one wants to read.

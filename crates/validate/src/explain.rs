@@ -6,7 +6,9 @@ use lavascope_abi::ObjectId;
 use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
 use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
-use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, race_code, race_texts, region_text};
+use lavascope_sync::explain::{
+    Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation,
+};
 use lavascope_sync::{EventRace, check};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
@@ -178,11 +180,28 @@ impl Teller<'_> {
             function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
             places: places.to_vec(),
             objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
-            facts: vec![Fact { key: "hazard_type", value: kind }],
+            facts: self.unexplained_facts(it, kind),
             explanation: vec![format!("not explained: {reason}")],
             stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             ..Diagnostic::new(code, self.severity(it), message)
         }
+    }
+
+    /// Those of the properties that do not need an explanation.
+    fn unexplained_facts(&self, it: &Found, kind: String) -> Vec<Fact> {
+        let is_recorded = relation(&it.at, &it.prior) == Relation::Recorded;
+        let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
+        let command = |it: Option<&Located<'_>>| it.map(|it| function(it).to_owned());
+        let region = |it: Option<&Located<'_>>| it.and_then(|it| labels(it.kept, it.mark()).path());
+        let all = [
+            ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
+            ("hazard_type", Some(kind)),
+            ("command", command(at.as_ref())),
+            ("prior_command", command(prior.as_ref())),
+            ("debug_region", region(at.as_ref())),
+            ("prior_debug_region", region(prior.as_ref())),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some(Fact { key, value: value? })).collect()
     }
 
     /// Where something happened, as far as that is known.

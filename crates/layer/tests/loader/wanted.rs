@@ -520,3 +520,19 @@ fn without_the_setting_there_are_no_stacks() {
         assert!(!one_hazard(&case)[0].text.contains("call stack"));
     });
 }
+
+#[test]
+fn the_old_lists_switch_off_what_comes_with_submissions() {
+    let name = "wanted::the_old_lists_switch_off_what_comes_with_submissions";
+    let word = "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT";
+    let environment = [("VK_LAYER_DISABLES", word), ("VK_LAYER_ENABLES", SYNC_WORD)];
+    child(name, &environment, || {
+        let app = App::of(lasting(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        app.record(0, &[(0, 1)]);
+        (0..3).for_each(|_| app.submit(0).expect("the null driver submits"));
+        assert_eq!(take_heard(), []);
+        app.record(1, &[(0, 1), (32, 2)]);
+        assert_eq!(take_heard().len(), 1);
+        app.destroy();
+    });
+}

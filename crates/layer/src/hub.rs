@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::backtrace;
 use crate::capture::Capture;
 use crate::death;
 use crate::fence::fence;
@@ -90,6 +91,8 @@ impl Hub {
     pub(crate) const READS: u8 = 2;
     /// Records are validated on the application's thread.
     pub(crate) const INLINE: u8 = 4;
+    /// Beside one who validates: the stacks of calls are wanted.
+    pub(crate) const STACKS: u8 = 8;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 
@@ -189,6 +192,12 @@ impl Hub {
     /// From now on calls are validated where they are made.
     pub(crate) fn start_inline(&self) {
         self.listeners.fetch_or(Hub::INLINE, Ordering::Relaxed);
+    }
+
+    /// From now on stacks of calls are captured.
+    pub(crate) fn start_stacks(&self) {
+        backtrace::start();
+        self.listeners.fetch_or(Hub::STACKS, Ordering::Relaxed);
     }
 
     /// Whether a thread of ours reads what is recorded.

@@ -224,6 +224,10 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Hub::INLINE, Some(inline::start(settings)));
     }
+    if settings.backtrace && settings.sync && listeners & (Hub::READS | Hub::INLINE) != 0 {
+        HUB.start_stacks();
+        listeners |= Hub::STACKS;
+    }
     if listeners != 0 {
         library::keep();
     }

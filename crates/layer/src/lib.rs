@@ -10,6 +10,7 @@
 mod macros;
 
 mod application;
+mod backtrace;
 mod calls;
 mod capture;
 mod chain;

@@ -18,6 +18,7 @@ use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Finding, Validator};
 use serde_json::{Value, json};
 
+use crate::backtrace;
 use crate::fence::fence;
 use crate::hub::HUB;
 use crate::inline;
@@ -249,6 +250,9 @@ impl Validation {
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Vec<Waiting> {
         // Ours, and checked all the same: the tracker relies on it.
         let Ok(record) = check(words) else { return Vec::new() };
+        if record.kind() == Kind::Enter {
+            self.validator.at_stack(backtrace::take(thread, record.call_number()));
+        }
         self.validator.record(thread, record);
         let found = self.validator.take();
         let now = if found.is_empty() { Vec::new() } else { self.tell_all(found) };

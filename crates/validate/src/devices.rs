@@ -23,6 +23,8 @@ pub(crate) struct Devices {
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: FxHashMap<u64, u32>,
     pub(crate) causes: Causes,
+    /// The call stack of the call that is followed.
+    pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
 }
@@ -153,6 +155,7 @@ impl Listener for Devices {
             function: at.source.command,
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
             labels: self.titles.labels(object),
+            stack: self.stack,
         };
         let found = device.command(id, command, mark);
         if found != Findings::default() {
@@ -193,7 +196,7 @@ impl Listener for Devices {
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
-        let (found, races) = device.step(at.source, step, labels);
+        let (found, races) = device.step(at.source, step, (labels, self.stack));
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);

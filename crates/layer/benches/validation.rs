@@ -148,16 +148,20 @@ impl Program {
         }
     }
 
-    /// There are at least so many buffers, each with memory of its own.
+    /// There are at least so many buffers, one behind the other.
     fn need(&mut self, count: usize) {
+        if self.buffers.len() >= count {
+            return;
+        }
         let info = vk::BufferCreateInfo::default().size(BUFFER_BYTES).usage(vk::BufferUsageFlags::TRANSFER_DST);
-        while self.buffers.len() < count {
-            // SAFETY: valid usage of everything.
-            unsafe {
+        let size = vk::MemoryAllocateInfo::default().allocation_size(BUFFER_BYTES * count as u64);
+        // SAFETY: valid usage of everything.
+        unsafe {
+            let memory = self.device.allocate_memory(&size, None).expect("the null driver has memory");
+            for at in self.buffers.len()..count {
                 let buffer = self.device.create_buffer(&info, None).expect("the null driver makes buffers");
-                let size = vk::MemoryAllocateInfo::default().allocation_size(BUFFER_BYTES);
-                let memory = self.device.allocate_memory(&size, None).expect("the null driver has memory");
-                self.device.bind_buffer_memory(buffer, memory, 0).expect("it can be bound");
+                let offset = BUFFER_BYTES * at as u64;
+                self.device.bind_buffer_memory(buffer, memory, offset).expect("it can be bound");
                 self.buffers.push(buffer);
             }
         }

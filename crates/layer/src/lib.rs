@@ -34,6 +34,7 @@ mod messages;
 mod names;
 mod order;
 mod print;
+mod properties;
 mod report;
 mod shim;
 mod stats;

@@ -23,6 +23,9 @@ pub(crate) static HUB: Hub = Hub::new();
 const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
 const WORDS_PER_MIB: usize = 1 << 17;
 
+/// How long somebody waits for a reader that does not get on: to explain a hazard may take seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How much of what was counted a crash may cost.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
@@ -235,7 +238,7 @@ impl Hub {
         reader.users -= 1;
         // Under the lock: who begins to read meanwhile waits, and then has a reader of its own.
         if reader.users == 0 {
-            self.stop(&mut reader, Duration::from_secs(10));
+            self.stop(&mut reader);
         }
     }
 
@@ -243,7 +246,7 @@ impl Hub {
     pub(crate) fn end_process(&self) {
         // Locked by somebody who is stopping already, or at the time of a fork and then for ever.
         if let Ok(mut reader) = self.reader.try_lock() {
-            self.stop(&mut reader, Duration::from_secs(2));
+            self.stop(&mut reader);
         }
     }
 
@@ -255,7 +258,7 @@ impl Hub {
     /// Nobody listens any more, and what was found is told.
     ///
     /// Waits for the reader as long as it gets on: at the end of a process it may be gone already, without a word.
-    fn stop(&self, reader: &mut Reader, patience: Duration) {
+    fn stop(&self, reader: &mut Reader) {
         let Some(thread) = reader.thread.take() else { return };
         self.listeners.fetch_and(!Hub::READS, Ordering::Relaxed);
         if reader.process != std::process::id() {
@@ -264,7 +267,7 @@ impl Hub {
         }
         self.is_stopping.store(true, Ordering::Release);
         let (mut start, mut seen) = (Instant::now(), self.looked_at());
-        while !thread.is_finished() && start.elapsed() < patience {
+        while !thread.is_finished() && start.elapsed() < PATIENCE {
             if seen != self.looked_at() {
                 (start, seen) = (Instant::now(), self.looked_at());
             }

@@ -35,6 +35,7 @@ mod messages;
 mod names;
 mod order;
 mod print;
+mod properties;
 mod report;
 mod shim;
 mod stats;

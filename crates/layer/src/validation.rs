@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::Diagnostic;
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Kind, Record, check};
+use lavascope_event::{Kind, Record, own};
 use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Finding, Validator};
 use serde_json::{Value, json};
@@ -248,8 +248,7 @@ impl Validation {
 
     /// Takes a record in. Gives what messengers must be told at once.
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Vec<Waiting> {
-        // Ours, and checked all the same: the tracker relies on it.
-        let Ok(record) = check(words) else { return Vec::new() };
+        let Some(record) = own(words) else { return Vec::new() };
         if record.kind() == Kind::Enter {
             self.validator.at_stack(backtrace::take(thread, record.call_number()));
         }

@@ -186,7 +186,7 @@ settings! {
         ],
     }
     gpu_reserve_binding_slot: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Keep one descriptor set for the layer by telling the application of one less.",
         aliases: [
             Key("gpuav_reserve_binding_slot"),

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lavascope_program::{Dependency, Ownership, Region, ResourceId, Scope, What};
 
+use crate::address::Identity;
 use crate::device::Timeline;
 use crate::scope::Expanded;
 use crate::state::First;
@@ -34,7 +35,7 @@ pub(crate) struct MergedPart {
 /// What is made available of accesses through a resource.
 #[derive(Clone, Copy)]
 pub(crate) struct Source {
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) usages: Usages,
 }
 
@@ -42,7 +43,7 @@ pub(crate) struct Source {
 #[derive(Clone, Copy)]
 pub(crate) struct Merged {
     pub(crate) resource: ResourceId,
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) scope: Expanded,
     pub(crate) is_transition: bool,
 }

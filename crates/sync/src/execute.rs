@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use lavascope_program::{Access, At, Batch, Command, CommandBufferId, Region, RenderPass, ResourceId};
 
+use crate::address::Identity;
 use crate::alias;
 use crate::clock::{Clock, Tag};
 use crate::contents::PassContents;
@@ -183,7 +184,7 @@ impl<'a> Executor<'a> {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, addresses, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
+        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, Identity::default());
         let mut rest = spots;
         while let Some(spot) = rest.first() {
             let range = &spot.range;
@@ -342,7 +343,7 @@ fn now<'n>(
     queue: u8,
     instance: Option<&'n Instance>,
     tag: Tag,
-    through: ResourceId,
+    through: Identity,
 ) -> Now<'n> {
     Now {
         rules,

@@ -10,6 +10,8 @@
 mod address;
 mod alias;
 mod barrier;
+#[cfg(test)]
+mod bounded;
 mod check;
 mod clock;
 mod contents;
@@ -18,6 +20,7 @@ mod element;
 mod execute;
 pub mod explain;
 mod host;
+mod memories;
 mod order;
 mod overlay;
 mod places;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
-use crate::address::Addresses;
+use crate::address::{Addresses, Identity};
 use crate::order::{self, Order};
 use crate::record::{Alone, Told};
 use crate::state::By;
@@ -42,7 +42,7 @@ pub(crate) struct Spot {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
     /// What the resource is, whatever it is called.
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) usage: Usage,
     pub(crate) order: Order,
     /// Of the first spot of a range, for all of them.

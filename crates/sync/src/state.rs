@@ -3,16 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lavascope_program::{HazardKind, ResourceId};
+use lavascope_program::HazardKind;
 use smallvec::SmallVec;
 
+use crate::address::Identity;
 use crate::clock::{Carry, Clock, Tag};
 use crate::element::Ready;
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::rules::Rules;
-use crate::scope::Expanded;
+use crate::scope::{self, Expanded};
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
 /// Small, because there is one for every range: most ranges have one write and one lane that read it since. What else
@@ -25,7 +26,7 @@ pub(crate) struct State {
     last: Tag,
     more: Option<Box<More>>,
     /// Through which resource it was written.
-    through: Through,
+    through: Identity,
     /// How long before the last read the first one was.
     span: u32,
     writer: By,
@@ -40,16 +41,6 @@ pub(crate) struct By {
     pub(crate) order: Order,
 }
 
-/// A resource; none yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Through(ResourceId);
-
-impl Default for Through {
-    fn default() -> Through {
-        Through(ResourceId(u32::MAX))
-    }
-}
-
 impl Default for By {
     fn default() -> By {
         By { usage: TRANSITION_WRITE, queue: 0, order: Order::None }
@@ -61,7 +52,7 @@ struct More {
     /// Of the last write.
     overlay: Option<Arc<Overlay>>,
     /// What the same command wrote in other ways.
-    writes: Vec<(By, ResourceId, Tag, Option<Arc<Overlay>>)>,
+    writes: Vec<(By, Identity, Tag, Option<Arc<Overlay>>)>,
     /// Of other lanes.
     reads: Vec<Read>,
     /// Reads of lanes that have read again, where a write by another name lies between: whoever comes after one of
@@ -73,7 +64,7 @@ struct More {
 struct Write<'a> {
     usage: Usage,
     /// Through which resource.
-    through: ResourceId,
+    through: Identity,
     queue: u8,
     tag: Tag,
     order: Order,
@@ -103,7 +94,7 @@ pub(crate) struct Now<'a> {
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
     /// Through which resource the memory is accessed, and whether by its own addresses.
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) name: Name,
 }
 
@@ -124,9 +115,9 @@ pub(crate) struct First {
     /// What it has of everything.
     pub(crate) carry: Carry,
     /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
-    pub(crate) own: Vec<(ResourceId, Carry)>,
+    pub(crate) own: Vec<(Identity, Carry)>,
     /// In version 1 also of accesses to the same memory by names whose addresses are others: these.
-    pub(crate) elsewhere: Vec<(Range<u64>, ResourceId, Carry)>,
+    pub(crate) elsewhere: Vec<(Range<u64>, Identity, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: SmallVec<[(Stages, Tag); 1]>,
 }
@@ -169,7 +160,7 @@ impl State {
         }
         let By { usage, queue, order } = self.writer;
         let overlay = more.and_then(|it| it.overlay.as_deref());
-        let write = Write { usage, through: self.through.0, queue, tag: self.written, order, overlay };
+        let write = Write { usage, through: self.through, queue, tag: self.written, order, overlay };
         match is_write {
             _ if self.written == 0 => false,
             true => self.check_write(now, write, own).is_some(),
@@ -193,7 +184,7 @@ impl State {
         let By { usage, queue, order } = self.writer;
         let more = self.more.as_deref();
         let overlay = more.and_then(|it| it.overlay.as_deref());
-        let (through, tag) = (self.through.0, self.written);
+        let (through, tag) = (self.through, self.written);
         let last = (tag != 0).then_some(Write { usage, through, queue, tag, order, overlay });
         let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, through, tag, overlay)| Write {
             usage: by.usage,
@@ -345,6 +336,16 @@ impl State {
         found
     }
 
+    /// Whether all of it is known to the host, and visible to it by whatever name.
+    pub(crate) fn is_over(&self, known: &Carry, host: &Clock) -> bool {
+        let is_seen = |it: &Write<'_>| {
+            let is_visible = |usage| host.is_visible(usage, it.queue, it.usage, it.tag);
+            known.has_available(it.queue, it.usage, it.tag) && scope::usages_of(scope::host()).iter().all(is_visible)
+        };
+        self.reads().all(|it| known.has(it.queue, TABLES.stage(it.usage), it.last))
+            && self.writes().all(|it| is_seen(&it))
+    }
+
     /// Keeps an access.
     #[inline]
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
@@ -416,9 +417,9 @@ impl State {
     }
 
     #[inline]
-    pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
+    pub(crate) fn add_write(&mut self, by: By, through: Identity, tag: Tag) {
         if self.written != tag {
-            *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
+            *self = State { written: tag, writer: by, through, ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
         {
             self.more.get_or_insert_default().writes.push((by, through, tag, None));
@@ -544,7 +545,7 @@ impl Write<'_> {
 
     /// Whether the first scope of a dependency has this write, which is at some addresses.
     fn is_in_scope(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> bool {
-        let has = |through: ResourceId, carry: &Carry| {
+        let has = |through: Identity, carry: &Carry| {
             through == self.through && carry.has_available(self.queue, self.usage, self.tag)
         };
         let is_there = |it: &Range<u64>| it.start <= at.start && at.end <= it.end;

@@ -9,12 +9,14 @@ use crate::choose::BOX;
 use crate::deed::{
     Build, Bytes, CopyRegion, Deed, Dispatch, Draw, DrawSource, ImageCopy, SceneOf, Targets, Texels, Trace,
 };
+use crate::descriptors::SetOf;
 use crate::error::ActError;
 use crate::formats::{DEPTH, STENCIL};
 use crate::pass::rect;
+use crate::perform::Lonely;
 use crate::pipeline::{Ready, element_size};
 use crate::resources::{SCRATCH, range};
-use crate::world::World;
+use crate::world::{World, create};
 
 const GENERAL: vk::ImageLayout = vk::ImageLayout::GENERAL;
 
@@ -66,6 +68,7 @@ impl World<'_> {
                 };
                 call!(self.vk, cmd_copy_acceleration_structure(buffer, Ptr::to(&info)));
             }
+            Deed::Preprocess(source) => self.preprocess(buffer, source)?,
             Deed::Encode { src, region } => {
                 let extent = crate::choose::image(self.script.program, *src).map_or([1; 3], |it| it.extent);
                 let picture = vk::VideoPictureResourceInfoKHR {
@@ -172,8 +175,22 @@ impl World<'_> {
 
     fn bind(&self, buffer: vk::CommandBuffer, point: vk::PipelineBindPoint, ready: &Ready) {
         call!(self.vk, cmd_bind_pipeline(buffer, point, ready.pipeline));
-        let (layout, set) = (ready.described.layout, ready.described.set);
-        call!(self.vk, cmd_bind_descriptor_sets(buffer, point, layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL));
+        let layout = ready.described.layout;
+        match ready.described.set {
+            SetOf::Pool(set) => {
+                call!(self.vk, cmd_bind_descriptor_sets(buffer, point, layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL));
+            }
+            SetOf::Memory(address, offset) => {
+                let info = vk::DescriptorBufferBindingInfoEXT {
+                    address,
+                    usage: vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT,
+                    ..vk::DescriptorBufferBindingInfoEXT::zeroed()
+                };
+                call!(self.vk, cmd_bind_descriptor_buffers(buffer, 1, Ptr::to(&info)));
+                let (index, offset) = (Ptr::to(&0), Ptr::to(&offset));
+                call!(self.vk, cmd_set_descriptor_buffer_offsets(buffer, point, layout, 0, 1, index, offset));
+            }
+        }
     }
 
     fn dispatch(&self, buffer: vk::CommandBuffer, it: &Dispatch) -> Result<(), ActError> {
@@ -191,6 +208,7 @@ impl World<'_> {
     fn draw(&self, buffer: vk::CommandBuffer, draw: &Draw) -> Result<(), ActError> {
         let ready = self.graphics(draw)?;
         let own: Option<&Targets> = match &draw.scene {
+            SceneOf::Own(targets) if self.lonely == Lonely::Alone && targets.is_empty() => None,
             SceneOf::Own(targets) => Some(targets),
             SceneOf::Program(_) => None,
         };
@@ -303,6 +321,34 @@ impl World<'_> {
         let [miss, hit, callable] = [table(0), table(1), table(2)];
         let (raygen, miss, hit, callable) = (Ptr::to(&raygen), Ptr::to(&miss), Ptr::to(&hit), Ptr::to(&callable));
         call!(self.vk, cmd_trace_rays(buffer, raygen, miss, hit, callable, 1, 1, 1));
+        Ok(())
+    }
+
+    /// Prepares dispatches whose parameters are these bytes.
+    fn preprocess(&self, buffer: vk::CommandBuffer, (from, bytes): &Bytes) -> Result<(), ActError> {
+        const DISPATCH: u32 = 12;
+        let mut token = vk::IndirectCommandsLayoutTokenEXT::zeroed();
+        token.type_ = vk::IndirectCommandsTokenTypeEXT::DISPATCH_EXT;
+        let info = vk::IndirectCommandsLayoutCreateInfoEXT {
+            shader_stages: vk::ShaderStageFlags::COMPUTE,
+            indirect_stride: DISPATCH,
+            token_count: 1,
+            p_tokens: Ptr::to(&token),
+            ..vk::IndirectCommandsLayoutCreateInfoEXT::zeroed()
+        };
+        let layout = create!(self, create_indirect_commands_layout, info, IndirectCommandsLayoutEXT);
+        let size = bytes.end - bytes.start;
+        let info = vk::GeneratedCommandsInfoEXT {
+            shader_stages: vk::ShaderStageFlags::COMPUTE,
+            indirect_commands_layout: layout,
+            indirect_address: self.address(self.made(*from).buffer()) + bytes.start,
+            indirect_address_size: size,
+            preprocess_address: self.address(self.scratch()?),
+            preprocess_size: SCRATCH,
+            max_sequence_count: size as u32 / DISPATCH,
+            ..vk::GeneratedCommandsInfoEXT::zeroed()
+        };
+        call!(self.vk, cmd_preprocess_generated_commands(buffer, Ptr::to(&info), buffer));
         Ok(())
     }
 

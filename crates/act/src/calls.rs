@@ -223,6 +223,13 @@ functions! {
         cmd_build_acceleration_structures: FnCmdBuildAccelerationStructuresKHR =
             c"vkCmdBuildAccelerationStructuresKHR";
         cmd_copy_acceleration_structure: FnCmdCopyAccelerationStructureKHR = c"vkCmdCopyAccelerationStructureKHR";
+        create_indirect_commands_layout: FnCreateIndirectCommandsLayoutEXT = c"vkCreateIndirectCommandsLayoutEXT";
+        destroy_indirect_commands_layout: FnDestroyIndirectCommandsLayoutEXT = c"vkDestroyIndirectCommandsLayoutEXT";
+        cmd_preprocess_generated_commands: FnCmdPreprocessGeneratedCommandsEXT =
+            c"vkCmdPreprocessGeneratedCommandsEXT";
+        cmd_bind_descriptor_buffers: FnCmdBindDescriptorBuffersEXT = c"vkCmdBindDescriptorBuffersEXT";
+        cmd_set_descriptor_buffer_offsets: FnCmdSetDescriptorBufferOffsetsEXT =
+            c"vkCmdSetDescriptorBufferOffsetsEXT";
         cmd_encode_video: FnCmdEncodeVideoKHR = c"vkCmdEncodeVideoKHR";
     }
 }

@@ -2,7 +2,9 @@
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_program::ResourceKind;
-use lavascope_program::{Access, Certainty, Command, Components, Image, Program, Region, Resource, ResourceId};
+use lavascope_program::{
+    Access, Certainty, Command, Components, Image, Program, RasterOrder, Region, Resource, ResourceId,
+};
 
 use crate::deed::{Binding, BindingKind, Build, Bytes, Deed, Dispatch, Targets, Trace};
 use crate::error::Unable;
@@ -20,6 +22,7 @@ enum Kind {
     Trace,
     Build,
     CopyStructure,
+    Preprocess,
     Encode,
 }
 
@@ -63,6 +66,7 @@ fn of_action(program: &Program, accesses: &[Access], scene: Option<&Targets>) ->
             Kind::Trace => vec![trace(program, part)?],
             Kind::Build => vec![build(part)?],
             Kind::CopyStructure => vec![copy_structure(part)?],
+            Kind::Preprocess => part.iter().map(preprocess).collect::<Result<_, _>>()?,
             Kind::Encode => encode(part)?,
         });
     }
@@ -82,7 +86,7 @@ fn kind(it: &Access, is_graphics: bool) -> Result<Kind, Unable> {
         Stage::ACCELERATION_STRUCTURE_BUILD_KHR => Kind::Build,
         Stage::ACCELERATION_STRUCTURE_COPY_KHR => Kind::CopyStructure,
         Stage::VIDEO_ENCODE_KHR => Kind::Encode,
-        Stage::COMMAND_PREPROCESS_EXT => return Unable::new("`state` does not follow commands of the device itself"),
+        Stage::COMMAND_PREPROCESS_EXT => Kind::Preprocess,
         Stage::DRAW_INDIRECT
         | Stage::INDEX_INPUT
         | Stage::VERTEX_ATTRIBUTE_INPUT
@@ -154,6 +158,14 @@ pub(crate) fn bytes(it: &Access) -> Result<Bytes, Unable> {
 
 /// The accesses of one shader stage as descriptors; what is read and written in one place is one of them.
 pub(crate) fn bindings(program: &Program, accesses: &[Access]) -> Result<Vec<Binding>, Unable> {
+    let is_in_memory = |it: &&Access| it.access == Bits::DESCRIPTOR_BUFFER_READ_EXT.0;
+    if let Some(it) = accesses.iter().find(is_in_memory) {
+        let is_rest = matches!((&it.region, &resource(program, it.resource).kind),
+            (Region::Buffer(bytes), ResourceKind::Buffer { size }) if bytes.end == *size);
+        if accesses.len() > 1 || !is_rest {
+            return Unable::new("descriptors in a buffer are alone there, up to its end");
+        }
+    }
     let mut found: Vec<Binding> = Vec::new();
     for it in accesses {
         for made in of_shader(program, it)? {
@@ -173,8 +185,10 @@ pub(crate) fn bindings(program: &Program, accesses: &[Access]) -> Result<Vec<Bin
 }
 
 fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
-    let image = image(program, it.resource);
+    let (image, is_atomic) = (image(program, it.resource), it.order == RasterOrder::Atomic);
     let (kind, reads) = match (Bits(it.access), image.is_some()) {
+        (Bits::SHADER_STORAGE_READ, false) if is_atomic => (BindingKind::Counter, true),
+        (Bits::SHADER_STORAGE_WRITE, false) if is_atomic => (BindingKind::Counter, false),
         (Bits::SHADER_STORAGE_READ, false) => (BindingKind::StorageBuffer, true),
         (Bits::SHADER_STORAGE_WRITE, false) => (BindingKind::StorageBuffer, false),
         (Bits::UNIFORM_READ, false) => (BindingKind::UniformBuffer, true),
@@ -183,7 +197,7 @@ fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
         (Bits::SHADER_STORAGE_READ, true) => (BindingKind::StorageImage, true),
         (Bits::SHADER_STORAGE_WRITE, true) => (BindingKind::StorageImage, false),
         (Bits::SHADER_SAMPLED_READ, true) => (BindingKind::SampledImage, true),
-        (Bits::DESCRIPTOR_BUFFER_READ_EXT, _) => return Unable::new("`state` does not follow descriptors in buffers"),
+        (Bits::DESCRIPTOR_BUFFER_READ_EXT, false) => (BindingKind::Descriptors, true),
         (Bits::UNIFORM_READ, true) => return Unable::new("no image is a uniform buffer"),
         (Bits(other), _) => return Unable::new(format!("no shader has accesses {other:#x}")),
     };
@@ -277,6 +291,13 @@ fn copy_structure(accesses: &[Access]) -> Result<Deed, Unable> {
 
 /// Bytes of a box that a build reads.
 pub(crate) const BOX: u64 = 24;
+
+fn preprocess(it: &Access) -> Result<Deed, Unable> {
+    match Bits(it.access) {
+        Bits::COMMAND_PREPROCESS_READ_EXT => Ok(Deed::Preprocess(bytes(it)?)),
+        Bits(other) => Unable::new(format!("no preparation of commands has accesses {other:#x}")),
+    }
+}
 
 fn encode(accesses: &[Access]) -> Result<Vec<Deed>, Unable> {
     let one = |it: &Access| match (&it.region, Bits(it.access)) {

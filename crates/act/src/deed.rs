@@ -48,6 +48,8 @@ pub(crate) enum Deed {
     },
     Trace(Trace),
     Build(Build),
+    /// Of commands that the device makes.
+    Preprocess(Bytes),
     CopyStructure {
         src: Option<Bytes>,
         dst: Option<Bytes>,
@@ -98,6 +100,8 @@ pub(crate) struct Binding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BindingKind {
     StorageBuffer,
+    /// A word in which atomic operations count.
+    Counter,
     UniformBuffer,
     TexelBuffer,
     SampledImage,
@@ -105,6 +109,8 @@ pub(crate) enum BindingKind {
     /// By its index among the input attachments.
     Input(u32),
     Structure,
+    /// The descriptors themselves, which are what the part of the buffer holds.
+    Descriptors,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -187,6 +193,13 @@ pub(crate) struct Targets {
     pub(crate) density_map: Option<AttachmentView>,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
+}
+
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        let has_maps = self.shading_rate.is_some() || self.density_map.is_some();
+        self.colors.is_empty() && self.depth.is_none() && self.stencil.is_none() && !has_maps
+    }
 }
 
 #[derive(Clone, Debug, Default)]

@@ -16,7 +16,15 @@ use crate::world::{World, create};
 /// A set with one descriptor for each binding, and the layout of pipelines that use it.
 pub(crate) struct Described {
     pub(crate) layout: vk::PipelineLayout,
-    pub(crate) set: vk::DescriptorSet,
+    pub(crate) set: SetOf,
+}
+
+/// Where descriptors are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SetOf {
+    Pool(vk::DescriptorSet),
+    /// At an address, and so many bytes behind it.
+    Memory(u64, u64),
 }
 
 /// What a descriptor is written with.
@@ -38,7 +46,10 @@ impl World<'_> {
             ..vk::DescriptorSetLayoutBinding::zeroed()
         };
         let made: Vec<_> = bindings.iter().enumerate().map(binding).collect();
+        let in_memory = bindings.iter().find(|it| it.kind == BindingKind::Descriptors);
+        use vk::DescriptorSetLayoutCreateFlags as Flags;
         let info = vk::DescriptorSetLayoutCreateInfo {
+            flags: if in_memory.is_some() { Flags::DESCRIPTOR_BUFFER_EXT } else { Flags(0) },
             binding_count: made.len() as u32,
             p_bindings: Ptr::to_slice(&made),
             ..vk::DescriptorSetLayoutCreateInfo::zeroed()
@@ -50,12 +61,16 @@ impl World<'_> {
             ..vk::PipelineLayoutCreateInfo::zeroed()
         };
         let layout = create!(self, create_pipeline_layout, info, PipelineLayout);
+        if let Some(Binding { resource, region: Region::Buffer(bytes), .. }) = in_memory {
+            let set = SetOf::Memory(self.address(self.made(*resource).buffer()), bytes.start);
+            return Ok(Described { layout, set });
+        }
         let set = self.allocate_set(bindings, set_layout)?;
         for (at, it) in bindings.iter().enumerate() {
             let content = self.content(it)?;
             self.write(set, at as u32, descriptor_type(it.kind), &content);
         }
-        Ok(Described { layout, set })
+        Ok(Described { layout, set: SetOf::Pool(set) })
     }
 
     fn allocate_set(
@@ -155,9 +170,11 @@ impl World<'_> {
     pub(crate) fn shape(&self, binding: u32, it: &Binding) -> Result<ShaderDescriptor, ActError> {
         let kind = match (&it.region, it.kind) {
             (Region::Buffer(bytes), BindingKind::StorageBuffer) => Shape::Storage { bytes: bytes.end - bytes.start },
+            (Region::Buffer(bytes), BindingKind::Counter) if bytes.end - bytes.start == 4 => Shape::Counter,
             (Region::Buffer(bytes), BindingKind::UniformBuffer) => Shape::Uniform { bytes: bytes.end - bytes.start },
             (Region::Buffer(_), BindingKind::TexelBuffer) => Shape::Texels,
             (Region::Buffer(_), BindingKind::Structure) => Shape::Structure,
+            (Region::Buffer(_), BindingKind::Descriptors) => Shape::Storage { bytes: 4 },
             (Region::Image(region), BindingKind::Input(index)) => {
                 let number = self.number(it.resource, region);
                 Shape::Input { index, number, is_multisampled: self.is_multisampled(it.resource) }
@@ -190,7 +207,9 @@ impl World<'_> {
 
 fn descriptor_type(kind: BindingKind) -> vk::DescriptorType {
     match kind {
-        BindingKind::StorageBuffer => vk::DescriptorType::STORAGE_BUFFER,
+        BindingKind::StorageBuffer | BindingKind::Counter | BindingKind::Descriptors => {
+            vk::DescriptorType::STORAGE_BUFFER
+        }
         BindingKind::UniformBuffer => vk::DescriptorType::UNIFORM_BUFFER,
         BindingKind::TexelBuffer => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
         BindingKind::SampledImage => vk::DescriptorType::SAMPLED_IMAGE,

@@ -14,7 +14,7 @@ use crate::error::ActError;
 pub const INSTANCE_EXTENSIONS: [&CStr; 3] = [c"VK_EXT_debug_utils", c"VK_KHR_surface", c"VK_EXT_headless_surface"];
 
 /// Extensions of the device that performances use.
-pub const DEVICE_EXTENSIONS: [&CStr; 18] = [
+pub const DEVICE_EXTENSIONS: [&CStr; 20] = [
     c"VK_KHR_swapchain",
     c"VK_EXT_transform_feedback",
     c"VK_EXT_conditional_rendering",
@@ -33,6 +33,8 @@ pub const DEVICE_EXTENSIONS: [&CStr; 18] = [
     c"VK_EXT_image_drm_format_modifier",
     c"VK_EXT_shader_viewport_index_layer",
     c"VK_EXT_rasterization_order_attachment_access",
+    c"VK_EXT_descriptor_buffer",
+    c"VK_EXT_device_generated_commands",
 ];
 
 const LIBRARY: &str = "libvulkan.so.1";

@@ -1,8 +1,8 @@
 //! A performance from its beginning to its end.
 
 use lavascope_program::{
-    Barrier, Binding, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart, Step,
-    WaitEvents, What,
+    Barrier, Binding, Certainty, Command, Program, Region, Resource, ResourceKind, SetEvent, SparseBind, SparsePart,
+    Step, WaitEvents, What,
 };
 
 use crate::calls::calls;
@@ -31,10 +31,20 @@ pub enum Recording {
     Threads,
 }
 
+/// What becomes of draws that a program has outside of render pass instances, and that need no attachments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lonely {
+    /// Each gets an instance around it, as Vulkan wants it.
+    InInstance,
+    /// They stay alone, which only a driver that does nothing can take.
+    Alone,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub submit: SubmitApi,
     pub recording: Recording,
+    pub lonely: Lonely,
 }
 
 /// What came of a performance.
@@ -58,7 +68,7 @@ impl Gpu {
         if options.submit == SubmitApi::One {
             check_submits(script.program)?;
         }
-        let world = World::new(self, script)?;
+        let world = World::new(self, script, options.lonely)?;
         let result = perform(&world, &plan, options);
         world.end();
         let steps = result?;
@@ -164,6 +174,10 @@ fn check_sparse(program: &Program) -> Result<(), Unable> {
 
 /// What the host accesses is told by bytes of memory, which have to be those of one resource.
 fn check_host(program: &Program) -> Result<(), Unable> {
+    let is_sure = |it: &Step| !matches!(it, Step::HostAccess { certainty, .. } if *certainty != Certainty::Certain);
+    if !program.steps.iter().all(is_sure) {
+        return Unable::new("an access of the host that is not certain");
+    }
     let accessed = program.steps.iter().filter_map(|it| match it {
         Step::HostAccess { resource, .. } => program.resources.get(resource.0 as usize)?.binding,
         _ => None,

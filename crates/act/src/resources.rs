@@ -60,7 +60,8 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
     | vk::BufferUsageFlags::TRANSFORM_FEEDBACK_COUNTER_BUFFER_EXT.0
     | vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR.0
     | vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR.0
-    | vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0;
+    | vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0
+    | vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.0;
 
 /// Whether the memory of each resource is where the program says, by what drivers tell.
 pub(crate) fn check_resources(program: &Program) -> Result<(), Unable> {

@@ -40,11 +40,25 @@ pub(crate) struct ShaderDescriptor {
 /// What lies behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    Storage { bytes: u64 },
-    Uniform { bytes: u64 },
+    Storage {
+        bytes: u64,
+    },
+    /// One word, in which an atomic operation counts.
+    Counter,
+    Uniform {
+        bytes: u64,
+    },
     Texels,
-    Image { is_sampled: bool, dim: ImageDim, number: Number },
-    Input { index: u32, number: Number, is_multisampled: bool },
+    Image {
+        is_sampled: bool,
+        dim: ImageDim,
+        number: Number,
+    },
+    Input {
+        index: u32,
+        number: Number,
+        is_multisampled: bool,
+    },
     Structure,
 }
 
@@ -294,6 +308,7 @@ impl Writer {
     fn descriptor(&mut self, it: &ShaderDescriptor) {
         let variable = match it.kind {
             Shape::Storage { bytes } => self.buffer(it, StorageClass::StorageBuffer, bytes),
+            Shape::Counter => self.counter(it),
             Shape::Uniform { bytes } => self.buffer(it, StorageClass::Uniform, bytes),
             Shape::Texels => self.texels(),
             Shape::Image { is_sampled, dim, number } => self.image(it, is_sampled, dim, number),
@@ -329,6 +344,19 @@ impl Writer {
             let null = self.typed(Op::ConstantNull, block, &[]);
             self.body(Op::Store, &[variable, null]);
         }
+        variable
+    }
+
+    /// A word that is read and written at once.
+    fn counter(&mut self, it: &ShaderDescriptor) -> u32 {
+        let silent = ShaderDescriptor { reads: false, writes: false, ..it.clone() };
+        let variable = self.buffer(&silent, StorageClass::StorageBuffer, 4);
+        let uint = self.uint();
+        let pointer = self.ty(Op::TypePointer, &[StorageClass::StorageBuffer as u32, uint]);
+        let (zero, one) = (self.constant(0), self.constant(1));
+        let word = self.body_typed(Op::AccessChain, pointer, &[variable, zero, zero]);
+        // For the whole device, in no order.
+        self.body_typed(Op::AtomicIAdd, uint, &[word, one, zero, one]);
         variable
     }
 
@@ -446,5 +474,70 @@ impl Writer {
         words.extend(&self.body);
         words.extend(instruction(Op::FunctionEnd, &[]));
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_spirv::{Mode, Module, Reflection, Specialization, Target, reflect};
+
+    use super::*;
+
+    fn reflected(shader: &ShaderText) -> Reflection {
+        let module = Module::parse(&shader.words()).expect("a module");
+        reflect(&module, 0, &Specialization::default()).expect("an entry point")
+    }
+
+    fn with(model: ExecutionModel, kind: Shape, reads: bool, writes: bool) -> ShaderText {
+        let descriptors = vec![ShaderDescriptor { binding: 3, kind, reads, writes }];
+        ShaderText { descriptors, ..ShaderText::new(model) }
+    }
+
+    #[test]
+    fn buffers_are_accessed_to_the_byte() {
+        for bytes in [1, 3, 64, 256] {
+            let shader = with(ExecutionModel::GLCompute, Shape::Storage { bytes }, true, true);
+            let found = reflected(&shader).accesses;
+            let modes: Vec<Mode> = found.iter().map(|it| it.mode).collect();
+            assert_eq!(modes, [Mode::Read, Mode::Write]);
+            for it in &found {
+                let Target::Descriptor { bytes: Some(own), .. } = &it.target else { panic!("{it:?}") };
+                assert_eq!((own.start, own.end, own.is_exact, it.is_certain), (0, Some(bytes), true, true));
+            }
+        }
+    }
+
+    #[test]
+    fn every_shape_is_accessed_in_every_stage() {
+        let dim = ImageDim { is_3d: false, is_array: true, is_multisampled: false };
+        let shapes = [
+            (Shape::Uniform { bytes: 64 }, true, false),
+            (Shape::Texels, true, false),
+            (Shape::Image { is_sampled: true, dim, number: Number::Float }, true, false),
+            (Shape::Image { is_sampled: false, dim, number: Number::Uint }, true, true),
+            (Shape::Structure, true, false),
+        ];
+        use ExecutionModel as Model;
+        let models = [Model::Vertex, Model::TessellationControl, Model::TessellationEvaluation, Model::Geometry];
+        let others = [Model::Fragment, Model::GLCompute, Model::TaskEXT, Model::MeshEXT, Model::RayGenerationKHR];
+        for model in models.into_iter().chain(others) {
+            for (kind, reads, writes) in shapes {
+                let found = reflected(&with(model, kind, reads, writes));
+                let is = |wanted: fn(Mode) -> bool| found.accesses.iter().any(|it| wanted(it.mode));
+                assert_eq!((is(Mode::reads), is(Mode::writes)), (reads, writes), "{kind:?} in {model:?}");
+                assert!(found.accesses.iter().all(|it| it.is_certain), "{kind:?} in {model:?}");
+                assert_eq!(found.descriptors.iter().map(|it| (it.set, it.binding)).collect::<Vec<_>>(), [(SET, 3)]);
+            }
+        }
+    }
+
+    #[test]
+    fn fragments_write_what_they_are_told_to() {
+        let outputs = vec![(0, Number::Float), (2, Number::Uint)];
+        let shader = ShaderText { outputs, is_early: true, ..ShaderText::new(ExecutionModel::Fragment) };
+        let found = reflected(&shader);
+        let written = found.interface.iter().filter(|it| it.is_written).filter_map(|it| it.location);
+        assert_eq!(written.collect::<Vec<_>>(), [0, 2]);
+        assert!(found.tests.early);
     }
 }

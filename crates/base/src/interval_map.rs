@@ -19,7 +19,14 @@ pub struct IntervalMap<V> {
     last: usize,
     /// Leaves of before it was cleared, empty.
     spare: Vec<Leaf<V>>,
+    /// Where ranges were found that were asked for just as they are: some of them, or none at all.
+    found: Vec<(u32, u32)>,
 }
+
+/// How many such ranges are remembered, at most.
+const FOUND: usize = 256;
+/// Below this many ranges there is nothing to gain.
+const FOUND_MIN: usize = 8;
 
 /// Leaves whose room is kept when everything goes.
 const SPARE_MAX: usize = 2;
@@ -33,7 +40,7 @@ struct Leaf<V> {
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0, spare: Vec::new() }
+        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0, spare: Vec::new(), found: Vec::new() }
     }
 }
 
@@ -62,6 +69,13 @@ impl<V> Leaf<V> {
 struct Spot {
     leaf: usize,
     at: usize,
+}
+
+/// Under which number a range is remembered, by its start.
+#[inline]
+fn found_at(start: u64) -> usize {
+    // Starts are multiples of the same numbers, so that all of their bits must count.
+    ((start ^ start >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> (64 - FOUND.trailing_zeros())) as usize
 }
 
 impl<V: Clone + Default> IntervalMap<V> {
@@ -100,10 +114,32 @@ impl<V: Clone + Default> IntervalMap<V> {
     /// The value of a range that is there just as it is.
     #[inline]
     pub fn exact_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
-        let spot = self.first_ending_after_again(range.start);
+        let hint = self.found.get(found_at(range.start)).map(|it| Spot { leaf: it.0 as usize, at: it.1 as usize });
+        let spot = match hint.filter(|it| self.start(*it) == Some(range.start)) {
+            Some(spot) => spot,
+            None => self.find_exact(range.start)?,
+        };
         let leaf = self.leaves.get_mut(spot.leaf)?;
-        let is_exact = *leaf.starts.get(spot.at)? == range.start && leaf.ends[spot.at] == range.end;
-        is_exact.then(|| &mut leaf.values[spot.at])
+        let is_exact = *leaf.ends.get(spot.at)? == range.end;
+        if is_exact { leaf.values.get_mut(spot.at) } else { None }
+    }
+
+    #[inline]
+    fn start(&self, spot: Spot) -> Option<u64> {
+        self.leaves.get(spot.leaf)?.starts.get(spot.at).copied()
+    }
+
+    /// Where the range is that starts there, which is remembered.
+    fn find_exact(&mut self, start: u64) -> Option<Spot> {
+        let spot = self.first_ending_after_again(start);
+        if self.start(spot)? != start {
+            return None;
+        }
+        if self.len >= FOUND_MIN {
+            self.found.resize(FOUND, (0, 0));
+            self.found[found_at(start)] = (spot.leaf as u32, spot.at as u32);
+        }
+        Some(spot)
     }
 
     /// Changes everything in `range`, the gaps too. What is none afterwards is a gap.

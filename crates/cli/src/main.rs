@@ -9,6 +9,7 @@ mod driver_files;
 mod findings;
 #[rustfmt::skip]
 mod generated;
+mod known;
 mod layer_files;
 mod libraries;
 mod pages;

@@ -14,12 +14,25 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use lavascope_diag::Identity;
+
+use crate::known::KnownFile;
+
 /// Every process that reported, in the order in which they began.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
     /// Of all processes; equal ones are one, with their counts added.
     pub(crate) findings: Vec<Finding>,
     pub(crate) processes: Vec<Process>,
+    /// Known by the baseline, but not found; each with the lines that it is known by.
+    pub(crate) gone: Vec<Gone>,
+}
+
+/// A finding that did not occur.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Gone {
+    code: String,
+    identity: Vec<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -37,6 +50,8 @@ pub(crate) struct Process {
     pub(crate) problems: Vec<Problem>,
     /// Of ours.
     pub(crate) bugs: Vec<Bug>,
+    /// Findings that the settings keep away.
+    pub(crate) ignored: Vec<Ignored>,
     /// What the validation did not follow.
     pub(crate) not_followed: Vec<NotFollowed>,
     /// Devices that were lost, and how far they came.
@@ -58,9 +73,34 @@ pub(crate) struct Finding {
     pub(crate) text: String,
     #[serde(default = "one")]
     pub(crate) count: u64,
+    /// What it is known by from run to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) identity: Vec<String>,
+    /// Whether it is in the baseline.
+    #[serde(skip_deserializing)]
+    pub(crate) is_known: bool,
     /// The parts of the text and more, for programs.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(crate) details: Value,
+}
+
+impl Finding {
+    pub(crate) fn identity(&self) -> Identity {
+        // A layer that says none is older than this command.
+        let lines = match &self.identity[..] {
+            [] => vec![format!("text: {}", self.text.lines().next().unwrap_or_default())],
+            lines => lines.to_vec(),
+        };
+        Identity { code: self.code.clone(), lines }
+    }
+}
+
+/// Findings that a rule of the settings fits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ignored {
+    pub(crate) rule: String,
+    pub(crate) causes: u64,
+    pub(crate) count: u64,
 }
 
 /// Something of a program that was not understood, so that it may have hazards that were not found.
@@ -144,6 +184,7 @@ enum Line {
     Problem(Problem),
     Bug(Bug),
     NotFollowed(Vec<NotFollowed>),
+    Ignored(Vec<Ignored>),
     Waited(Waited),
     DeviceLost(LostDevice),
     Unknown { command: String },
@@ -151,8 +192,19 @@ enum Line {
     End {},
 }
 
-const KINDS: [&str; 10] =
-    ["process", "finding", "problem", "bug", "not-followed", "waited", "device-lost", "unknown", "stats", "end"];
+const KINDS: [&str; 11] = [
+    "process",
+    "finding",
+    "problem",
+    "bug",
+    "not-followed",
+    "ignored",
+    "waited",
+    "device-lost",
+    "unknown",
+    "stats",
+    "end",
+];
 
 fn one() -> u64 {
     1
@@ -178,7 +230,21 @@ impl Report {
         for finding in processes.iter().flat_map(|it| &it.findings) {
             add(&mut findings, finding.clone());
         }
-        Report { findings, processes }
+        Report { findings, processes, gone: Vec::new() }
+    }
+
+    /// Compares the findings with a baseline.
+    pub(crate) fn compare(&mut self, known: &KnownFile) {
+        let found = self.identities();
+        self.gone = known.gone(&found).into_iter().map(|it| Gone { code: it.code, identity: it.lines }).collect();
+        let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
+        for it in all {
+            it.is_known = known.has(&it.identity());
+        }
+    }
+
+    pub(crate) fn identities(&self) -> Vec<Identity> {
+        self.findings.iter().map(Finding::identity).collect()
     }
 
     /// Over all processes.
@@ -194,9 +260,9 @@ impl Report {
         total
     }
 
-    /// How many findings of a severity there were.
+    /// How many findings of a severity there were that are not known.
     pub(crate) fn count(&self, severity: Severity) -> u64 {
-        self.findings.iter().filter(|it| it.severity == severity).map(|it| it.count).sum()
+        self.findings.iter().filter(|it| it.severity == severity && !it.is_known).map(|it| it.count).sum()
     }
 }
 
@@ -245,6 +311,7 @@ impl Process {
             Line::Problem(problem) => self.problems.push(problem),
             Line::Bug(bug) => self.bugs.push(bug),
             Line::NotFollowed(all) => self.not_followed = all,
+            Line::Ignored(all) => self.ignored = all,
             Line::Waited(waited) => self.waited = waited,
             Line::DeviceLost(lost) => self.lost_devices.push(lost),
             Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
@@ -302,6 +369,8 @@ mod tests {
             severity: Severity::Error,
             text: text.to_owned(),
             count,
+            identity: Vec::new(),
+            is_known: false,
             details: Value::Null,
         }
     }

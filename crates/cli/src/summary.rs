@@ -49,17 +49,18 @@ fn no_process(out: &mut String, program: &str, paint: Paint) {
 }
 
 fn findings(out: &mut String, report: &Report, paint: Paint) {
-    if report.findings.is_empty() {
+    let all: Vec<&Finding> = report.findings.iter().filter(|it| !it.is_known).collect();
+    if all.is_empty() {
         return;
     }
     let counts = [Severity::Error, Severity::Warning, Severity::Info].map(|it| (report.count(it), it.word()));
     let counts: Vec<_> = counts.iter().filter(|it| it.0 > 0).map(|(count, word)| counted(*count, word)).collect();
     let _ = writeln!(out, "lavascope: {}", paint.bad(counts.join(", ")));
-    let shown = || report.findings.iter().take(FINDINGS_MAX);
+    let shown = || all.iter().copied().take(FINDINGS_MAX);
     let rows: Vec<_> = shown().filter(|it| !is_long(it)).map(finding_row).collect();
     out.push_str(&columns(&rows));
     shown().filter(|it| is_long(it)).for_each(|it| full_text(out, it));
-    if let Some(more) = report.findings.len().checked_sub(FINDINGS_MAX).filter(|it| *it > 0) {
+    if let Some(more) = all.len().checked_sub(FINDINGS_MAX).filter(|it| *it > 0) {
         let _ = writeln!(out, "  and {more} more, all of which are in the JSON (`--json FILE`)");
     }
     if shown().any(is_long) {
@@ -90,7 +91,7 @@ fn finding_row(finding: &Finding) -> Vec<String> {
 /// What is no finding, each once however many processes tell it.
 fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     let processes = &report.processes;
-    let mut lines = Vec::new();
+    let mut lines = not_told(report);
     for it in processes.iter().flat_map(|it| &it.problems) {
         lines.push(format!("{}: {}: {}", paint.note(it.severity.word()), it.place, it.text));
     }
@@ -128,6 +129,25 @@ fn troubles(report: &Report, paint: Paint) -> Vec<String> {
     }
     let mut seen = std::collections::BTreeSet::new();
     lines.retain(|it| seen.insert(it.clone()));
+    lines
+}
+
+/// What was found and is not told.
+fn not_told(report: &Report) -> Vec<String> {
+    let known: u64 = report.findings.iter().filter(|it| it.is_known).map(|it| it.count).sum();
+    let mut lines: Vec<String> = Some(known)
+        .filter(|it| *it > 0)
+        .map(|it| format!("{} known by the baseline", counted(it, "finding")))
+        .into_iter()
+        .collect();
+    let mut rules: Vec<(&str, u64)> = Vec::new();
+    for it in report.processes.iter().flat_map(|it| &it.ignored) {
+        match rules.iter_mut().find(|own| own.0 == it.rule) {
+            Some(own) => own.1 += it.count,
+            None => rules.push((&it.rule, it.count)),
+        }
+    }
+    lines.extend(rules.iter().map(|(rule, count)| format!("{} ignored by {rule}", counted(*count, "finding"))));
     lines
 }
 

@@ -45,9 +45,10 @@ impl Baseline {
         check_header(lines.next().map_or("", |it| it.1))?;
         let mut reader = Reader::default();
         for (number, line) in lines {
-            reader.take(number, line).map_err(|message| BaselineError { line: number, message })?;
+            reader.take(number, line)?;
         }
-        reader.finish()
+        reader.end()?;
+        Ok(reader.baseline)
     }
 
     pub fn has(&self, it: &Identity) -> bool {
@@ -87,7 +88,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn take(&mut self, number: usize, line: &str) -> Result<(), String> {
+    fn take(&mut self, number: usize, line: &str) -> Result<(), BaselineError> {
+        let error = |message| Err(BaselineError { line: number, message });
         let content = line.trim_start();
         if content.is_empty() {
             self.end()?;
@@ -97,17 +99,17 @@ impl Reader {
             self.comments.push(content.to_owned());
         } else if content.len() < line.len() {
             let Some((_, identity, _)) = &mut self.current else {
-                return Err("an indented line without a code above it".to_owned());
+                return error("an indented line without a code above it".to_owned());
             };
             if !content.contains(": ") {
-                return Err(format!("`{content}` says nothing: a line is like `access: vkCmdDraw`"));
+                return error(format!("`{content}` says nothing: a line is like `access: vkCmdDraw`"));
             }
             identity.lines.push(content.to_owned());
         } else {
             self.end()?;
             let is_code = content.chars().all(|it| it.is_ascii_alphanumeric() || it == '-' || it == '_');
             if !is_code {
-                return Err(format!("`{content}` is no code of a finding, no comment and not indented"));
+                return error(format!("`{content}` is no code of a finding, no comment and not indented"));
             }
             let identity = Identity { code: content.to_owned(), lines: Vec::new() };
             self.current = Some((number, identity, std::mem::take(&mut self.comments)));
@@ -116,22 +118,16 @@ impl Reader {
     }
 
     /// A finding is complete.
-    fn end(&mut self) -> Result<(), String> {
-        let Some((number, identity, comments)) = self.current.take() else { return Ok(()) };
+    fn end(&mut self) -> Result<(), BaselineError> {
+        let Some((line, identity, comments)) = self.current.take() else { return Ok(()) };
         if identity.lines.is_empty() {
-            return Err(format!("the finding of line {number} has no lines that say which one it is"));
+            return Err(BaselineError { line, message: "no indented lines say which finding this is".to_owned() });
         }
-        if let Some(earlier) = self.lines.insert(identity.clone(), number) {
-            return Err(format!("the finding of line {number} is in line {earlier} already"));
+        if let Some(earlier) = self.lines.insert(identity.clone(), line) {
+            return Err(BaselineError { line, message: format!("the same finding is in line {earlier} already") });
         }
         self.baseline.known.insert(identity, comments);
         Ok(())
-    }
-
-    fn finish(mut self) -> Result<Baseline, BaselineError> {
-        let line = self.current.as_ref().map_or(0, |it| it.0);
-        self.end().map_err(|message| BaselineError { line, message })?;
-        Ok(self.baseline)
     }
 }
 
@@ -198,8 +194,8 @@ mod tests {
         let error = |rest: &str| Baseline::parse(&format!("lavascope-baseline 1\n{rest}")).expect_err(rest).to_string();
         assert_eq!(error("\n  access: x\n"), "line 3: an indented line without a code above it");
         assert_eq!(error("A\n  access\n"), "line 3: `access` says nothing: a line is like `access: vkCmdDraw`");
-        assert_eq!(error("A\n"), "line 2: the finding of line 2 has no lines that say which one it is");
-        assert_eq!(error("A\n  a: b\n\nA\n  a: b\n"), "line 5: the finding of line 5 is in line 2 already");
+        assert_eq!(error("A\n"), "line 2: no indented lines say which finding this is");
+        assert_eq!(error("A\n  a: b\n\nA\n  a: b\n"), "line 5: the same finding is in line 2 already");
         let conflict = "line 4: `<<<<<<< HEAD` is no code of a finding, no comment and not indented";
         assert_eq!(error("A\n  a: b\n<<<<<<< HEAD\n"), conflict);
         let whole = |text: &str| Baseline::parse(text).expect_err(text).to_string();

@@ -238,7 +238,7 @@ fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
         Severity::Note => "note",
     };
     let text_with_place = format!("{place}: {text}");
-    let message = Message { severity, name: c"LAVASCOPE-Setting", text: &text_with_place, objects: &[] };
+    let message = Message::new(severity, c"LAVASCOPE-Setting", &text_with_place);
     if report::problem(word, place, text) {
         messages.send_to_messengers(&message);
     } else {

@@ -29,6 +29,7 @@ mod instance;
 mod interface;
 mod library;
 mod lost;
+mod message_json;
 mod messages;
 mod names;
 mod order;
@@ -37,6 +38,7 @@ mod report;
 mod shim;
 mod stats;
 mod thread_end;
+mod told;
 mod validation;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;

@@ -19,7 +19,7 @@ pub(crate) fn tell(device: &DeviceData, inbox: &Inbox, command: Command) {
     inbox.deliver(device.names());
     let title = format!("{}() returned VK_ERROR_DEVICE_LOST", command.desc().name);
     let text = format!("{title}\n{}", lines.iter().map(|it| format!("  {it}\n")).collect::<String>());
-    let message = Message { severity: Severity::Error, name: c"LAVASCOPE-DeviceLost", text: &text, objects: &[] };
+    let message = Message::new(Severity::Error, c"LAVASCOPE-DeviceLost", &text);
     if report::device_lost(&title, &lines) {
         inbox.messages().send_to_messengers(&message);
     } else {

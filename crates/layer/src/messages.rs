@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use lavascope_abi::*;
+use lavascope_diag::{Diagnostic, Ignore};
 use lavascope_settings::{DebugAction, MessageId, Output, ReportFlag, Settings, Severity};
-use serde_json::json;
 use xxhash_rust::xxh32::xxh32;
 
 use crate::calls::around;
@@ -19,6 +19,7 @@ use crate::dispatch::dispatch_key;
 use crate::entry::CHAINS;
 use crate::instance::InstanceData;
 use crate::interface::FAILED;
+use crate::message_json;
 use crate::names::PROCESS;
 use crate::shim::Bits;
 
@@ -28,13 +29,33 @@ pub(crate) struct Message<'a> {
     /// What users filter by.
     pub(crate) name: &'a CStr,
     pub(crate) text: &'a str,
+    /// The function of the API that it is about; empty if none.
+    pub(crate) function: &'a str,
     /// What it is about, as far as that is alive.
     pub(crate) objects: &'a [MessageObject],
+    pub(crate) labels: &'a MessageLabels,
 }
+
+impl<'a> Message<'a> {
+    /// One about nothing in particular.
+    pub(crate) fn new(severity: Severity, name: &'a CStr, text: &'a str) -> Message<'a> {
+        Message { severity, name, text, function: "", objects: &[], labels: &NO_LABELS }
+    }
+}
+
+/// The debug labels around what a message is about, the outermost first.
+pub(crate) struct MessageLabels {
+    pub(crate) queue: Vec<CString>,
+    pub(crate) commands: Vec<CString>,
+}
+
+static NO_LABELS: MessageLabels = MessageLabels { queue: Vec::new(), commands: Vec::new() };
 
 /// An object of the application.
 pub(crate) struct MessageObject {
     pub(crate) ty: ObjectType,
+    /// `VkBuffer`.
+    pub(crate) kind: &'static str,
     pub(crate) handle: u64,
     pub(crate) name: Option<CString>,
 }
@@ -96,6 +117,7 @@ pub(crate) struct Messages {
 #[derive(Default)]
 struct Rules {
     filter: Vec<MessageId>,
+    ignore: Vec<Ignore>,
     /// The same message is sent at most so often.
     limit: Option<u64>,
     logs: Vec<ReportFlag>,
@@ -109,6 +131,8 @@ impl Messages {
     pub(crate) fn new(chained: Vec<Messenger>, settings: &Settings) -> Messages {
         let rules = Rules {
             filter: settings.message_id_filter.clone(),
+            // They were read once already.
+            ignore: settings.ignore.iter().filter_map(|it| Ignore::parse(it).ok()).collect(),
             limit: settings.enable_message_limit.then_some(settings.duplicate_message_limit).filter(|it| *it > 0),
             logs: settings.report_flags.clone(),
             actions: settings.debug_action.clone(),
@@ -149,19 +173,30 @@ impl Messages {
     /// Gives a message to the application's messengers alone.
     pub(crate) fn send_to_messengers(&self, message: &Message<'_>) -> Answer {
         let is_ignored = self.rules.actions.contains(&DebugAction::Ignore);
-        if is_ignored || self.rules.is_filtered(message) || self.is_beyond_limit(message) {
+        if is_ignored || self.rules.is_filtered(message.name) || self.is_beyond_limit(message) {
             return Answer::Unsent;
         }
-        if !self.rules.is_by_default() && !self.rules.actions.contains(&DebugAction::Callback) {
-            return Answer::Nobody;
-        }
-        let text = self.rules.formatted(message);
         let mut answer = Answer::Nobody;
-        for messenger in self.recipients() {
-            // SAFETY: the application keeps a callback valid for as long as its messenger exists.
-            answer = answer.max(unsafe { messenger.call(message, &text) });
+        if self.rules.is_by_default() || self.rules.actions.contains(&DebugAction::Callback) {
+            let text = self.rules.formatted(message);
+            for messenger in self.recipients() {
+                // SAFETY: the application keeps a callback valid for as long as its messenger exists.
+                answer = answer.max(unsafe { messenger.call(message, &text) });
+            }
+        }
+        if self.rules.actions.contains(&DebugAction::Break) && self.rules.is_logged(message.severity) {
+            break_into_debugger();
         }
         answer
+    }
+
+    /// What of the settings does not want a finding, if anything.
+    pub(crate) fn ignored_by(&self, it: &Diagnostic) -> Option<String> {
+        let name = CString::new(&*it.code.0).unwrap_or_default();
+        if self.rules.is_filtered(&name) {
+            return Some(format!("message_id_filter={}", it.code));
+        }
+        self.rules.ignore.iter().find(|rule| rule.fits(it)).map(Ignore::to_string)
     }
 
     /// Whether messages end with their facts.
@@ -178,19 +213,16 @@ impl Messages {
     /// it did.
     pub(crate) fn log_in_place(&self, message: &Message<'_>) -> bool {
         let rules = &self.rules;
-        let is_silent = rules.actions.contains(&DebugAction::Ignore) || rules.is_filtered(message);
+        let is_silent = rules.actions.contains(&DebugAction::Ignore) || rules.is_filtered(message.name);
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
         let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_by_default() && !is_heard;
-        if !is_silent && is_logged {
-            rules.log(message.severity, &rules.named(message));
-        }
-        !is_silent && is_logged
+        !is_silent && is_logged && rules.log(message.severity, &rules.named(message))
     }
 
     /// Logs a message that no messenger came by to get.
     pub(crate) fn log_late(&self, message: &Message<'_>) {
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
-        if is_heard && !self.rules.is_filtered(message) && !self.rules.actions.contains(&DebugAction::Ignore) {
+        if is_heard && !self.rules.is_filtered(message.name) && !self.rules.actions.contains(&DebugAction::Ignore) {
             self.rules.log(message.severity, &self.rules.named(message));
         }
     }
@@ -229,6 +261,19 @@ impl Messages {
     }
 }
 
+/// How hazards are called.
+const HAZARD: &str = "SYNC-HAZARD-";
+
+/// Stops a debugger here; without one, the process.
+fn break_into_debugger() {
+    const SIGTRAP: i32 = 5;
+    unsafe extern "C" {
+        fn raise(signal: i32) -> i32;
+    }
+    // SAFETY: a function of the C library, which takes any number.
+    unsafe { raise(SIGTRAP) };
+}
+
 /// The number that goes with a message's name, as other layers compute it.
 pub(crate) fn message_number(name: &CStr) -> i32 {
     xxh32(name.to_bytes(), 8).cast_signed()
@@ -240,36 +285,20 @@ impl Rules {
         self.actions.is_empty() || self.actions.contains(&DebugAction::Default)
     }
 
-    fn is_filtered(&self, message: &Message<'_>) -> bool {
+    /// Names and numbers that the Khronos layer had for hazards before count too.
+    fn is_filtered(&self, name: &CStr) -> bool {
+        let own = name.to_string_lossy();
+        let former = own.strip_prefix(HAZARD).map(|it| format!("{HAZARD}{}", it.replace('-', "_")));
+        let former = former.as_deref();
+        let number = |name: &str| xxh32(name.as_bytes(), 8);
         self.filter.iter().any(|it| match it {
-            MessageId::Name(name) => name.as_bytes() == message.name.to_bytes(),
-            MessageId::Number(number) => number.cast_signed() == message_number(message.name),
+            MessageId::Name(it) => *it == own || Some(it.as_str()) == former,
+            MessageId::Number(it) => *it == number(&own) || former.is_some_and(|name| *it == number(name)),
         })
     }
 
     fn formatted(&self, message: &Message<'_>) -> String {
-        if !self.is_json {
-            return message.text.to_owned();
-        }
-        let severity = match message.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "info",
-        };
-        let name = message.name.to_string_lossy();
-        let value = json!({
-            "Severity": severity,
-            "VUID": name,
-            "Objects": [],
-            "MessageID": format!("{:#x}", message_number(message.name)),
-            "Function": "",
-            "Location": "",
-            "MainMessage": message.text,
-            "DebugRegion": "",
-            "SpecText": "",
-            "SpecUrl": "",
-        });
-        value.to_string()
+        if self.is_json { message_json::format(message) } else { message.text.to_owned() }
     }
 
     /// With the name, which a log has no other place for.
@@ -279,16 +308,27 @@ impl Rules {
         if self.is_json { text } else { format!("[ {name} | MessageID = {number:#010x} ] {text}") }
     }
 
-    fn log(&self, severity: Severity, text: &str) {
-        let (flag, word) = match severity {
-            Severity::Error => (ReportFlag::Error, "error"),
-            Severity::Warning => (ReportFlag::Warn, "warning"),
-            Severity::Note => (ReportFlag::Info, "note"),
+    fn is_logged(&self, severity: Severity) -> bool {
+        let flag = match severity {
+            Severity::Error => ReportFlag::Error,
+            Severity::Warning => ReportFlag::Warn,
+            Severity::Note => ReportFlag::Info,
         };
-        if !self.logs.contains(&flag) {
-            return;
+        self.logs.contains(&flag)
+    }
+
+    /// Says whether such messages are logged.
+    fn log(&self, severity: Severity, text: &str) -> bool {
+        if !self.is_logged(severity) {
+            return false;
         }
+        let word = match severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
         self.write(&if self.is_json { format!("{text}\n") } else { format!("lavascope: {word}: {text}\n") });
+        true
     }
 
     fn write(&self, line: &str) {
@@ -374,6 +414,13 @@ impl Messenger {
             data.object_count = objects.len() as u32;
             data.p_objects = Ptr::to(first);
         }
+        let [queue, commands] = [&message.labels.queue, &message.labels.commands].map(|it| labels(it));
+        if let Some(first) = queue.first() {
+            (data.queue_label_count, data.p_queue_labels) = (queue.len() as u32, Ptr::to(first));
+        }
+        if let Some(first) = commands.first() {
+            (data.cmd_buf_label_count, data.p_cmd_buf_labels) = (commands.len() as u32, Ptr::to(first));
+        }
         // SAFETY: the application's callback, with data that lives through the call.
         Some(unsafe { callback(severity, ty, Ptr::to(&data), self.user_data) }.0 != 0)
     }
@@ -406,6 +453,15 @@ fn name_info(it: &MessageObject) -> DebugUtilsObjectNameInfoEXT {
         p_object_name: it.name.as_deref().map_or(Ptr::NULL, pointer),
         ..DebugUtilsObjectNameInfoEXT::zeroed()
     }
+}
+
+fn labels(all: &[CString]) -> Vec<DebugUtilsLabelEXT> {
+    let label = |it: &CString| DebugUtilsLabelEXT {
+        s_type: StructureType::DEBUG_UTILS_LABEL_EXT,
+        p_label_name: pointer(it),
+        ..DebugUtilsLabelEXT::zeroed()
+    };
+    all.iter().map(label).collect()
 }
 
 fn utils_severity(severity: Severity) -> DebugUtilsMessageSeverityFlagsEXT {
@@ -538,7 +594,7 @@ mod tests {
     }
 
     fn error(text: &str) -> Message<'_> {
-        Message { severity: Severity::Error, name: c"SYNC-HAZARD-WRITE-AFTER-WRITE", text, objects: &[] }
+        Message::new(Severity::Error, c"SYNC-HAZARD-WRITE-AFTER-WRITE", text)
     }
 
     #[test]
@@ -568,9 +624,15 @@ mod tests {
 
     #[test]
     fn filters_know_names_and_numbers() {
-        let by = |id| Rules { filter: vec![id], ..Rules::default() }.is_filtered(&error("any"));
+        let by = |id| {
+            let rules = Rules { filter: vec![id], ..Rules::default() };
+            rules.is_filtered(c"SYNC-HAZARD-WRITE-AFTER-WRITE")
+        };
         assert!(by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-WRITE".into())));
         assert!(by(MessageId::Number(0x5c0e_c5d6)));
         assert!(!by(MessageId::Name("SYNC-HAZARD-WRITE-AFTER-READ".into())));
+        assert!(by(MessageId::Name("SYNC-HAZARD-WRITE_AFTER_WRITE".into())), "its former name");
+        let rules = Rules { filter: vec![MessageId::Number(0x4cb7_5b2d)], ..Rules::default() };
+        assert!(rules.is_filtered(c"SYNC-HAZARD-READ-AFTER-WRITE"), "its former number");
     }
 }

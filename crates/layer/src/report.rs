@@ -59,6 +59,20 @@ pub(crate) fn waited(times: u64, time: Duration) {
     say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
+/// Findings that nobody wants to hear of.
+pub(crate) struct Ignored {
+    /// The rule that fits them.
+    pub(crate) rule: String,
+    pub(crate) causes: u64,
+    pub(crate) count: u64,
+}
+
+/// All that was ignored so far; a later line takes the place of an earlier one.
+pub(crate) fn ignored(all: &[Ignored]) {
+    let line = |it: &Ignored| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
+    say("ignored", all.iter().map(line).collect());
+}
+
 /// A device was lost. Says whether there is a report.
 pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
     say("device-lost", json!({ "text": title, "lines": lines }))

@@ -5,14 +5,13 @@
 //! finds it while the application goes on, at the next submission, presentation or wait on the device, and the rest
 //! when the device is destroyed ([`Inbox`]).
 
-use std::collections::VecDeque;
-use std::ffi::CString;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lavascope_abi::{Command, HandleType, ObjectId, ObjectType, cast};
-use lavascope_diag::{Diagnostic, render_text};
+use lavascope_abi::{Command, ObjectId, cast};
+use lavascope_diag::Diagnostic;
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Kind, Record, check};
 use lavascope_settings::{Settings, Severity, SyncMode};
@@ -22,9 +21,10 @@ use serde_json::{Value, json};
 use crate::fence::fence;
 use crate::hub::HUB;
 use crate::inline;
-use crate::messages::{Answer, Message, MessageObject, Messages};
+use crate::messages::{Answer, Message, Messages};
 use crate::names::Names;
-use crate::report;
+use crate::report::{self, Ignored};
+use crate::told::Told;
 
 /// Messages that wait for a thread of the application; more than these are counted.
 const PENDING_MAX: usize = 1000;
@@ -76,7 +76,7 @@ impl Wanted {
         is_likely && (self.submit_time || finding.is_recorded)
     }
 
-    fn severity(self, it: &Diagnostic) -> Severity {
+    pub(crate) fn severity(self, it: &Diagnostic) -> Severity {
         match it.severity {
             _ if self.heuristic && it.code.0.starts_with("SYNC-HAZARD") => Severity::Error,
             lavascope_diag::Severity::Error => Severity::Error,
@@ -90,15 +90,6 @@ impl Wanted {
 pub(crate) struct Waiting {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) told: Arc<Told>,
-}
-
-/// A finding in words.
-pub(crate) struct Told {
-    severity: Severity,
-    name: CString,
-    text: String,
-    /// With their names.
-    objects: Vec<(ObjectId, Option<CString>)>,
 }
 
 impl Inbox {
@@ -141,7 +132,7 @@ impl Inbox {
         if lost > 0 {
             let text = format!("{lost} messages were left out, since nobody took the ones before; all are counted");
             let name = c"LAVASCOPE-Messages";
-            self.messages.send(&Message { severity: Severity::Warning, name, text: &text, objects: &[] });
+            self.messages.send(&Message::new(Severity::Warning, name, &text));
         }
     }
 
@@ -186,42 +177,25 @@ impl Inbox {
     }
 }
 
-impl Told {
-    fn message(&self) -> Message<'_> {
-        self.message_about(&[])
-    }
-
-    fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> Message<'a> {
-        Message { severity: self.severity, name: &self.name, text: &self.text, objects }
-    }
-
-    /// The objects that are alive, by the handles that the application has for them.
-    fn objects(&self, names: &Names) -> Vec<MessageObject> {
-        let made = |it: &(ObjectId, Option<CString>)| {
-            let ty = match it.0.ty()? {
-                HandleType::Buffer => ObjectType::BUFFER,
-                HandleType::Image => ObjectType::IMAGE,
-                HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
-                HandleType::Queue => ObjectType::QUEUE,
-                _ => return None,
-            };
-            Some(MessageObject { ty, handle: names.handle_of(it.0)?, name: it.1.clone() })
-        };
-        self.objects.iter().filter_map(made).collect()
-    }
-}
-
 /// The validator, and what of its findings was told.
 pub(crate) struct Validation {
     validator: Validator,
     mode: SyncMode,
-    /// For each cause.
     told: Vec<Cause>,
+    /// Where in there a cause is, for the messages of an instance.
+    places: HashMap<(usize, usize), usize>,
     /// Where findings were logged, for the last word.
     log: Option<Arc<Messages>>,
+    /// How many ignored ones the report was told.
+    ignored: u64,
 }
 
+/// What one instance is told of a cause: another may want it otherwise.
 struct Cause {
+    /// Its place among the diagnostics.
+    place: usize,
+    /// Of the instance; kept, so that nobody else gets its address.
+    messages: Arc<Messages>,
     told: Arc<Told>,
     /// How often it was found on devices whose hazards are wanted, and how often the report was told.
     count: u64,
@@ -229,6 +203,14 @@ struct Cause {
     /// Whether it is in the log, and how often the last summary said.
     is_logged: bool,
     summed_up: u64,
+}
+
+impl Cause {
+    fn new(place: usize, it: &Diagnostic, inbox: &Inbox) -> Cause {
+        let told = Arc::new(Told::new(it, &inbox.messages, inbox.wanted));
+        let messages = inbox.messages.clone();
+        Cause { place, messages, told, count: 0, reported: 0, is_logged: false, summed_up: 0 }
+    }
 }
 
 impl Validation {
@@ -243,13 +225,23 @@ impl Validation {
     }
 
     fn new(mode: SyncMode) -> Validation {
-        Validation { validator: Validator::default(), mode, told: Vec::new(), log: None }
+        Validation {
+            validator: Validator::default(),
+            mode,
+            told: Vec::new(),
+            places: HashMap::new(),
+            log: None,
+            ignored: 0,
+        }
     }
 
     /// One more instance is validated.
     pub(crate) fn add_wanted(&mut self, settings: &Settings) {
         if settings.sync_submit_time {
             self.validator.want_submissions();
+        }
+        if settings.possible || settings.sync_shader_heuristic {
+            self.validator.want_possible();
         }
     }
 
@@ -286,19 +278,25 @@ impl Validation {
 
     /// Tells the report and the log. Gives what messengers are to be told.
     fn tell(&mut self, finding: Finding) -> Option<Waiting> {
-        let inbox = inbox_of(finding.device);
         let diagnostic = &self.validator.diagnostics()[finding.cause];
-        if finding.is_first {
-            let told = Arc::new(Told::new(diagnostic, inbox.as_deref()));
-            self.told.push(Cause { told, count: 0, reported: 0, is_logged: false, summed_up: 0 });
-        }
-        let inbox = inbox.filter(|it| it.wanted.want(finding, diagnostic))?;
-        let cause = &mut self.told[finding.cause];
+        let inbox = inbox_of(finding.device).filter(|it| it.wanted.want(finding, diagnostic))?;
+        let (messages, told) = (&inbox.messages, &mut self.told);
+        let index = *self.places.entry((finding.cause, Arc::as_ptr(messages).addr())).or_insert_with(|| {
+            told.push(Cause::new(finding.cause, diagnostic, &inbox));
+            told.len() - 1
+        });
+        let cause = &mut self.told[index];
         cause.count += 1;
+        if cause.told.ignored_by.is_some() {
+            if !report::is_open() {
+                self.log = Some(inbox.messages.clone());
+            }
+            return None;
+        }
         if cause.count == 1 {
             cause.reported = 1;
-            if !report::finding(line(diagnostic, cause.told.severity, 1)) {
-                cause.is_logged = inbox.messages.log_in_place(&cause.told.message());
+            if !report::finding(cause.told.line(diagnostic, 1)) {
+                cause.is_logged = cause.messages.log_in_place(&cause.told.message());
                 self.log = Some(inbox.messages.clone());
             }
         }
@@ -308,11 +306,18 @@ impl Validation {
 
     /// Tells the report how often causes were found since it was told last.
     pub(crate) fn tell_counts(&mut self) {
-        for (cause, diagnostic) in self.told.iter_mut().zip(self.validator.diagnostics()) {
+        let diagnostics = self.validator.diagnostics();
+        for cause in self.told.iter_mut().filter(|it| it.told.ignored_by.is_none()) {
             let more = cause.count - cause.reported;
-            if more > 0 && report::finding(line(diagnostic, cause.told.severity, more)) {
+            if more > 0 && report::finding(cause.told.line(&diagnostics[cause.place], more)) {
                 cause.reported = cause.count;
             }
+        }
+        let ignored = ignored(&self.told);
+        let count = ignored.iter().map(|it| it.count).sum();
+        if count > self.ignored {
+            report::ignored(&ignored);
+            self.ignored = count;
         }
     }
 
@@ -362,7 +367,14 @@ impl Validation {
         for it in self.told.iter_mut().filter(|it| it.is_logged && it.count > it.summed_up) {
             it.summed_up = it.count;
             let first = it.told.text.lines().next().unwrap_or_default();
-            text += &format!("\n  {} times: {}: {first}", it.count, it.told.name.to_string_lossy());
+            text += &format!("\n  {}: {}: {first}", times(it.count), it.told.name.to_string_lossy());
+        }
+        let is_ignored = |it: &&mut Cause| it.told.ignored_by.is_some() && it.count > it.summed_up;
+        let ignored = ignored(&self.told);
+        if self.told.iter_mut().filter(is_ignored).map(|it| it.summed_up = it.count).count() > 0 {
+            for it in ignored {
+                text += &format!("\n  {}: ignored by {}", times(it.count), it.rule);
+            }
         }
         if !text.is_empty() {
             log.log_plain(&format!("findings of this run:{text}"));
@@ -370,52 +382,21 @@ impl Validation {
     }
 }
 
-impl Told {
-    fn new(it: &Diagnostic, inbox: Option<&Inbox>) -> Told {
-        let has_facts = inbox.is_some_and(|it| it.messages.has_facts());
-        let severity = inbox.map_or(Severity::Error, |inbox| inbox.wanted.severity(it));
-        let facts = if has_facts { it.facts.clone() } else { Vec::new() };
-        let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
-        // The first line has severity and code, which a message has apart.
-        let text = text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned();
-        let objects = it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect();
-        Told { severity, name: CString::new(&*it.code.0).unwrap_or_default(), text, objects }
+/// How many findings of how many causes each rule kept away.
+fn ignored(told: &[Cause]) -> Vec<Ignored> {
+    let mut all: Vec<Ignored> = Vec::new();
+    for cause in told.iter().filter(|it| it.count > 0) {
+        let Some(rule) = &cause.told.ignored_by else { continue };
+        match all.iter_mut().find(|it| it.rule == *rule) {
+            Some(it) => (it.causes, it.count) = (it.causes + 1, it.count + cause.count),
+            None => all.push(Ignored { rule: rule.clone(), causes: 1, count: cause.count }),
+        }
     }
+    all
 }
 
-/// A finding as the report has it.
-fn line(it: &Diagnostic, severity: Severity, count: u64) -> Value {
-    let text = render_text(&Diagnostic { count: 1, facts: Vec::new(), ..it.clone() });
-    let list = |all: Vec<Value>| Value::Array(all);
-    json!({
-        "code": it.code.0,
-        "severity": match severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "info",
-        },
-        "text": text.trim_end(),
-        "count": count,
-        "details": {
-            "message_id": it.code.message_id(),
-            "message": it.message,
-            "places": list(it.places.iter().map(|it| json!({ "role": it.role, "text": it.text })).collect()),
-            "objects": list(it.objects.iter().map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name })).collect()),
-            "facts": list(it.facts.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect()),
-            "explanation": it.explanation,
-            "fixes": list(it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect()),
-            "no_fix": it.no_fix,
-        },
-    })
-}
-
-fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
-    let ty = [HandleType::Buffer, HandleType::Image, HandleType::CommandBuffer, HandleType::Queue];
-    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
-}
-
-fn c_text(text: Option<&str>) -> Option<CString> {
-    text.and_then(|it| CString::new(it).ok())
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
 /// The end of a device was read.

@@ -130,13 +130,17 @@ impl Collector {
         let value = match (text.to_str(), kind.path(text)) {
             (Some(text), _) => kind.parse(text),
             (None, Some(path)) => Ok(path),
-            (None, None) => Err(Refused { part: text.to_string_lossy().into_owned(), suggestion: None }),
+            (None, None) => Err(Refused { part: text.to_string_lossy().into_owned(), suggestion: None, why: None }),
         };
         match value {
             Ok(value) => self.assign(setting, true, rank, Resolved { value, place: place.clone(), namespace }),
-            Err(Refused { part, suggestion }) => {
+            Err(Refused { part, suggestion, why }) => {
                 let verb = if kind.is_list() { "contain" } else { "be" };
-                let problem = Problem::new(Severity::Error, place, format!("{key} cannot {verb} {}", quoted(&part)));
+                let message = why.map_or_else(
+                    || format!("{key} cannot {verb} {}", quoted(&part)),
+                    |why| format!("{key} cannot {verb} this: {why}"),
+                );
+                let problem = Problem::new(Severity::Error, place, message);
                 self.report(problem.allowed(kind.allowed()).suggestion(suggestion.map(str::to_owned)));
             }
         }

@@ -319,14 +319,19 @@ settings! {
         help: "Messages that are not wanted.",
         aliases: [Key("message_id_filter")],
     }
+    ignore: Vec<String> {
+        kind: Kind::Rules, default: "", exists: true,
+        help: "Findings that are not wanted, by their code, by the debug labels around them, or by the name of an object; they are counted.",
+        aliases: [],
+    }
     enable_message_limit: bool {
         kind: Kind::Flag, default: "on", exists: true,
-        help: "Give equal messages only up to `duplicate_message_limit` times.",
+        help: "Give messages of one cause only up to `duplicate_message_limit` times.",
         aliases: [Key("enable_message_limit")],
     }
     duplicate_message_limit: u64 {
         kind: Kind::Int { min: 0, max: u32::MAX as u64 }, default: "10", exists: true,
-        help: "How often equal messages are given; 0 is without limit.",
+        help: "How often messages of one cause are given; 0 is without limit.",
         aliases: [Key("duplicate_message_limit")],
     }
     message_extra_properties: bool {
@@ -341,12 +346,12 @@ settings! {
     }
     report_flags: Vec<ReportFlag> {
         kind: Kind::Choices(ReportFlag::WORDS), default: "error,warn", exists: true,
-        help: "Which messages are wanted.",
+        help: "Which messages are logged.",
         aliases: [Key("report_flags")],
     }
     debug_action: Vec<DebugAction> {
         kind: Kind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
-        help: "What happens to a message; by default callbacks get it, and where there are none it is logged.",
+        help: "What happens to a message; by default callbacks get it, and where there are none it is logged; a break stops a debugger.",
         aliases: [Key("debug_action")],
     }
     log_filename: Output {

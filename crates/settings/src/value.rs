@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use lavascope_base::nearest;
+use lavascope_diag::Ignore;
 
 /// What a setting's value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Kind {
     MessageIds,
     /// Any texts; a comma ends one.
     Texts,
+    /// Rules of [`lavascope_diag::Ignore`]; a comma ends one where another begins.
+    Rules,
     Path,
     /// A file, or a standard stream.
     Output,
@@ -68,6 +71,8 @@ pub(crate) struct Refused {
     /// The part that is wrong.
     pub(crate) part: String,
     pub(crate) suggestion: Option<&'static str>,
+    /// Where more can be said than what is allowed.
+    pub(crate) why: Option<String>,
 }
 
 /// A field of [`crate::Settings`], made from a value of the kind that its row in the table says.
@@ -92,6 +97,7 @@ impl Kind {
             Kind::Choices(words) => Value::Choices(split(text).map(|it| choice(it, words)).collect::<Result<_, _>>()?),
             Kind::MessageIds => Value::MessageIds(split(text).map(message_id).collect::<Result<_, _>>()?),
             Kind::Texts => Value::Texts(parts(text, ',').map(str::to_owned).collect()),
+            Kind::Rules => Value::Texts(Ignore::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
             Kind::Path | Kind::Output => self.path(OsStr::new(text)).ok_or_else(|| Refused::part(text))?,
             Kind::Frames => Value::Frames(frames(text)?),
         })
@@ -108,7 +114,7 @@ impl Kind {
     }
 
     pub(crate) fn is_list(self) -> bool {
-        matches!(self, Kind::Choices(_) | Kind::MessageIds | Kind::Texts)
+        matches!(self, Kind::Choices(_) | Kind::MessageIds | Kind::Texts | Kind::Rules)
     }
 
     /// For people: what may stand there.
@@ -120,6 +126,7 @@ impl Kind {
             Kind::Choices(words) => format!("any of {}", words.join(", ")),
             Kind::MessageIds => "names or numbers (decimal or 0x…) of messages".to_owned(),
             Kind::Texts => "texts with commas between them".to_owned(),
+            Kind::Rules => "code=REGEX, label=REGEX or object=REGEX, with commas between them".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Output => "a path, stdout, stderr, or - for stderr".to_owned(),
             Kind::Frames => "frames as FIRST..END, FIRST.. or ..END (without END), or one frame".to_owned(),
@@ -129,7 +136,7 @@ impl Kind {
 
 impl Refused {
     fn part(part: &str) -> Refused {
-        Refused { part: part.to_owned(), suggestion: None }
+        Refused { part: part.to_owned(), suggestion: None, why: None }
     }
 }
 
@@ -180,7 +187,15 @@ fn unsigned(text: &str) -> Option<u64> {
 
 fn choice(text: &str, words: &'static [&'static str]) -> Result<&'static str, Refused> {
     let found = words.iter().find(|it| it.eq_ignore_ascii_case(text)).copied();
-    found.ok_or_else(|| Refused { part: text.to_owned(), suggestion: nearest(text, words.iter().copied(), 1).pop() })
+    let suggestion = || nearest(text, words.iter().copied(), 1).pop();
+    found.ok_or_else(|| Refused { suggestion: suggestion(), ..Refused::part(text) })
+}
+
+fn rule(text: &str) -> Result<String, Refused> {
+    match Ignore::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(why) => Err(Refused { why: Some(why), ..Refused::part(text) }),
+    }
 }
 
 /// What begins like a number must be one; callbacks show ids as signed numbers, so those count too.

@@ -300,3 +300,19 @@ fn a_path_need_not_be_text() {
         );
     }
 }
+
+#[test]
+fn rules_may_have_commas() {
+    let ignored = |text: &str| {
+        let environment = vec![("LAVASCOPE_IGNORE".into(), text.into())];
+        let (settings, problems) = resolve(&Sources { environment, ..Sources::default() });
+        (settings.ignore, problems.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let (rules, problems) = ignored("object=a{1,3},label=b, code=c");
+    assert_eq!((rules.join("|"), problems.len()), ("object=a{1,3}|label=b|code=c".to_owned(), 0));
+    let (rules, problems) = ignored("object=a,label=(b");
+    assert!(rules.is_empty(), "{rules:?}");
+    let said =
+        "LAVASCOPE_IGNORE: error: ignore cannot contain this: `label=(b` is no regular expression: unclosed group";
+    assert!(problems[0].starts_with(said), "{problems:?}");
+}

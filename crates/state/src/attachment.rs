@@ -9,9 +9,10 @@ use lavascope_abi as vk;
 use lavascope_program::{Access, Area, AttachmentView, Components, ImageRegion, Region};
 
 use crate::raster::Raster;
-use crate::shader::Shader;
+use crate::shader::{Shader, TileReads};
 use crate::usage::{
-    COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ, Usage,
+    COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ,
+    TILE_COLOR_READ, TILE_DEPTH_READ, Usage,
 };
 
 /// A use of an attachment of the current subpass or rendering.
@@ -52,6 +53,7 @@ pub(crate) struct Targets {
     /// What takes the places of these where shaders resolve them: colors, and depth and stencil.
     pub(crate) resolved: Vec<Option<AttachmentView>>,
     pub(crate) resolved_depth_stencil: [Option<AttachmentView>; 2],
+    pub(crate) is_resolving: bool,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
 }
@@ -80,10 +82,17 @@ pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u
     if fragment.is_none() {
         return found;
     }
+    let tile = interface.map_or(TileReads::default(), |it| it.tile);
+    let tile_read = |usage: Usage, at: usize| if tile.unordered[at] { usage.unordered() } else { usage };
+    found.extend(tile.depth.then(|| touch(Target::Depth, tile_read(TILE_DEPTH_READ, 1))));
+    found.extend(tile.stencil.then(|| touch(Target::Stencil, tile_read(TILE_DEPTH_READ, 2))));
     for index in 0..colors {
         let location = locations.map_or(Some(index as u32), |it| it.get(index).copied());
         let is_written = |location: u32| interface.is_none_or(|it| location < 64 && it.outputs >> location & 1 != 0);
         let state = raster.color(index);
+        if location.is_some_and(|it| it < 64 && tile.colors >> it & 1 != 0) {
+            found.push(touch(Target::Color(index as u32), tile_read(TILE_COLOR_READ, 0)));
+        }
         if !location.is_some_and(is_written) || !state.is_enabled || state.write_mask == 0 {
             continue;
         }
@@ -120,12 +129,6 @@ pub(crate) fn of_clear(clear: &vk::ClearAttachment, area: Area, layers: Range<u3
 }
 
 impl Targets {
-    /// From now on, draws go to what they resolve to.
-    pub(crate) fn resolve(&mut self) {
-        self.colors = std::mem::take(&mut self.resolved);
-        self.depth_stencil = std::mem::take(&mut self.resolved_depth_stencil);
-    }
-
     /// The accesses that touches are, here.
     pub(crate) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
         touches.iter().flat_map(|it| self.access(it)).collect()
@@ -138,7 +141,7 @@ impl Targets {
             Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
             Target::Color(_) | Target::ShadingRate | Target::DensityMap => view.region.aspects,
         };
-        let of_layers = |layers| {
+        let of_part = |layers, area| {
             let region = ImageRegion {
                 aspects,
                 mips: view.region.mips.clone(),
@@ -148,14 +151,29 @@ impl Targets {
             };
             touch.usage.on(view.resource, Region::Image(region))
         };
-        self.layers(&view.region.layers, &touch.layers).into_iter().map(of_layers).collect()
+        let Some(slices) = view.region.area else {
+            let layers = self.layers(&view.region.layers, &touch.layers).into_iter();
+            return layers.map(|it| of_part(it, area)).collect();
+        };
+        // What others have as layers are slices here.
+        let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
+        let of_slices = |it: Range<u32>| {
+            let (mut offset, mut extent) = (area.offset, area.extent);
+            (offset[2], extent[2]) = (it.start, it.end - it.start);
+            of_part(view.region.layers.clone(), Area { offset, extent })
+        };
+        self.layers(&all, &touch.layers).into_iter().map(of_slices).collect()
     }
 
     fn view(&self, target: Target) -> Option<&AttachmentView> {
+        let (colors, depth_stencil) = match self.is_resolving {
+            false => (&self.colors, &self.depth_stencil),
+            true => (&self.resolved, &self.resolved_depth_stencil),
+        };
         match target {
-            Target::Color(index) => self.colors.get(index as usize)?.as_ref(),
-            Target::Depth => self.depth_stencil[0].as_ref(),
-            Target::Stencil => self.depth_stencil[1].as_ref(),
+            Target::Color(index) => colors.get(index as usize)?.as_ref(),
+            Target::Depth => depth_stencil[0].as_ref(),
+            Target::Stencil => depth_stencil[1].as_ref(),
             Target::ShadingRate => self.shading_rate.as_ref().map(|it| &it.0),
             Target::DensityMap => self.density_map.as_ref(),
         }

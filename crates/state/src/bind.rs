@@ -36,6 +36,8 @@ pub(crate) struct State {
     /// Buffers that transform feedback goes to, while it is active.
     pub(crate) feedback: BTreeMap<u32, (ResourceId, Range<u64>)>,
     pub(crate) is_feeding_back: bool,
+    /// A number in memory decides whether draws and dispatches are made.
+    pub(crate) is_conditional: bool,
     /// Views that are bound by themselves: how densely to shade, and which rays to trace.
     pub(crate) rate_image: Option<ImageView>,
     pub(crate) invocation_mask: Option<ImageView>,
@@ -121,34 +123,6 @@ impl State {
 impl Device {
     pub(crate) fn binds(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match event.call {
-            Call::CmdBindPipeline(it) => {
-                let pipeline = self.pipelines.get(it.pipeline.0).cloned();
-                if pipeline.is_none() {
-                    out.missing("a pipeline that nobody created");
-                }
-                if let (Some(own), Some(kind)) = (self.recording(it.command_buffer), kind_of(it.pipeline_bind_point)) {
-                    own.state.bind_pipeline(kind, pipeline);
-                }
-            }
-            Call::CmdBindPipelineShaderGroupNV(it) => {
-                let all = self.pipelines.get(it.pipeline.0).map_or(Vec::new(), |it| it.with_groups());
-                let pipeline = all.get(it.group_index as usize).cloned();
-                if pipeline.is_none() {
-                    out.missing("a pipeline that nobody created");
-                }
-                if let (Some(own), Some(kind)) = (self.recording(it.command_buffer), kind_of(it.pipeline_bind_point)) {
-                    own.state.bind_pipeline(kind, pipeline);
-                }
-            }
-            Call::CmdBindShadersEXT(it) => {
-                let shaders = it.p_shaders();
-                for (at, stage) in it.p_stages().iter().enumerate() {
-                    let shader = shaders.get(at).and_then(|it| self.shaders.get(it.0)).cloned();
-                    if let Some(own) = self.recording(it.command_buffer) {
-                        own.state.bind_shader(*stage, shader);
-                    }
-                }
-            }
             Call::CmdBindDescriptorSets(it) => {
                 let kinds = kind_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
                 let (sets, offsets) = (it.p_descriptor_sets(), it.p_dynamic_offsets());
@@ -191,7 +165,42 @@ impl Device {
                     own.state.pushed.write(info.offset, info.p_values());
                 }
             }
-            _ => return self.bind_buffers(event.call, out),
+            _ => return self.bind_pipelines(event.call, out) || self.bind_buffers(event.call, out),
+        }
+        true
+    }
+
+    fn bind_pipelines(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+        match call {
+            Call::CmdBindPipeline(it) => {
+                let pipeline = self.pipelines.get(it.pipeline.0).cloned();
+                if pipeline.is_none() {
+                    out.missing("a pipeline that nobody created");
+                }
+                if let (Some(own), Some(kind)) = (self.recording(it.command_buffer), kind_of(it.pipeline_bind_point)) {
+                    own.state.bind_pipeline(kind, pipeline);
+                }
+            }
+            Call::CmdBindPipelineShaderGroupNV(it) => {
+                let all = self.pipelines.get(it.pipeline.0).map_or(Vec::new(), |it| it.with_groups());
+                let pipeline = all.get(it.group_index as usize).cloned();
+                if pipeline.is_none() {
+                    out.missing("a pipeline that nobody created");
+                }
+                if let (Some(own), Some(kind)) = (self.recording(it.command_buffer), kind_of(it.pipeline_bind_point)) {
+                    own.state.bind_pipeline(kind, pipeline);
+                }
+            }
+            Call::CmdBindShadersEXT(it) => {
+                let shaders = it.p_shaders();
+                for (at, stage) in it.p_stages().iter().enumerate() {
+                    let shader = shaders.get(at).and_then(|it| self.shaders.get(it.0)).cloned();
+                    if let Some(own) = self.recording(it.command_buffer) {
+                        own.state.bind_shader(*stage, shader);
+                    }
+                }
+            }
+            _ => return false,
         }
         true
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, View};
-use lavascope_program::Access;
+use lavascope_program::{Access, Certainty};
 
 use crate::attachment::{self, Touch};
 use crate::bind::{Kind, State};
@@ -91,7 +91,8 @@ impl Draw {
 macro_rules! counted {
     ($device:expr, $it:expr, $size:expr, $out:expr) => {{
         let it = $it;
-        let mut reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let mut reads: Vec<Access> = reads.into_iter().map(somewhere).collect();
         reads.extend($device.buffer_access(it.count_buffer, it.count_buffer_offset, COUNT, INDIRECT_READ, $out));
         reads
     }};
@@ -228,7 +229,8 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let pipelines = chosen.unwrap_or_else(|| own.state.point(kind).pipeline.clone().into_iter().collect());
+        let bound = own.state.point(kind).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
         if pipelines.is_empty() {
             out.missing("no pipeline that is known");
         }
@@ -236,9 +238,10 @@ impl Device {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
         let mut late = Vec::new();
-        for pipeline in &pipelines {
-            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, out);
-            uses.weaken_unless(pipelines.len() == 1);
+        for pipeline in pipelines {
+            let ordered = pipeline.raster.ordered;
+            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
+            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
         }
@@ -258,9 +261,9 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = || own.state.point(Kind::Graphics).pipeline.clone().into_iter().collect();
-        let pipelines = if draw.is_nothing() { Vec::new() } else { chosen.unwrap_or_else(bound) };
-        if pipelines.is_empty() {
+        let bound = own.state.point(Kind::Graphics).pipeline.clone();
+        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
+        if pipelines.is_empty() || draw.is_nothing() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
@@ -268,9 +271,9 @@ impl Device {
             return;
         }
         let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
-        for pipeline in &pipelines {
+        for pipeline in pipelines {
             let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
-            uses.weaken_unless(pipelines.len() == 1);
+            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
             fixed.extend(uses.fixed);
             late.extend(uses.late);
             touches.extend(touched);
@@ -279,7 +282,8 @@ impl Device {
     }
 
     fn drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, out: &mut Out<'_>) -> (Uses, Vec<Touch>) {
-        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &draw.launch(), out);
+        let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, out);
         if draw.has_vertices {
             uses.fixed.extend(vertices_read(state, pipeline, draw));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
@@ -287,7 +291,6 @@ impl Device {
             }
         }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
-        uses.order(raster.ordered);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
@@ -320,6 +323,11 @@ impl Device {
         let place = |at: u32| offset.saturating_add(u64::from(at) * stride);
         (0..count).filter_map(|at| self.buffer_access(buffer, place(at), size, INDIRECT_READ, out)).collect()
     }
+}
+
+/// How many there are stands in memory.
+pub(crate) fn somewhere(it: Access) -> Access {
+    Access { certainty: Certainty::Somewhere, ..it }
 }
 
 fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access> {

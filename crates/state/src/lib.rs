@@ -65,7 +65,7 @@ mod video;
 pub use collect::{Collected, Collector};
 pub use decision::{Decision, Family, When, decision};
 pub use listener::{Gone, Listener, Missing, Source, Where};
-pub use shader::{AddressUse, DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface};
+pub use shader::{AddressUse, DescriptorUse, Element, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads};
 pub use slab::Life;
 pub use spirv::SpirvReflection;
 pub use tracker::Tracker;

@@ -225,8 +225,9 @@ impl Pipeline {
         own.has_depth_write |= other.has_depth_write;
         own.has_depth_bounds |= other.has_depth_bounds;
         own.has_rate_image |= other.has_rate_image;
+        own.ordered.color |= other.ordered.color;
+        own.ordered.depth_stencil |= other.ordered.depth_stencil;
         own.has_logic_op |= other.has_logic_op;
-        own.ordered |= other.ordered;
         if other.has_logic_op {
             own.logic_op = other.logic_op;
         }
@@ -243,12 +244,9 @@ impl Pipeline {
 impl Raster {
     fn set_depth_stencil(&mut self, it: &vk::PipelineDepthStencilStateCreateInfo) {
         use vk::PipelineDepthStencilStateCreateFlags as Flags;
-        let aspects = [
-            (Flags::RASTERIZATION_ORDER_ATTACHMENT_DEPTH_ACCESS_EXT, vk::ImageAspectFlags::DEPTH),
-            (Flags::RASTERIZATION_ORDER_ATTACHMENT_STENCIL_ACCESS_EXT, vk::ImageAspectFlags::STENCIL),
-        ];
-        let ordered = aspects.into_iter().filter(|(flag, _)| it.flags.0 & flag.0 != 0);
-        self.ordered |= ordered.fold(0, |all, it| all | it.1.0);
+        let in_order = Flags::RASTERIZATION_ORDER_ATTACHMENT_DEPTH_ACCESS_EXT.0
+            | Flags::RASTERIZATION_ORDER_ATTACHMENT_STENCIL_ACCESS_EXT.0;
+        self.ordered.depth_stencil = it.flags.0 & in_order != 0;
         self.has_depth_test = it.depth_test_enable.is_true();
         self.has_depth_write = it.depth_write_enable.is_true();
         self.has_depth_bounds = it.depth_bounds_test_enable.is_true();
@@ -258,10 +256,8 @@ impl Raster {
     }
 
     fn set_blending(&mut self, it: View<'_, vk::PipelineColorBlendStateCreateInfo>) {
-        use vk::PipelineColorBlendStateCreateFlags as Flags;
-        if it.flags.0 & Flags::RASTERIZATION_ORDER_ATTACHMENT_ACCESS_EXT.0 != 0 {
-            self.ordered |= vk::ImageAspectFlags::COLOR.0;
-        }
+        let in_order = vk::PipelineColorBlendStateCreateFlags::RASTERIZATION_ORDER_ATTACHMENT_ACCESS_EXT;
+        self.ordered.color = it.flags.0 & in_order.0 != 0;
         self.has_logic_op = it.logic_op_enable.is_true();
         self.logic_op = it.logic_op;
         let enables = it.chained::<vk::PipelineColorWriteCreateInfoEXT>();

@@ -22,9 +22,16 @@ pub(crate) struct Raster {
     pub(crate) logic_op: vk::LogicOp,
     /// Whether an image that is bound says how densely to shade.
     pub(crate) has_rate_image: bool,
+    /// Whether input attachments are read in the order of fragments.
+    pub(crate) ordered: Ordered,
     pub(crate) colors: Vec<ColorState>,
-    /// Aspects that shaders read as input attachments in the order of fragments.
-    pub(crate) ordered: u32,
+}
+
+/// Which input attachments are read in the order of fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ordered {
+    pub(crate) color: bool,
+    pub(crate) depth_stencil: bool,
 }
 
 /// How the stencil test of one face goes.
@@ -66,8 +73,8 @@ impl Default for Raster {
             has_logic_op: false,
             logic_op: vk::LogicOp::COPY,
             has_rate_image: false,
+            ordered: Ordered::default(),
             colors: Vec::new(),
-            ordered: 0,
         }
     }
 }

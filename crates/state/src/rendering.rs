@@ -67,7 +67,7 @@ impl Device {
             }
             Call::CmdBeginCustomResolveEXT(it) => {
                 if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
-                    targets.resolve();
+                    targets.is_resolving = true;
                 }
             }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
@@ -116,9 +116,6 @@ impl Device {
     /// A view as an attachment.
     fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut Out<'_>) -> Option<AttachmentView> {
         let found = self.image_views.get(view.0);
-        if found.is_some_and(|it| it.has_slices) {
-            out.missing("which slices of an image are attachments");
-        }
         if found.is_none() && view.0 != 0 {
             out.missing("a view that nobody created");
         }
@@ -278,6 +275,7 @@ impl Open {
             density_map: self.pass.density_map.and_then(view),
             resolved: Vec::new(),
             resolved_depth_stencil: [None, None],
+            is_resolving: false,
             area: Some(self.area),
             view_mask: slots.view_mask,
         }
@@ -302,8 +300,13 @@ impl ImageView {
     fn attachment(&self, layers: Option<u32>) -> AttachmentView {
         let mut region = self.region.clone();
         region.aspects = self.aspects;
-        if let Some(count) = layers {
-            region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));
+        match (layers, &mut region.area) {
+            // Its slices are the layers of the framebuffer.
+            (Some(count), Some(area)) if self.has_slices => area.extent[2] = area.extent[2].min(count),
+            (Some(count), _) => {
+                region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));
+            }
+            (None, _) => {}
         }
         AttachmentView { resource: self.resource, region }
     }

@@ -23,8 +23,21 @@ pub struct ShaderInterface {
     pub inputs: u64,
     /// Whether it may choose a layer to draw to.
     pub writes_layer: bool,
+    /// Attachments that it reads where its fragment is, without a descriptor.
+    pub tile: TileReads,
     /// Whether there may be accesses that are not in the lists.
     pub is_partial: bool,
+}
+
+/// Which attachments a fragment shader reads as tile images.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TileReads {
+    /// By location, as bits.
+    pub colors: u64,
+    pub depth: bool,
+    pub stencil: bool,
+    /// Without the order of fragments: colors, depth, stencil.
+    pub unordered: [bool; 3],
 }
 
 /// What a shader does with descriptors of a binding. An atomic operation reads and writes.
@@ -41,6 +54,10 @@ pub struct DescriptorUse {
     pub each: Option<Each>,
     /// Whether it is made, and to all of these bytes.
     pub certainty: Certainty,
+    /// Fragments do it in their order, one after the other.
+    pub is_ordered: bool,
+    /// It is an atomic operation.
+    pub is_atomic: bool,
 }
 
 impl DescriptorUse {
@@ -55,6 +72,8 @@ impl DescriptorUse {
             bytes: None,
             each: None,
             certainty: Certainty::Certain,
+            is_ordered: false,
+            is_atomic: false,
         }
     }
 }
@@ -83,6 +102,8 @@ pub struct AddressUse {
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
     pub each: Option<Each>,
     pub certainty: Certainty,
+    /// It is an atomic operation.
+    pub is_atomic: bool,
 }
 
 /// The code of a shader, as a pipeline uses it.

@@ -11,6 +11,7 @@ use crate::device::Device;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
+use crate::raster::Ordered;
 use crate::ray::SCRATCH;
 use crate::rendering::Scene;
 use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
@@ -40,12 +41,6 @@ impl Uses {
             }
         }
     }
-
-    /// Input attachments of these aspects are read in the order of fragments.
-    pub(crate) fn order(&mut self, aspects: u32) {
-        self.fixed.iter_mut().for_each(|it| order(it, aspects));
-        self.late.iter_mut().for_each(|it| it.access.ordered = aspects);
-    }
 }
 
 /// How a descriptor is used.
@@ -62,8 +57,11 @@ struct OfDescriptor {
     offset: u64,
     /// Where input attachments are read.
     area: Option<Area>,
-    /// Aspects of them that are read in the order of fragments.
-    ordered: u32,
+    /// Fragments do it one after the other.
+    is_ordered: bool,
+    is_atomic: bool,
+    /// Which input attachments are read in the order of fragments.
+    ordered: Ordered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +84,7 @@ impl Device {
         kind: Kind,
         shaders: &[Shader],
         launch: &Launch,
+        ordered: Ordered,
         out: &mut Out<'_>,
     ) -> Uses {
         let mut uses = Uses::default();
@@ -101,7 +100,7 @@ impl Device {
             let stage = shader.pipeline_stage();
             uses.fixed.extend(state.descriptors_read(kind, shader, out));
             for it in &interface.descriptors {
-                self.add_descriptor(&numbers, stage, it, area_of(&state.scene), &mut uses, out);
+                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), &mut uses, out);
             }
             for it in &interface.addresses {
                 uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
@@ -115,7 +114,7 @@ impl Device {
         numbers: &Numbers<'_>,
         stage: u64,
         it: &DescriptorUse,
-        area: Option<Area>,
+        (area, ordered): (Option<Area>, Ordered),
         uses: &mut Uses,
         out: &mut Out<'_>,
     ) {
@@ -146,7 +145,9 @@ impl Device {
             certainty,
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
-            ordered: 0,
+            is_ordered: it.is_ordered,
+            is_atomic: it.is_atomic,
+            ordered,
         };
         match handle.filter(|_| binding.is_late) {
             Some(set) => uses.late.push(LateUse { set, access }),
@@ -165,10 +166,11 @@ impl Device {
         let found = self.addressed(numbers, it, out);
         let (reads, writes) = (it.reads, it.writes);
         let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
+        let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
         found.into_iter().flat_map(move |(resource, bytes, certainty)| {
             let usage = |bits| {
                 let access = Usage::of_shader(stage, bits).on_bytes(resource, bytes.clone());
-                Access { certainty, ..access }
+                Access { certainty, order, ..access }
             };
             let read = reads.then(|| usage(read));
             read.into_iter().chain(writes.then(|| usage(Bits::SHADER_STORAGE_WRITE))).collect::<Vec<_>>()
@@ -207,7 +209,6 @@ impl Device {
         if let Some(set) = self.sets.get(it.set) {
             self.through(set, &it.access, &mut found);
         }
-        found.iter_mut().for_each(|own| order(own, it.access.ordered));
         found
     }
 
@@ -240,10 +241,10 @@ impl Device {
         found: &mut Vec<Access>,
     ) {
         let Some((resource, region)) = self.described(descriptor, it) else { return };
-        let origin = it.origin(descriptor, element);
+        let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, origin, ..access }
+            Access { certainty, order, origin, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -332,18 +333,23 @@ fn dynamic_offset(bound: &BoundSet, first: Option<u32>, element: Which) -> u64 {
     bound.offsets.get(first.saturating_add(element) as usize).map_or(0, |it| u64::from(*it))
 }
 
-fn order(it: &mut Access, aspects: u32) {
-    let Region::Image(region) = &it.region else { return };
-    if it.access == Bits::INPUT_ATTACHMENT_READ.0 && region.aspects & aspects != 0 {
-        let is_color = region.aspects & ImageAspectFlags::COLOR.0 != 0;
-        it.order = if is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
-    }
-}
-
 fn area_of(scene: &Scene) -> Option<Area> {
     match scene {
         Scene::Known(targets) => targets.area,
         Scene::None | Scene::Inherited { .. } => None,
+    }
+}
+
+/// The order of fragments that a use is in.
+fn order_of(ty: DescriptorType, it: &OfDescriptor, region: &Region) -> RasterOrder {
+    let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
+    let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
+    match (is_input, is_color) {
+        (false, _) if it.is_atomic => RasterOrder::Atomic,
+        (false, _) if it.is_ordered => RasterOrder::Color,
+        (true, true) if it.ordered.color => RasterOrder::Color,
+        (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,
+        _ => RasterOrder::None,
     }
 }
 

@@ -10,7 +10,7 @@ use lavascope_spirv::{
     Specialization, Target,
 };
 
-use crate::shader::{AddressUse, DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface};
+use crate::shader::{AddressUse, DescriptorUse, Element, Reflect, ShaderCode, ShaderInterface, TileReads};
 
 /// Built-in outputs that choose a layer: `Layer` and `ViewportIndex`.
 const LAYERS: [u32; 2] = [9, 10];
@@ -81,6 +81,12 @@ fn interface_of(reflection: &Reflection) -> ShaderInterface {
         outputs: locations(InterfaceKind::Output, |it| it.is_written),
         inputs: locations(InterfaceKind::Input, |it| it.is_read),
         writes_layer: reflection.interface.iter().any(is_layer),
+        tile: TileReads {
+            colors: reflection.color_reads.iter().filter(|it| **it < u64::BITS).fold(0, |all, it| all | 1 << it),
+            depth: reflection.reads_depth,
+            stencil: reflection.reads_stencil,
+            unordered: reflection.unordered_reads,
+        },
         is_partial: !reflection.is_complete,
     }
 }
@@ -94,6 +100,7 @@ fn bits(it: &Interface) -> u64 {
 }
 
 fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
+    let has_order = reflection.interlock.is_some_and(|it| it.is_ordered);
     let mut found: Vec<DescriptorUse> = Vec::new();
     for access in reflection.accesses.iter().filter(|it| touches_memory(it)) {
         let Target::Descriptor { descriptor, element, bytes } = &access.target else { continue };
@@ -109,6 +116,8 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
             bytes: bytes.map(range),
             each: access.each.clone(),
             certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
+            is_ordered: has_order && descriptor.is_coherent,
+            is_atomic: access.kind == AccessKind::Atomic,
             ..DescriptorUse::new(descriptor.set, descriptor.binding)
         };
         if !found.iter_mut().any(|it| join(it, &new)) {
@@ -130,6 +139,7 @@ fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
             bytes: range(*bytes),
             each: access.each.clone(),
             certainty: certainty_of(access, bytes.is_exact, DescriptorKind::StorageBuffer),
+            is_atomic: access.kind == AccessKind::Atomic,
         };
         if !found.contains(&new) {
             found.push(new);
@@ -239,6 +249,14 @@ mod tests {
         assert_eq!(vertex.inputs, 0b1011_1111);
         let early = read_file("early.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());
         assert_eq!((early.has_early_tests, early.outputs), (true, 0b1010));
+    }
+
+    #[test]
+    fn what_fragments_do_one_after_the_other_is_told() {
+        let ordered = read_file("ordered.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());
+        assert!(ordered.descriptors.iter().any(|it| it.is_ordered), "{ordered:?}");
+        let kinds = read_file("kinds.frag.spv", ShaderStageFlagBits::FRAGMENT, Vec::new());
+        assert!(kinds.descriptors.iter().all(|it| !it.is_ordered));
     }
 
     #[test]

@@ -48,6 +48,11 @@ pub(crate) const LATE_READ: Usage =
     ordered(Stage::LATE_FRAGMENT_TESTS, Bits::DEPTH_STENCIL_ATTACHMENT_READ, RasterOrder::DepthStencil);
 pub(crate) const LATE_WRITE: Usage =
     ordered(Stage::LATE_FRAGMENT_TESTS, Bits::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil);
+/// Of attachments, by a shader that reads where its fragment is.
+pub(crate) const TILE_COLOR_READ: Usage =
+    ordered(Stage::FRAGMENT_SHADER, Bits::COLOR_ATTACHMENT_READ, RasterOrder::Color);
+pub(crate) const TILE_DEPTH_READ: Usage =
+    ordered(Stage::FRAGMENT_SHADER, Bits::DEPTH_STENCIL_ATTACHMENT_READ, RasterOrder::DepthStencil);
 pub(crate) const SHADING_RATE_READ: Usage =
     usage(Stage::FRAGMENT_SHADING_RATE_ATTACHMENT_KHR, Bits::FRAGMENT_SHADING_RATE_ATTACHMENT_READ_KHR);
 pub(crate) const DENSITY_MAP_READ: Usage =
@@ -95,6 +100,11 @@ impl Usage {
     /// An access of a shader, in its stage.
     pub(crate) const fn of_shader(stage: u64, access: Bits) -> Usage {
         Usage { stage, access: access.0, order: RasterOrder::None }
+    }
+
+    /// The same in no order of fragments.
+    pub(crate) const fn unordered(self) -> Usage {
+        Usage { order: RasterOrder::None, ..self }
     }
 
     pub(crate) fn on(self, resource: ResourceId, region: Region) -> Access {

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
 use lavascope_program::{Access, HazardKind, Region};
+use lavascope_spirv::{Bytes, Place};
 use lavascope_state::{Collector, DescriptorUse, Element, ShaderInterface, Tracker};
 use lavascope_sync::check;
 
@@ -181,6 +182,56 @@ fn pushed_descriptors_stay_until_they_are_pushed_again() {
     let brief = |at| short(accesses(app.program(), 0, at)).into_iter().map(|it| (it.0, it.1)).collect::<Vec<_>>();
     assert_eq!(brief(0), [(0, READ), (3, SAMPLED)]);
     assert_eq!(brief(1), [(1, READ), (3, SAMPLED)]);
+}
+
+#[test]
+fn a_descriptor_is_picked_by_what_stands_in_an_inline_uniform_block() {
+    let place = Place::Descriptor {
+        set: 0,
+        binding: 1,
+        element: lavascope_spirv::Element::Constant(0),
+        bytes: Bytes { start: 4, end: Some(8), is_exact: true },
+    };
+    let mut app = app(vec![one(0, Element::Read(place), true, false)]);
+    make_set(
+        &mut app,
+        &[(DescriptorType::STORAGE_BUFFER, 3, NO_FLAGS), (DescriptorType::INLINE_UNIFORM_BLOCK, 16, NO_FLAGS)],
+    );
+    let buffers = [info(1, 0, 16), info(2, 0, 16), info(3, 0, 16)];
+    write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &buffers);
+    let bytes = [2_u8, 0, 0, 0];
+    let block = WriteDescriptorSetInlineUniformBlock {
+        data_size: 4,
+        p_data: Ptr::to_slice(&bytes).cast(),
+        ..WriteDescriptorSetInlineUniformBlock::zeroed()
+    };
+    let write = WriteDescriptorSet {
+        p_next: Ptr::to(&block).cast(),
+        dst_set: descriptor_set(1),
+        dst_binding: 1,
+        dst_array_element: 4,
+        descriptor_count: 4,
+        descriptor_type: DescriptorType::INLINE_UNIFORM_BLOCK,
+        ..WriteDescriptorSet::zeroed()
+    };
+    update(&mut app, &[write], &[]);
+    let copy = |src_binding, descriptor_count| CopyDescriptorSet {
+        src_set: descriptor_set(1),
+        src_binding,
+        dst_set: descriptor_set(2),
+        dst_binding: src_binding,
+        descriptor_count,
+        ..CopyDescriptorSet::zeroed()
+    };
+    update(&mut app, &[], &[copy(0, 3), copy(1, 16)]);
+    app.begin(2);
+    for set in [1, 2] {
+        bind(&mut app, set, &[]);
+        dispatch(&mut app, 1);
+        let index = set as usize - 1;
+        assert_eq!(short(accesses(app.program(), 0, index)), [(2, READ, Region::Buffer(0..16))]);
+    }
+    assert_eq!(app.tracker.missing().count(), 0);
 }
 
 #[test]

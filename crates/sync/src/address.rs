@@ -25,6 +25,8 @@ pub(crate) struct Addresses {
     next: u64,
     /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
+    /// How often two resources were found to share memory in a way that cannot be compared.
+    relations: u64,
     identities: u32,
     /// What was destroyed, and goes when nothing waits that may still use it.
     doomed: Vec<ResourceId>,
@@ -175,6 +177,12 @@ impl Addresses {
         self.moves
     }
 
+    /// How often two resources were found to share memory in a way that cannot be compared: if never, nothing has
+    /// aliases.
+    pub(crate) fn relations(&self) -> u64 {
+        self.relations
+    }
+
     /// The addresses of a resource; none if something else lies at some of them.
     pub(crate) fn alone(&self, resource: ResourceId) -> Vec<Range<u64>> {
         let Some(own) = self.places.get(resource.0 as usize) else { return Vec::new() };
@@ -228,6 +236,7 @@ impl Addresses {
             let (left, right) = (&self.places[other.0 as usize], &self.places[index]);
             let is_comparable = !left.is_opaque() && !right.is_opaque() || left.base == right.base;
             if !is_comparable {
+                self.relations += 1;
                 self.places[other.0 as usize].aliases.push(new);
                 self.places[index].aliases.push(other);
             }
@@ -243,6 +252,22 @@ impl Addresses {
         let mut found = Vec::new();
         self.each_range(resource, region, |it| found.push(it));
         found
+    }
+
+    /// The addresses of a part of a resource, if they stay as they are until something is said to have moved.
+    #[inline]
+    pub(crate) fn look_up(&self, resource: ResourceId, region: &Region) -> Looked {
+        let Some(placed) = self.places.get(resource.0 as usize) else { return Looked::Nothing };
+        if placed.sparse.is_some() || placed.wants_planes(region) {
+            return Looked::Unsettled;
+        }
+        match (&placed.kind, region) {
+            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) if bytes.start < bytes.end.min(*size) => {
+                Looked::One(placed.base + bytes.start..placed.base + bytes.end.min(*size), placed.identity)
+            }
+            (ResourceKind::Image(_), Region::Image(region)) => placed.look_up(region),
+            _ => Looked::Nothing,
+        }
     }
 
     pub(crate) fn each_range(&self, resource: ResourceId, region: &Region, mut each: impl FnMut(Range<u64>)) {
@@ -264,11 +289,6 @@ impl Addresses {
 
     pub(crate) fn is_sparse(&self, resource: ResourceId) -> bool {
         self.places.get(resource.0 as usize).is_some_and(|it| it.sparse.is_some())
-    }
-
-    /// Whether the addresses of a part of a resource stay as they are until something is said to have moved.
-    pub(crate) fn is_settled(&self, resource: ResourceId, region: &Region) -> bool {
-        self.places.get(resource.0 as usize).is_none_or(|it| it.sparse.is_none() && !it.wants_planes(region))
     }
 
     pub(crate) fn is_exclusive(&self, resource: ResourceId) -> bool {
@@ -383,6 +403,7 @@ impl Addresses {
             return;
         }
         let is_alias = !self.shared(left, right).is_empty();
+        self.relations += u64::from(is_alias);
         for (one, another) in [(sparse, other), (other, sparse)] {
             let aliases = &mut self.places[one.0 as usize].aliases;
             aliases.retain(|it| *it != another);
@@ -477,7 +498,37 @@ impl Addresses {
     }
 }
 
+/// What there is to know about the addresses of a part of a resource: they are one run or several, and the resource has
+/// this identity.
+pub(crate) enum Looked {
+    One(Range<u64>, Identity),
+    Many(Vec<Range<u64>>, Identity),
+    Nothing,
+    /// They may be others each time.
+    Unsettled,
+}
+
 impl Placed {
+    fn look_up(&self, region: &ImageRegion) -> Looked {
+        let Some(texels) = &self.texels else { return Looked::Nothing };
+        if !self.has_planes && texels.is_whole(region) {
+            return Looked::One(self.base..self.base + texels.size(), self.identity);
+        }
+        let (mut first, mut others) = (None, Vec::new());
+        self.each_image_range(region, &mut |it| match &first {
+            None => first = Some(it),
+            Some(_) => others.push(it),
+        });
+        match first {
+            None => Looked::Nothing,
+            Some(first) if others.is_empty() => Looked::One(first, self.identity),
+            Some(first) => {
+                others.insert(0, first);
+                Looked::Many(others, self.identity)
+            }
+        }
+    }
+
     /// Nothing is there.
     fn gone() -> Placed {
         Placed {

@@ -148,14 +148,16 @@ impl Engine {
             self.end_recording(*id);
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
                 commands.refresh(&self.device.addresses);
-                let executed = commands.executed.clone();
-                self.refresh_all(&executed);
+                commands.find_busy(&self.device.addresses);
+                let executed = std::mem::take(&mut commands.executed);
+                self.refresh_all(executed.iter().map(|it| it.0));
+                self.command_buffers[id.0 as usize].executed = executed;
             }
         }
     }
 
     /// The same of secondary command buffers that another executes; what those execute is looked up as it comes.
-    pub(crate) fn refresh_all(&mut self, ids: &[CommandBufferId]) {
+    pub(crate) fn refresh_all(&mut self, ids: impl Iterator<Item = CommandBufferId>) {
         for id in ids {
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
                 commands.refresh(&self.device.addresses);

@@ -14,9 +14,11 @@ use lavascope_program::{
     Subpass, What,
 };
 
+use crate::action::Use;
 use crate::clock::Tag;
 use crate::device::Device;
-use crate::execute::{Executor, Use};
+use crate::execute::Executor;
+use crate::mark::Marking;
 use crate::usage::TABLES;
 
 /// Who owns what, and what was found.
@@ -142,7 +144,9 @@ impl Executor<'_> {
             began: tag,
             undefined: Vec::new(),
         };
-        *self.pass_contents = is_preserving.then(contents);
+        // Of a command buffer that was checked when it was recorded all was told then.
+        let is_told = self.progress.marking == Marking::Used;
+        *self.pass_contents = (is_preserving && !is_told).then(contents);
     }
 
     pub(crate) fn next_pass_contents(&mut self, tag: Tag) {
@@ -329,7 +333,7 @@ impl PassContents {
 
     /// The part of an attachment that the render pass is about.
     fn region(&self, view: &AttachmentView) -> Region {
-        Region::Image(ImageRegion { area: Some(self.area), ..view.region.clone() })
+        Region::Image(ImageRegion { area: Some(view.inside(self.area)), ..view.region.clone() })
     }
 
     /// Whether a chain of dependencies leads from one subpass to another.

@@ -86,6 +86,10 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
+    pub(crate) fn kind(&self) -> lavascope_program::Queue {
+        lavascope_program::Queue { family: self.family, flags: self.flags }
+    }
+
     pub(crate) fn expand(&mut self, scope: Scope) -> Expanded {
         *self.expanded.entry(scope).or_insert_with(|| Expanded::new(scope, self.flags))
     }
@@ -241,14 +245,26 @@ impl Device {
         self.next_tag()
     }
 
-    /// The commands from this one on follow each other.
-    pub(crate) fn begin_run(&mut self, at: &At) {
-        self.places.begin(self.tag + TAGS_PER_COMMAND, Place::Command(at.clone()));
+    /// The commands from this one on follow each other. Gives the first of its tags.
+    pub(crate) fn begin_run(&mut self, at: &At) -> Tag {
+        let first = self.tag + TAGS_PER_COMMAND;
+        self.places.begin(first, Place::Command(at.clone()));
+        first
     }
 
     /// A tag for the next command.
     pub(crate) fn next_tag(&mut self) -> Tag {
         self.tag += TAGS_PER_COMMAND;
+        self.tag + OWN_TAG
+    }
+
+    /// Nothing is done for some commands.
+    pub(crate) fn skip(&mut self, commands: usize) {
+        self.tag += commands as Tag * TAGS_PER_COMMAND;
+    }
+
+    /// The tag of the last command.
+    pub(crate) fn last_tag(&self) -> Tag {
         self.tag + OWN_TAG
     }
 

@@ -7,34 +7,38 @@
 
 #![forbid(unsafe_code)]
 
+mod action;
 mod address;
 mod alias;
-mod barrier;
 #[cfg(test)]
 mod bounded;
 mod check;
 mod clock;
 mod contents;
 mod device;
-mod element;
 mod execute;
 pub mod explain;
 mod host;
+mod mark;
 mod memories;
 mod order;
 mod overlay;
 mod places;
+mod plan;
 mod prepare;
+mod races;
 mod record;
 mod render;
 mod row;
 mod rules;
 mod scope;
 mod sparse;
+mod spot;
 mod state;
 mod texels;
 mod usage;
 
 pub use check::{Engine, check, check_all, check_with};
 pub use prepare::Prepared;
+pub use races::{EventRace, EventRaces, RaceKind, event_races, uses_events};
 pub use rules::Rules;

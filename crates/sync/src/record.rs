@@ -10,6 +10,8 @@ use lavascope_program::{At, Command, CommandBufferId, Fault, Findings, Found, Pl
 use crate::check::Engine;
 use crate::device::{Device, slot};
 use crate::execute::{Recorded, Walk};
+use crate::mark::Marking;
+use crate::prepare::Prepared;
 
 /// Devices that are kept for later.
 const SPARE_MAX: usize = 32;
@@ -45,27 +47,45 @@ impl Engine {
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let index = id.0 as usize;
-        if let Command::Execute(executed) = &command {
-            self.refresh_all(executed);
-        }
+        let (versions, is_special) = match &command {
+            Command::Execute(executed) => self.about_to_execute(executed),
+            command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
+        };
         let Some(commands) = self.command_buffers.get_mut(index) else { return Findings::default() };
         let has_events = matches!(command, Command::SetEvent(_) | Command::Execute(_));
-        commands.push(command, &self.device.addresses);
+        commands.push(command, &versions, &self.device.addresses);
         let Some(queue) = commands.queue else { return Findings::default() };
         let known = commands.alone.take().filter(|it| it.moves == self.device.addresses.moves());
         let mut alone = known.unwrap_or_else(|| self.caught_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
-        let until = self.command_buffers[index].source.commands.len();
+        let commands = &self.command_buffers[index];
+        let (until, is_marked) = (commands.source.commands.len(), commands.is_marked(&self.device.addresses));
+        alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
         self.go_on(&mut alone, index, until);
-        let found = alone.take_findings();
-        self.command_buffers[index].alone = Some(alone);
-        if found == Findings::default() {
-            return found;
+        let commands = &mut self.command_buffers[index];
+        alone.walk.progress.made.drain(..).for_each(|(number, made)| commands.plans.mark(number, made));
+        // Events may be set before it is executed; then less is ordered inside of it.
+        if is_special || alone.device.has_used_sparse {
+            commands.unmark();
         }
-        self.command_buffers[index].told.add(&found);
-        found
+        let found = alone.take_findings();
+        if let Some(found) = &found {
+            commands.told.add(found);
+        }
+        commands.alone = Some(alone);
+        found.unwrap_or_default()
+    }
+
+    /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
+    /// for events or executes others.
+    fn about_to_execute(&mut self, executed: &[CommandBufferId]) -> (Vec<u64>, bool) {
+        self.refresh_all(executed.iter().copied());
+        let own = |it: &CommandBufferId| self.command_buffers.get(it.0 as usize);
+        let versions = executed.iter().map(|it| own(it).map_or(0, |it| it.version)).collect();
+        let is_special = |it: &Prepared| it.is_special || !it.executed.is_empty();
+        (versions, executed.iter().filter_map(own).any(is_special))
     }
 
     /// The last command was not recorded after all.
@@ -105,6 +125,7 @@ impl Engine {
         };
         alone.device.rules = self.device.rules;
         let last = self.command_buffers[index].source.commands.len() - 1;
+        alone.walk.progress.marking = Marking::None;
         if last > 0 {
             alone.device.grow_events(&self.device);
             self.go_on(&mut alone, index, last);
@@ -134,11 +155,14 @@ impl Alone {
         Alone { device: Device::alone(queue), walk: Walk::new(at), moves: 0 }
     }
 
-    fn take_findings(&mut self) -> Findings {
+    fn take_findings(&mut self) -> Option<Findings> {
+        if self.device.found.is_empty() && self.device.contents.found.is_empty() {
+            return None;
+        }
         let hazards = std::mem::take(&mut self.device.found);
         let faults = std::mem::take(&mut self.device.contents.found);
         // Where sparse resources lie, and with whom, is decided when it is executed.
-        Findings { hazards: if self.device.has_used_sparse { Vec::new() } else { hazards }, faults }
+        Some(Findings { hazards: if self.device.has_used_sparse { Vec::new() } else { hazards }, faults })
     }
 }
 
@@ -173,7 +197,7 @@ impl Told {
 }
 
 /// Whether two places are in one execution of a command buffer.
-fn is_inside(at: &Place, prior: &Place) -> bool {
+pub(crate) fn is_inside(at: &Place, prior: &Place) -> bool {
     let (Place::Command(at), Place::Command(prior)) = (at, prior) else { return false };
     (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary)
 }

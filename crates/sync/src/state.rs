@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use crate::address::Identity;
 use crate::clock::{Carry, Clock, Tag};
-use crate::element::Ready;
+use crate::execute::Ready;
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
@@ -31,6 +31,8 @@ pub(crate) struct State {
     span: u32,
     writer: By,
     reader: By,
+    /// Whether all that it knows is of spots that marks were made for (see `mark`).
+    is_marked: bool,
 }
 
 /// Who accesses, and how.
@@ -143,8 +145,13 @@ impl State {
         }
     }
 
-    /// Whether it conflicts with anything.
+    /// Whether a read conflicts with anything.
     #[inline]
+    pub(crate) fn conflicts_with_read(&self, now: &Now<'_>, by: By) -> bool {
+        self.written != 0 && self.conflicts(*now, by)
+    }
+
+    /// Whether it conflicts with anything.
     pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
@@ -217,6 +224,31 @@ impl State {
         (self.span, self.last, self.reader) = (u32::try_from(last - first).unwrap_or(0), last, by);
     }
 
+    #[inline]
+    pub(crate) fn is_written(&self) -> bool {
+        self.written != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked
+    }
+
+    #[inline]
+    pub(crate) fn set_marked(&mut self, is_marked: bool) {
+        self.is_marked = is_marked;
+    }
+
+    /// When it was read last in this very way.
+    #[inline]
+    pub(crate) fn last_read(&self, usage: Usage, order: Order) -> Option<Tag> {
+        if self.last != 0 && (self.reader.usage, self.reader.order) == (usage, order) {
+            return Some(self.last);
+        }
+        let reads = &self.more.as_deref()?.reads;
+        reads.iter().find(|it| (it.usage, it.order) == (usage, order)).map(|it| it.last)
+    }
+
     /// When it was written last.
     pub(crate) fn written(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag)
@@ -229,6 +261,9 @@ impl State {
 
     #[inline]
     fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        if order::are_atomic(write.order, order) {
+            return None;
+        }
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -248,7 +283,7 @@ impl State {
     /// Whether a read happens before this one that was checked in its stead against what is older.
     fn is_covered(&self, now: Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
         let past = self.more.as_deref().map_or(&[][..], |it| &it.past);
-        self.reads().chain(past.iter().copied()).filter(|it| it.first > older).any(|it| {
+        self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
             it.happens_before(now, TABLES.stage(usage), it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
         })
@@ -260,7 +295,7 @@ impl State {
             || self.is_excused(now.rules, write)
             || write.is_ready(now, usage)
             || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_bad = !is_fine || now.is_apart(write.queue, write.tag);
+        let is_bad = (!is_fine || now.is_apart(write.queue, write.tag)) && !order::are_atomic(write.order, order);
         is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -346,9 +381,21 @@ impl State {
             && self.writes().all(|it| is_seen(&it))
     }
 
-    /// Keeps an access.
+    /// Keeps a read.
     #[inline]
+    pub(crate) fn read(&mut self, by: By, now: &Now<'_>) {
+        // The usual case: read again in the same way, with nothing between.
+        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+            self.set_read(self.first(), now.tag, by);
+            self.is_marked = false;
+        } else {
+            self.add(by, *now);
+        }
+    }
+
+    /// Keeps an access.
     pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
+        self.is_marked = false;
         match TABLES.write_column(by.usage) {
             Some(_) => self.add_write(by, now.through, now.tag),
             None => self.add_read(by, now),
@@ -418,6 +465,7 @@ impl State {
 
     #[inline]
     pub(crate) fn add_write(&mut self, by: By, through: Identity, tag: Tag) {
+        self.is_marked = false;
         if self.written != tag {
             *self = State { written: tag, writer: by, through, ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
@@ -587,7 +635,7 @@ impl Read {
     /// The conflict of a write with this read, if there is one.
     #[inline]
     fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
-        if self.last == now.tag {
+        if self.last == now.tag || order::are_atomic(self.order, order) {
             return None;
         }
         let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));

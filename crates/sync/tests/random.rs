@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lavascope_abi::Format;
 use lavascope_program::{
-    Batch, Command, CommandBufferId, Fault, FaultKind, Found, Place, Program, QueueId, RenderPass, ResourceKind, Scope,
-    Step, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+    Batch, Command, CommandBuffer, CommandBufferId, Fault, FaultKind, Found, HazardKind, Place, Program, Queue,
+    QueueId, RenderPass, ResourceId, ResourceKind, Scope, Step, Subpass, SubpassDependency, SubresourceLayout, Tiling,
 };
 use lavascope_sim::hazard::{
     Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
@@ -85,16 +85,14 @@ fn aliases() {
 /// Draw after draw does the same: what a command repeats is not looked at each time.
 #[test]
 fn actions_that_are_repeated() {
-    let repeat = |mut program: Program| {
+    let repeated = |mut program: Program| {
         for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
-            let times = |it: &Command| if matches!(it, Command::Action(_)) { 2 + index % 3 } else { 1 };
-            let commands = std::mem::take(&mut buffer.commands);
-            buffer.commands = commands.into_iter().flat_map(|it| vec![it.clone(); times(&it)]).collect();
+            repeat(buffer, 2 + index % 3);
         }
         program
     };
-    agree_on(Kinds::BARRIERS, CONTRACT, 500, repeat);
-    agree_on(Kinds::ALL, CONTRACT, 2_000, repeat);
+    agree_on(Kinds::BARRIERS, CONTRACT, 500, repeated);
+    agree_on(Kinds::ALL, CONTRACT, 2_000, repeated);
 }
 
 /// How a command buffer is recorded.
@@ -114,7 +112,7 @@ fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBuff
     let both = [true, false];
     let buffers = || (0..).map(CommandBufferId).zip(&program.command_buffers);
     for (id, buffer) in both.iter().flat_map(|is_first| buffers().filter(move |it| it.1.is_secondary == *is_first)) {
-        engine.begin_recording(id, program.queues[0], buffer.is_secondary);
+        engine.begin_recording(id, queue_of(program, id), buffer.is_secondary);
         for (index, command) in buffer.commands.iter().enumerate() {
             let is_special = (index + id.0 as usize).is_multiple_of(3);
             let is_late = is_special && way == Way::Amending && matches!(command, Command::Action(_));
@@ -138,44 +136,101 @@ fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBuff
     told
 }
 
+/// The queue that a command buffer is for: the first that executes it.
+fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
+    let queue = |it: &Step| match it {
+        Step::Submit { queue, batches, .. } => {
+            batches.iter().any(|it| it.command_buffers.contains(&id)).then_some(queue.0 as usize)
+        }
+        _ => None,
+    };
+    program.queues[program.steps.iter().find_map(queue).unwrap_or(0)]
+}
+
 /// What is told while recording, and what is told of the execution after that, is together what is told of an execution
-/// without the first.
+/// without the first. Gives how much of each there is.
+fn tell_both(what: &str, program: &Program, rules: Rules, way: Way) -> (usize, usize) {
+    let mut engine = Engine::of(rules, program);
+    let recorded = record(&mut engine, program, way).0;
+    program.steps.iter().for_each(|it| engine.step(it));
+    let executed = engine.take_found();
+    let is_told = |it: &Found| recorded.iter().any(|other| is_same_inside(program, it, other));
+    let all = check_with(rules, program);
+    let has = |all: &[Found], it: &Found| all.iter().any(|other| cause(other) == cause(it));
+    let wrong: Vec<&Found> = executed.iter().filter(|it| !has(&all, it) || is_told(it)).collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:?}");
+    let gone: Vec<&Found> = all.iter().filter(|it| !has(&executed, it)).collect();
+    let lost: Vec<&&Found> = gone.iter().filter(|it| !is_told(it)).collect();
+    assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::hazard::print(program));
+    if way != Way::Amending {
+        // In which pieces it is told depends on how memory is cut meanwhile.
+        let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
+        let whole: BTreeSet<_> = recorded_whole(program, rules).iter().map(cause).collect();
+        assert_eq!(own, whole, "{what}");
+    }
+    (gone.len(), executed.len())
+}
+
+fn cause(it: &Found) -> (HazardKind, Place, Place, ResourceId) {
+    (it.kind, it.at.clone(), it.prior.clone(), it.resource)
+}
+
 #[test]
 fn hazards_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
     for seed in 1..3_000 {
         let program = random_program(seed, &Kinds::ALL);
         let way = [Way::Plainly, Way::TakingBack, Way::Amending][seed as usize % 3];
-        let mut engine = Engine::of(Rules::CONTRACT, &program);
-        let recorded = record(&mut engine, &program, way).0;
-        program.steps.iter().for_each(|it| engine.step(it));
-        let executed = engine.take_found();
-        let is_told = |it: &Found| recorded.iter().any(|other| is_same_inside(&program, it, other));
-        let all = check_with(Rules::CONTRACT, &program);
-        let cause = |it: &Found| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
-        let has = |all: &[Found], it: &Found| all.iter().any(|other| cause(other) == cause(it));
-        assert!(executed.iter().all(|it| has(&all, it) && !is_told(it)), "seed {seed}");
-        let gone: Vec<&Found> = all.iter().filter(|it| !has(&executed, it)).collect();
-        assert!(gone.iter().all(|it| is_told(it)), "seed {seed}: {gone:?}");
-        (told, left) = (told + gone.len(), left + executed.len());
-        if way != Way::Amending {
-            // In which pieces it is told depends on how memory is cut meanwhile.
-            let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
-            let whole: BTreeSet<_> = recorded_whole(&program).iter().map(cause).collect();
-            assert_eq!(own, whole, "seed {seed}");
-        }
+        let (inside, others) = tell_both(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
+        (told, left) = (told + inside, left + others);
     }
     assert!(told > 1000 && left > 1000, "{told} were told while recording, {left} when executed");
 }
 
+/// What a command buffer does again and again is left out when it is executed. That changes nothing.
+#[test]
+fn what_is_left_out_changes_nothing() {
+    let (first, asked) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), number("LAVASCOPE_SAMPLE_PROGRAMS"));
+    for seed in first..first + asked.unwrap_or(2_000) {
+        let kinds = if seed.is_multiple_of(2) { Kinds::ALL } else { Kinds::BARRIERS };
+        let mut program = random_program(seed, &kinds);
+        // All that is done in a command buffer is done twice, with what is between, and some of it more often.
+        for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
+            let again = (seed as usize / 2 + index) % 4;
+            let is_open = |it: &Command| !matches!(it, Command::Action(_) | Command::Barrier(_) | Command::Execute(_));
+            if again > 0 && !buffer.commands.iter().any(is_open) {
+                let once = buffer.commands.clone();
+                let barriers = |it: &&Command| again != 2 || matches!(it, Command::Action(_));
+                buffer.commands.extend(once.iter().filter(barriers).cloned());
+            }
+            if again == 3 {
+                repeat(buffer, 2);
+            }
+        }
+        if seed.is_multiple_of(3) {
+            share_memory(&mut program);
+        }
+        let rules = if seed % 5 == 4 { Rules::SPECIFICATION } else { Rules::CONTRACT };
+        tell_both(&format!("seed {seed}"), &program, rules, Way::Plainly);
+    }
+}
+
+fn repeat(buffer: &mut CommandBuffer, times: usize) {
+    let times = |it: &Command| if matches!(it, Command::Action(_)) { times } else { 1 };
+    let commands = std::mem::take(&mut buffer.commands);
+    buffer.commands = commands.into_iter().flat_map(|it| vec![it.clone(); times(&it)]).collect();
+}
+
 /// What is inside of each primary command buffer, told as if it was the only one to be executed.
-fn recorded_whole(program: &Program) -> Vec<Found> {
+fn recorded_whole(program: &Program, rules: Rules) -> Vec<Found> {
     let mut found = Vec::new();
     for (index, _) in program.command_buffers.iter().enumerate().filter(|it| !it.1.is_secondary) {
-        let mut engine = Engine::of(Rules::CONTRACT, program);
+        let mut engine = Engine::of(rules, program);
         let command_buffers = vec![CommandBufferId(index as u32)];
         let batches = vec![Batch { command_buffers, ..Batch::default() }];
-        engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
+        let wanted = queue_of(program, CommandBufferId(index as u32));
+        let queue = program.queues.iter().position(|it| *it == wanted).unwrap_or(0);
+        engine.step(&Step::Submit { queue: QueueId(queue as u32), batches, fence: None });
         let own = engine.take_found().into_iter().map(|mut it| {
             for place in [&mut it.at, &mut it.prior] {
                 if let Place::Command(at) = place {

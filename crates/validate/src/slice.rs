@@ -1,7 +1,8 @@
 //! The part of the window that a hazard is about, as a program that can be explained and changed.
 //!
-//! It begins with the earlier of the two submissions: what lies before cannot have ordered them. Semaphores that were
-//! signaled before are not waited for in it, and accesses to memory that the two do not touch are left out.
+//! It begins with the earlier of the two submissions: what lies before cannot have ordered them, and only says where
+//! sparse resources lie. Semaphores that were signaled before are not waited for in it, and accesses to memory that
+//! the two do not touch are left out.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -31,7 +32,8 @@ impl<'a> Slice<'a> {
     /// All from a step on that matters to a resource; none if that is more than so many commands.
     pub(crate) fn new(device: &'a Device, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'a>> {
         let (signaled, steps) = device.window.since(first);
-        Slice::of(device, signaled, steps.collect(), about, commands_max)
+        let steps = device.window.binds_before(first).chain(steps).collect();
+        Slice::of(device, signaled, (first, steps), about, commands_max)
     }
 
     /// A command buffer that is being recorded, alone.
@@ -41,13 +43,13 @@ impl<'a> Slice<'a> {
         about: ResourceId,
         commands_max: usize,
     ) -> Option<Slice<'a>> {
-        Slice::of(device, Signaled::default(), vec![kept], about, commands_max)
+        Slice::of(device, Signaled::default(), (0, vec![kept]), about, commands_max)
     }
 
     fn of(
         device: &'a Device,
         mut signaled: Signaled,
-        steps: Vec<&'a Kept>,
+        (first, steps): (u32, Vec<&'a Kept>),
         about: ResourceId,
         commands_max: usize,
     ) -> Option<Slice<'a>> {
@@ -57,7 +59,8 @@ impl<'a> Slice<'a> {
         let mut dense = Dense::new(&device.objects, about);
         let mut program = Program { queues: device.objects.queues.clone(), ..Program::default() };
         for kept in &steps {
-            program.steps.push(step(kept, &mut signaled, &mut dense));
+            let made = if kept.index < first { bind(&kept.step) } else { kept.step.clone() };
+            program.steps.push(step(kept, made, &mut signaled, &mut dense));
         }
         program.resources = dense.resources.ids.iter().map(|it| device.objects.resource(*it)).collect();
         program.render_passes = dense.passes.ids.iter().map(|it| device.objects.pass(*it)).collect();
@@ -132,9 +135,19 @@ impl Objects {
     }
 }
 
+/// What is left of a step long ago: where things lie.
+fn bind(step: &Step) -> Step {
+    let mut it = step.clone();
+    if let Step::BindSparse { waits, signals, fence, .. } = &mut it {
+        waits.clear();
+        signals.clear();
+        *fence = None;
+    }
+    it
+}
+
 /// A step with the command buffers that it submitted.
-fn step(kept: &Kept, signaled: &mut Signaled, dense: &mut Dense<'_>) -> Step {
-    let mut it = kept.step.clone();
+fn step(kept: &Kept, mut it: Step, signaled: &mut Signaled, dense: &mut Dense<'_>) -> Step {
     match &mut it {
         Step::Submit { batches, .. } => {
             for batch in batches {

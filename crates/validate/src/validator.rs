@@ -23,11 +23,6 @@ impl Default for Validator {
 }
 
 impl Validator {
-    /// Whether hazards are wanted that are only possible: with descriptors that shaders pick out of arrays.
-    pub fn tell_possible(&mut self, is_wanted: bool) {
-        self.tracker.tell_picked(is_wanted);
-    }
-
     /// The next record, of either kind.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
         match record.kind() {
@@ -45,6 +40,11 @@ impl Validator {
     /// The driver returned from the last call of a thread.
     pub fn leave(&mut self, thread: u32, record: Record<'_>) {
         self.tracker.leave(thread, record);
+    }
+
+    /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
+    pub fn want_possible(&mut self) {
+        self.tracker.tell_picked(true);
     }
 
     /// Looks at what queues execute too; else only at what is inside of each command buffer.

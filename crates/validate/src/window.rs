@@ -116,6 +116,10 @@ impl Kept {
 }
 
 impl Submitted {
+    pub(crate) fn has_events(&self) -> bool {
+        self.own.iter().chain(self.executed.iter().map(|it| &it.1)).any(|it| it.has_events)
+    }
+
     fn commands(&self) -> usize {
         let own = self.own.iter().map(|it| it.buffer.commands.len()).sum::<usize>();
         own + self.executed.iter().map(|it| it.1.buffer.commands.len()).sum::<usize>()
@@ -228,6 +232,12 @@ impl Window {
         let mut before = self.before.clone();
         self.kept.iter().take(first).for_each(|it| before.pass(&it.step));
         (before, self.kept.iter().skip(first))
+    }
+
+    /// What bound memory to sparse resources before a step.
+    pub(crate) fn binds_before(&self, step: u32) -> impl Iterator<Item = &Kept> {
+        let before = self.kept.iter().take_while(move |it| it.index < step);
+        before.filter(|it| matches!(it.step, Step::BindSparse { .. }))
     }
 
     pub(crate) fn step(&self, step: u32) -> Option<&Kept> {

@@ -7,11 +7,13 @@
 mod bench;
 mod bless;
 mod codegen;
+mod compare;
 mod demo;
 mod fresh;
 mod fuzz;
 mod process;
 mod registry_files;
+mod screen;
 mod shaders;
 mod sim;
 mod system;
@@ -84,6 +86,18 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Run samples and programs of others under both Khronos layers and ours, and compare what they tell.
+    Compare {
+        /// Write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only programs whose name contains this.
+        #[arg(value_name = "NAME", default_value = "")]
+        filter: String,
+    },
     /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
     Sim {
         /// How many programs of each kind.
@@ -120,6 +134,7 @@ fn main() -> Result<()> {
             vkcube::run(&root, pairs, vkcube::Layer::Counts, json.as_deref())
         }
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
+        Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { records, seed } => fuzz::run(&root, records, seed),
     }

@@ -54,11 +54,27 @@ const TESTS: &[Need] = &[
     },
 ];
 
+/// For the programs of others that are compared, besides those.
+const COMPARISON: &[Need] = &[
+    Need { what: "ffmpeg", package: "ffmpeg", is_there: || is_on_path("ffmpeg") },
+    Need { what: "glmark2", package: "glmark2-es2-x11", is_there: || is_on_path("glmark2-es2") },
+    Need { what: "glxgears", package: "mesa-utils", is_there: || is_on_path("glxgears") },
+    Need { what: "dpkg", package: "dpkg", is_there: || is_on_path("dpkg") },
+    Need { what: "a library of Qt", package: "libxcb-cursor0", is_there: || has_library("libxcb-cursor.so.0") },
+    Need { what: "a library of Qt", package: "libxcb-icccm4", is_there: || has_library("libxcb-icccm.so.4") },
+    Need { what: "a library of Qt", package: "libxcb-keysyms1", is_there: || has_library("libxcb-keysyms.so.1") },
+    Need { what: "a library of Qt", package: "libxkbcommon-x11-0", is_there: || has_library("libxkbcommon-x11.so.0") },
+];
+
 /// Where packages put the manifests of layers.
 const LAYERS: &str = "/usr/share/vulkan/explicit_layer.d";
 
 fn has_loader() -> bool {
-    file("/usr/lib", "libvulkan.so.1").is_some()
+    has_library("libvulkan.so.1")
+}
+
+fn has_library(name: &str) -> bool {
+    file("/usr/lib", name).is_some()
 }
 
 /// The manifest of Mesa's driver for the CPU, which it names by architecture, and newer ones do not.
@@ -92,6 +108,11 @@ pub(crate) fn provide(root: &Path, no_install: bool) -> Result<()> {
 /// Installs what is missing for the demo, or says how to.
 pub(crate) fn provide_for_demo(root: &Path, no_install: bool) -> Result<()> {
     provide_all(root, DEMO.iter(), no_install)
+}
+
+/// Installs what is missing for the differential run, or says how to.
+pub(crate) fn provide_for_comparison(root: &Path, no_install: bool) -> Result<()> {
+    provide_all(root, DEMO.iter().chain(TESTS).chain(COMPARISON), no_install)
 }
 
 fn provide_all<'a>(root: &Path, needs: impl Iterator<Item = &'a Need>, no_install: bool) -> Result<()> {
@@ -183,7 +204,7 @@ mod tests {
 
     #[test]
     fn packages_are_named_once() {
-        let mut packages: Vec<_> = DEMO.iter().chain(TESTS).map(|it| it.package).collect();
+        let mut packages: Vec<_> = DEMO.iter().chain(TESTS).chain(COMPARISON).map(|it| it.package).collect();
         packages.sort_unstable();
         let count = packages.len();
         packages.dedup();

@@ -3,14 +3,14 @@
 //! Each round runs vkcube three times: bare, bare again, and under the layer, beginning with another of them each
 //! time. What the layer adds is held against how much two bare runs differ: the machines that run this are noisy.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 use crate::process::{self, cargo};
+use crate::screen::Screen;
 use crate::system;
 
 const FRAMES: &str = "300";
@@ -209,35 +209,6 @@ fn print(rounds: &[Round], figures: &[Figure]) {
         }
         let verdict = if it.is_inside { "inside" } else { "OUTSIDE" };
         println!("the median of the layer is {verdict} the spread of bare against bare");
-    }
-}
-
-/// An X server that shows nothing.
-struct Screen {
-    process: Child,
-    display: String,
-}
-
-impl Screen {
-    fn start() -> Result<Screen> {
-        let mut command = Command::new("Xvfb");
-        // Without `-noreset` the server begins anew when its last client leaves, and turns away who comes meanwhile.
-        command.args(["-displayfd", "1", "-screen", "0", "800x600x24", "-nolisten", "tcp", "-noreset"]);
-        let process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("Xvfb cannot be started")?;
-        let mut screen = Screen { process, display: String::new() };
-        let output = screen.process.stdout.take().context("Xvfb has no output")?;
-        let mut number = String::new();
-        BufReader::new(output).read_line(&mut number)?;
-        ensure!(!number.trim().is_empty(), "Xvfb names no display");
-        screen.display = format!(":{}", number.trim());
-        Ok(screen)
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

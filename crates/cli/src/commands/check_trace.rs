@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use lavascope_diag::{Diagnostic, render_text};
+use lavascope_diag::Diagnostic;
 use lavascope_event::check;
 use lavascope_validate::Validator;
 
-use super::Outcome;
-use crate::text;
 use crate::trace_file::TraceFile;
 
 /// What was found in one trace.
@@ -52,32 +50,25 @@ pub(crate) fn check_file(path: &Path) -> anyhow::Result<Checked> {
     Ok(Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond })
 }
 
-/// As text, the way that `check` tells of scenarios.
-pub(crate) fn tell(path: &Path, checked: &Checked) -> anyhow::Result<Outcome> {
-    let mut out = String::new();
-    for it in &checked.diagnostics {
-        out += &format!("{}: {}\n", path.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }));
-    }
-    for (what, count) in &checked.missing {
-        out += &format!("{}: not followed, {count} times: {what}\n", path.display());
-    }
-    for it in &checked.damage {
-        out += &format!("{}: damaged: {it}\n", path.display());
-    }
-    if checked.beyond > 0 {
-        out += &format!("{}: {} findings more that are not told one by one\n", path.display(), checked.beyond);
-    }
-    out += &match checked.diagnostics.len() {
-        0 => format!("{}: no hazards in {} records\n", path.display(), checked.records),
-        1 => "1 finding; `lavascope explain CODE` tells more about its kind\n".to_owned(),
-        count => format!("{count} findings; `lavascope explain CODE` tells more about a kind\n"),
-    };
-    text::emit(&out)?;
-    Ok(checked.outcome())
-}
-
 impl Checked {
-    pub(crate) fn outcome(&self) -> Outcome {
-        if self.diagnostics.is_empty() { Outcome::Fine } else { Outcome::Found }
+    /// What is to be said beside the findings.
+    pub(crate) fn text(&self, path: &Path) -> String {
+        let path = path.display();
+        let mut out = String::new();
+        for (what, count) in &self.missing {
+            out += &format!("{path}: not followed, {count} times: {what}\n");
+        }
+        for it in &self.damage {
+            out += &format!("{path}: damaged: {it}\n");
+        }
+        if self.beyond > 0 {
+            out += &format!("{path}: {} findings more that are not told one by one\n", self.beyond);
+        }
+        out
+    }
+
+    /// What is said where there are no findings.
+    pub(crate) fn none(&self, path: &Path) -> String {
+        format!("{}: no hazards in {} records", path.display(), self.records)
     }
 }

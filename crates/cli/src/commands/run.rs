@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::setup::Setup;
+use crate::known::{KnownArguments, KnownFile, gone_text};
 use crate::program::{self, End};
 use crate::report::{Folder, Report, Severity, Stats};
 use crate::summary::{self, StatsWanted};
@@ -19,7 +20,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   the program's own where that is not 0, and 128 and the signal's number where a signal ended it; else
   0  nothing was found
-  1  there were errors or warnings
+  1  there were errors or warnings that are not in the baseline
   2  lavascope failed: the program cannot be started, the layer is missing or has a bug, or nothing ran under it";
 
 /// Run a program under the layer
@@ -34,6 +35,8 @@ pub(crate) struct Arguments {
     /// Look for hazards on a thread of our own, while the program goes on; this is the default
     #[arg(long = "async", requires = "sync", conflicts_with = "inline")]
     off_thread: bool,
+    #[command(flatten)]
+    known: KnownArguments,
     /// Print every Vulkan call into a file, or `-` for standard error
     #[arg(long, value_name = "FILE")]
     print: Option<PathBuf>,
@@ -89,11 +92,15 @@ impl Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
+    let baseline = arguments.known.baseline()?;
     let folder = Folder::new()?;
     let mut command = Command::new(program);
     command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
     if let Some(mode) = arguments.sync_mode() {
         command.env(SYNC_MODE, mode);
+    }
+    if let Some(rules) = arguments.known.rules_for_layer()? {
+        command.env("LAVASCOPE_IGNORE", rules);
     }
     if let Some(path) = &arguments.print {
         command.env("LAVASCOPE_PRINT", begun(path)?);
@@ -110,11 +117,36 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let End::Signal(number) = end {
         text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
     }
+    if let Some(baseline) = &baseline {
+        report.compare(baseline);
+    }
     text::tell(&summary::render(&report, &name, arguments.stats, Paint::for_stderr()));
+    if let Some(baseline) = &baseline {
+        tell_baseline(baseline, &report)?;
+    }
     if let Some(path) = json {
         write_document(&path, &Document::new(arguments, end, &report))?;
     }
     Ok(outcome(end, &report, arguments.exit_code))
+}
+
+/// What did not occur; or the baseline is written anew, where something ran that could have been found fault with.
+fn tell_baseline(baseline: &KnownFile, report: &Report) -> anyhow::Result<()> {
+    let found = report.identities();
+    if has_failed(report) {
+        text::tell(&format!("lavascope: {} stays as it is, and is not compared\n", baseline.path().display()));
+        return Ok(());
+    }
+    text::tell(&gone_text(baseline.path(), &baseline.gone(&found)));
+    if let Some(said) = baseline.update(&found)? {
+        text::tell(&said);
+    }
+    Ok(())
+}
+
+/// Whether we failed, so that there may be more than what was found.
+fn has_failed(report: &Report) -> bool {
+    report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty())
 }
 
 /// An empty file whose place does not depend on where the program goes; made now, so that a mistake in its name is
@@ -153,13 +185,11 @@ impl<'a> Document<'a> {
 }
 
 fn outcome(end: End, report: &Report, verdict: Verdict) -> Outcome {
-    let has_failed = report.processes.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty());
     let has_lost = report.processes.iter().any(|it| !it.lost_devices.is_empty());
     let has_found = has_lost || report.count(Severity::Error) + report.count(Severity::Warning) > 0;
     match end {
         End::Exit(0) if verdict == Verdict::App => Outcome::Fine,
-        // Where we failed there may be more than what was found.
-        End::Exit(0) if has_failed => Outcome::Failed,
+        End::Exit(0) if has_failed(report) => Outcome::Failed,
         End::Exit(0) if has_found => Outcome::Found,
         End::Exit(0) => Outcome::Fine,
         End::Exit(_) | End::Signal(_) => Outcome::Program(end.code()),

@@ -3,6 +3,7 @@
 //! Needs what `cargo xtask test` installs, and the samples, which it builds; what is missing is a failure.
 
 mod bad_input;
+mod baseline;
 mod capture;
 mod chains;
 #[path = "../common/mod.rs"]

@@ -24,6 +24,8 @@ pub(crate) struct Heard {
     pub(crate) number: i32,
     pub(crate) text: String,
     pub(crate) objects: Vec<(vk::ObjectType, u64, Option<String>)>,
+    /// Of the queue, and of the command buffer.
+    pub(crate) labels: [Vec<String>; 2],
 }
 
 static HEARD: Mutex<Vec<Heard>> = Mutex::new(Vec::new());
@@ -63,6 +65,15 @@ pub(crate) unsafe extern "system" fn listen(
     let object = |it: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
         (it.object_type, it.object_handle, owned(it.object_name_as_c_str()))
     };
+    let labels = [(data.queue_label_count, data.p_queue_labels), (data.cmd_buf_label_count, data.p_cmd_buf_labels)];
+    let labels = labels.map(|(count, first)| match count {
+        0 => Vec::new(),
+        // SAFETY: as above.
+        count => unsafe {
+            let all = std::slice::from_raw_parts(first, count as usize);
+            all.iter().filter_map(|it| owned(it.label_name_as_c_str())).collect()
+        },
+    });
     let heard = Heard {
         thread: std::thread::current().id(),
         severity,
@@ -71,6 +82,7 @@ pub(crate) unsafe extern "system" fn listen(
         number: data.message_id_number,
         text: text.unwrap_or_default(),
         objects: objects.iter().map(object).collect(),
+        labels,
     };
     HEARD.lock().expect("callbacks do not panic").push(heard);
     ANSWER.load(Ordering::Relaxed)
@@ -140,19 +152,54 @@ impl App {
 
     /// Fills 64 bytes.
     pub(crate) fn fill(&self, index: usize, offset: u64, value: u32) {
+        self.fill_in(self.commands[index], offset, value);
+    }
+
+    pub(crate) fn fill_in(&self, commands: vk::CommandBuffer, offset: u64, value: u32) {
         // SAFETY: the command buffer is being recorded.
-        unsafe { self.world.device.cmd_fill_buffer(self.commands[index], self.buffer, offset, 64, value) };
+        unsafe { self.world.device.cmd_fill_buffer(commands, self.buffer, offset, 64, value) };
+    }
+
+    /// Two secondary command buffers.
+    pub(crate) fn secondaries(&self) -> [vk::CommandBuffer; 2] {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(2);
+        let info = info.level(vk::CommandBufferLevel::SECONDARY);
+        // SAFETY: the info is valid.
+        let made = unsafe { self.world.device.allocate_command_buffers(&info) };
+        let made = made.expect("the null driver makes command buffers");
+        [made[0], made[1]]
+    }
+
+    pub(crate) fn record_secondary(&self, commands: vk::CommandBuffer, record: impl FnOnce(vk::CommandBuffer)) {
+        let inherited = vk::CommandBufferInheritanceInfo::default();
+        let info = vk::CommandBufferBeginInfo::default().inheritance_info(&inherited);
+        let info = info.flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
+        // SAFETY: the command buffer is not in use.
+        unsafe {
+            self.world.device.begin_command_buffer(commands, &info).expect("the null driver records");
+            record(commands);
+            self.world.device.end_command_buffer(commands).expect("the null driver records");
+        }
+    }
+
+    pub(crate) fn execute(&self, index: usize, secondary: vk::CommandBuffer) {
+        // SAFETY: the command buffer is being recorded, and the other one is recorded.
+        unsafe { self.world.device.cmd_execute_commands(self.commands[index], &[secondary]) };
     }
 
     /// Orders all that comes after all that came.
     pub(crate) fn barrier(&self, index: usize) {
+        self.barrier_in(self.commands[index]);
+    }
+
+    pub(crate) fn barrier_in(&self, commands: vk::CommandBuffer) {
         let all = vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE;
         let barrier = vk::MemoryBarrier::default().src_access_mask(all).dst_access_mask(all);
         let stages = vk::PipelineStageFlags::ALL_COMMANDS;
         let flags = vk::DependencyFlags::empty();
         // SAFETY: the command buffer is being recorded.
         unsafe {
-            self.world.device.cmd_pipeline_barrier(self.commands[index], stages, stages, flags, &[barrier], &[], &[]);
+            self.world.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[barrier], &[], &[]);
         }
     }
 

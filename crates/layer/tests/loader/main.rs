@@ -16,4 +16,5 @@ mod order;
 mod proc_addr;
 mod threads;
 mod validation;
+mod wanted;
 mod world;

@@ -184,7 +184,7 @@ fn messages_can_be_json() {
     let Some(outcome) = outcome_of("messages::messages_can_be_json", &settings, false, 0) else { return };
     let line = outcome.stderr.lines().find(|it| it.contains("statz")).expect("it is logged");
     let value: Value = serde_json::from_str(line).expect("the line is JSON");
-    assert_eq!((value["Severity"].as_str(), value["VUID"].as_str()), (Some("warning"), Some("LAVASCOPE-Setting")));
+    assert_eq!((value["Severity"].as_str(), value["VUID"].as_str()), (Some("Warning"), Some("LAVASCOPE-Setting")));
     assert!(value["MessageID"].as_str().is_some_and(|it| it.starts_with("0x")));
     assert!(value["MainMessage"].as_str().is_some_and(|it| it.contains("statz")));
 }

@@ -19,6 +19,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) settings: &'a [(&'a CStr, &'a CStr)],
     /// For the Khronos layer, in the same way.
     pub(crate) khronos: &'a [(&'a CStr, Value)],
+    /// The same, addressed to the Khronos layer.
+    pub(crate) khronos_settings: &'a [(&'a CStr, &'a CStr)],
+    /// Through `VK_EXT_validation_features`.
     pub(crate) features: &'a [vk::ValidationFeatureEnableEXT],
     pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
     pub(crate) report: Option<vk::DebugReportCallbackCreateInfoEXT<'a>>,
@@ -40,6 +43,7 @@ impl<'a> Setup<'a> {
         wants_faults: false,
         settings: &[],
         khronos: &[],
+        khronos_settings: &[],
         features: &[],
         utils: None,
         report: None,
@@ -52,11 +56,13 @@ impl<'a> Setup<'a> {
     }
 
     pub(crate) fn try_instance(&self, entry: &ash::Entry) -> Result<ash::Instance, vk::Result> {
-        let values: Vec<*const c_char> = self.settings.iter().map(|it| it.1.as_ptr()).collect();
-        let setting = |(at, it): (usize, &(&'a CStr, &'a CStr))| vk::LayerSettingEXT {
+        let own = self.settings.iter().map(|it| (LAYER, *it));
+        let wanted: Vec<_> = own.chain(self.khronos_settings.iter().map(|it| (SECOND_NAME, *it))).collect();
+        let values: Vec<*const c_char> = wanted.iter().map(|it| it.1.1.as_ptr()).collect();
+        let setting = |(at, it): (usize, &(&'static CStr, (&'a CStr, &'a CStr)))| vk::LayerSettingEXT {
             value_count: 1,
             p_values: (&raw const values[at]).cast(),
-            ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(it.0).ty(vk::LayerSettingTypeEXT::STRING)
+            ..vk::LayerSettingEXT::default().layer_name(it.0).setting_name(it.1.0).ty(vk::LayerSettingTypeEXT::STRING)
         };
         let texts: Vec<*const c_char> = self.khronos.iter().map(|it| it.1.text()).collect();
         let khronos = |(at, it): (usize, &'a (&'a CStr, Value))| {
@@ -68,7 +74,7 @@ impl<'a> Setup<'a> {
             let setting = vk::LayerSettingEXT::default().layer_name(SECOND_NAME).setting_name(it.0).ty(ty);
             vk::LayerSettingEXT { value_count: 1, p_values, ..setting }
         };
-        let settings: Vec<vk::LayerSettingEXT> = self.settings.iter().enumerate().map(setting).collect();
+        let settings: Vec<vk::LayerSettingEXT> = wanted.iter().enumerate().map(setting).collect();
         let settings = [settings, self.khronos.iter().enumerate().map(khronos).collect()].concat();
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(self.features);
         let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);

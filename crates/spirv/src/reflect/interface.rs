@@ -109,6 +109,7 @@ pub(super) fn describe(machine: &Machine<'_>, entry: &EntryPoint, accesses: Vec<
         color_reads: color_reads.into_iter().collect(),
         reads_depth: found.reads_depth,
         reads_stencil: found.reads_stencil,
+        unordered_reads: [false; 3],
         is_complete: !found.is_incomplete,
     };
     for it in machine.module.instructions(machine.module.globals()) {
@@ -154,6 +155,9 @@ fn apply_mode(machine: &Machine<'_>, reflection: &mut Reflection, it: Instructio
         | ExecutionMode::ShadingRateInterlockUnorderedEXT => {
             reflection.interlock = Some(Interlock { mode, is_ordered: false });
         }
+        ExecutionMode::NonCoherentColorAttachmentReadEXT => reflection.unordered_reads[0] = true,
+        ExecutionMode::NonCoherentDepthAttachmentReadEXT => reflection.unordered_reads[1] = true,
+        ExecutionMode::NonCoherentStencilAttachmentReadEXT => reflection.unordered_reads[2] = true,
         ExecutionMode::OutputPrimitivesEXT => {
             reflection.mesh = Some(MeshLimits { primitives: it.word(3), vertices: 0 });
         }

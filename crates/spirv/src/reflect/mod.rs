@@ -51,6 +51,8 @@ pub struct Reflection {
     pub color_reads: Vec<u32>,
     pub reads_depth: bool,
     pub reads_stencil: bool,
+    /// Tile images are read in no order with other fragments: colors, depth, stencil.
+    pub unordered_reads: [bool; 3],
     /// Whether everything could be followed. If not (a pointer out of nowhere, an instruction that is not known, a heap
     /// of descriptors), there may be accesses that are not in the list.
     pub is_complete: bool,

@@ -17,10 +17,15 @@ pub(crate) const IMAGES: [u32; 3] = [6, 7, 8];
 pub(crate) const DEPTH: u32 = 9;
 
 pub(crate) fn world() -> App<Collector> {
+    world_with(ShaderInterface { outputs: 1, ..ShaderInterface::default() })
+}
+
+/// The world with another fragment shader.
+pub(crate) fn world_with(fragment: ShaderInterface) -> App<Collector> {
     let storage = DescriptorUse { writes: true, ..DescriptorUse::new(0, 0) };
     let shaders = Shaders(vec![
         ShaderInterface { inputs: 1, ..ShaderInterface::default() },
-        ShaderInterface { outputs: 1, ..ShaderInterface::default() },
+        fragment,
         ShaderInterface { descriptors: vec![storage], ..ShaderInterface::default() },
     ]);
     let mut app = App::of(Tracker::with_reflection(Collector::default(), Box::new(shaders)));
@@ -33,15 +38,23 @@ pub(crate) fn world() -> App<Collector> {
     app.make_image(4, Format::D32_SFLOAT, EXTENT, 1, 1 << 21);
     (0..3).for_each(|it| app.make_shader(it, it as u32));
     app.make_compute_pipeline(2, 2);
-    make_drawing_pipeline(&mut app, 1, 0);
+    make_drawing_pipeline(&mut app, 1, Blending::default());
     make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
     write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(4, 0, WHOLE_SIZE)]);
     app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
     app
 }
 
-/// Draws to one color attachment and depth, from one vertex binding of 16 bytes each; `states` are dynamic.
-pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, blend: u32) {
+/// How a pipeline treats its color attachment.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Blending {
+    pub(crate) is_blended: bool,
+    /// Input attachments are read in the order of fragments.
+    pub(crate) is_ordered: bool,
+}
+
+/// Draws to one color attachment and depth, from one vertex binding of 16 bytes each.
+pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, how: Blending) {
     let stages = [stage(ShaderStageFlagBits::VERTEX, 0), stage(ShaderStageFlagBits::FRAGMENT, 1)];
     let binding = VertexInputBindingDescription { binding: 0, stride: 16, input_rate: VertexInputRate::VERTEX };
     let attribute = VertexInputAttributeDescription {
@@ -56,11 +69,12 @@ pub(crate) fn make_drawing_pipeline(app: &mut App<Collector>, serial: u64, blend
         ..PipelineVertexInputStateCreateInfo::zeroed()
     };
     let blend = PipelineColorBlendAttachmentState {
-        blend_enable: Bool32(blend),
+        blend_enable: Bool32(u32::from(how.is_blended)),
         color_write_mask: ColorComponentFlags(0xf),
         ..PipelineColorBlendAttachmentState::zeroed()
     };
     let blending = PipelineColorBlendStateCreateInfo {
+        flags: PipelineColorBlendStateCreateFlags(u32::from(how.is_ordered)),
         attachment_count: 1,
         p_attachments: Ptr::to(&blend),
         ..PipelineColorBlendStateCreateInfo::zeroed()

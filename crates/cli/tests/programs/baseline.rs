@@ -1,0 +1,51 @@
+//! A baseline of a real program: the same findings in every run, wherever they are looked for.
+
+use std::fs;
+
+use crate::common::text;
+use crate::stage::{Stage, samples};
+
+#[test]
+fn findings_stay_known_from_run_to_run_and_from_mode_to_mode() {
+    let stage = Stage::new("baseline");
+    let file = stage.folder.join("known.txt");
+    let shown = file.to_str().expect("a path");
+    let run = |options: &[&str], arguments: &[&str]| {
+        let options = [&["--sync", "--baseline", shown], options].concat();
+        let output = stage.under(&options, samples()).args(arguments).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    for sample in ["fault-war-copy", "fault-missing-barrier-compute", "fault-subpass"] {
+        let _ = fs::remove_file(&file);
+        let (code, said) = run(&["--update-baseline"], &[sample]);
+        assert_eq!(code, Some(0), "{sample}: {said}");
+        let written = fs::read_to_string(&file).expect("it is written");
+        // Numbers of objects would not be the same in another run.
+        let findings = written.split_once("\nSYNC-HAZARD-").expect("a hazard").1;
+        assert!(!findings.contains('#'), "{written}");
+        for options in [&[][..], &["--inline"], &["--null-driver"]] {
+            let arguments: &[&str] = if options == ["--null-driver"] { &[sample, "--no-check"] } else { &[sample] };
+            let (code, said) = run(options, arguments);
+            assert_eq!(code, Some(0), "{sample} {options:?}: {said}\n{written}");
+            assert!(said.contains(" known by the baseline") && !said.contains("did not occur"), "{options:?}: {said}");
+        }
+        let (code, said) = run(&[], &[sample, "--mended"]);
+        assert_eq!(code, Some(0), "{sample}: {said}");
+        assert!(said.contains("did not occur") && !said.contains("known by"), "{sample}: {said}");
+    }
+}
+
+#[test]
+fn findings_of_a_program_can_be_ignored() {
+    let stage = Stage::new("ignore");
+    let run = |options: &[&str]| {
+        let options = [&["--sync"], options].concat();
+        let output = stage.under(&options, samples()).arg("fault-war-copy").output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = run(&["--ignore", "code=WRITE-AFTER-READ"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(" ignored by code=WRITE-AFTER-READ\n"), "{said}");
+    let (code, said) = run(&["--ignore", "code=READ-AFTER-WRITE"]);
+    assert_eq!(code, Some(1), "{said}");
+}

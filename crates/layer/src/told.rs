@@ -1,0 +1,117 @@
+//! A finding in words: what messengers are told, and what the report gets.
+
+use std::ffi::CString;
+
+use lavascope_abi::{HandleType, ObjectId, ObjectType};
+use lavascope_diag::{Diagnostic, Identity, Labels, render_text};
+use lavascope_settings::Severity;
+use serde_json::{Value, json};
+
+use crate::messages::{Message, MessageLabels, MessageObject, Messages};
+use crate::names::Names;
+use crate::validation::Wanted;
+
+pub(crate) struct Told {
+    pub(crate) severity: Severity,
+    pub(crate) name: CString,
+    pub(crate) text: String,
+    function: String,
+    /// With their names.
+    objects: Vec<(ObjectId, Option<CString>)>,
+    labels: MessageLabels,
+    /// What of the settings keeps it away.
+    pub(crate) ignored_by: Option<String>,
+}
+
+impl Told {
+    /// The words of a finding, as an instance wants them.
+    pub(crate) fn new(it: &Diagnostic, messages: &Messages, wanted: Wanted) -> Told {
+        let facts = if messages.has_facts() { it.facts.clone() } else { Vec::new() };
+        let text = render_text(&Diagnostic { count: 1, facts, ..it.clone() });
+        let labels = it.places.first().map_or_else(Labels::default, |it| it.labels.clone());
+        let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
+        Told {
+            severity: wanted.severity(it),
+            name: CString::new(&*it.code.0).unwrap_or_default(),
+            // The first line has severity and code, which a message has apart.
+            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned(),
+            function: it.function.clone(),
+            objects: it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect(),
+            labels: MessageLabels { queue: list(labels.queue), commands: list(labels.commands) },
+            ignored_by: messages.ignored_by(it),
+        }
+    }
+
+    pub(crate) fn message(&self) -> Message<'_> {
+        self.message_about(&[])
+    }
+
+    pub(crate) fn message_about<'a>(&'a self, objects: &'a [MessageObject]) -> Message<'a> {
+        let own = Message::new(self.severity, &self.name, &self.text);
+        Message { function: &self.function, labels: &self.labels, objects, ..own }
+    }
+
+    /// The objects that are alive, by the handles that the application has for them.
+    pub(crate) fn objects(&self, names: &Names) -> Vec<MessageObject> {
+        let made = |it: &(ObjectId, Option<CString>)| {
+            let handle_type = it.0.ty()?;
+            let ty = match handle_type {
+                HandleType::Buffer => ObjectType::BUFFER,
+                HandleType::Image => ObjectType::IMAGE,
+                HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
+                HandleType::Queue => ObjectType::QUEUE,
+                HandleType::Event => ObjectType::EVENT,
+                _ => return None,
+            };
+            let (kind, handle) = (handle_type.name(), names.handle_of(it.0)?);
+            Some(MessageObject { ty, kind, handle, name: it.1.clone() })
+        };
+        self.objects.iter().filter_map(made).collect()
+    }
+
+    /// The finding as the report has it.
+    pub(crate) fn line(&self, it: &Diagnostic, count: u64) -> Value {
+        let text = render_text(&Diagnostic { count: 1, facts: Vec::new(), ..it.clone() });
+        let identity = Identity::of(it);
+        let places = it
+            .places
+            .iter()
+            .map(|it| json!({ "role": it.role, "text": it.text, "path": it.path, "labels": it.labels.path() }));
+        let objects = it
+            .objects
+            .iter()
+            .map(|it| json!({ "kind": it.kind, "id": it.id, "name": it.name, "description": it.description }));
+        json!({
+            "code": it.code.0,
+            "severity": match self.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Note => "info",
+            },
+            "text": text.trim_end(),
+            "count": count,
+            "identity": identity.lines,
+            "details": {
+                "message_id": it.code.message_id(),
+                "fingerprint": identity.fingerprint(),
+                "function": it.function,
+                "message": it.message,
+                "places": places.collect::<Value>(),
+                "objects": objects.collect::<Value>(),
+                "facts": it.facts.iter().map(|it| json!({ "key": it.key, "value": it.value })).collect::<Value>(),
+                "explanation": it.explanation,
+                "fixes": it.fixes.iter().map(|it| json!({ "text": it.text, "is_verified": it.is_verified })).collect::<Value>(),
+                "no_fix": it.no_fix,
+            },
+        })
+    }
+}
+
+fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
+    let ty = [HandleType::Buffer, HandleType::Image, HandleType::Event, HandleType::CommandBuffer, HandleType::Queue];
+    ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
+}
+
+fn c_text(text: Option<&str>) -> Option<CString> {
+    text.and_then(|it| CString::new(it).ok())
+}

@@ -1,0 +1,361 @@
+//! The spots of all commands of a command buffer.
+//!
+//! Most commands are much like the one before: what they have in common is not looked up again.
+
+use std::ops::Range;
+
+use lavascope_program::{Access, Command};
+
+use crate::address::{Addresses, Identity, Looked};
+use crate::mark::{Made, Marks};
+use crate::order;
+use crate::spot::Spot;
+use crate::usage::TABLES;
+
+/// For each command its spots, and those of all commands one behind the other.
+#[derive(Default)]
+pub(crate) struct Plans {
+    plans: Vec<Plan>,
+    spots: Vec<Spot>,
+    /// For each 64 spots of a command.
+    marks: Vec<Marks>,
+}
+
+/// What a command uses: its spots.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    first: u32,
+    end: u32,
+    marks: u32,
+    kind: PlanKind,
+    /// Whether each access has one spot, in the order of accesses, and there are at most 64.
+    is_straight: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanKind {
+    /// What is written overlaps with another spot only if that is the same range, and next to it.
+    Apart,
+    Overlapping,
+    /// Not an action, or its addresses are not known before it is executed.
+    Unknown,
+}
+
+/// Room that is not worth giving back.
+const ROOM_MIN: usize = 1024;
+/// Spots whose marks are in one place.
+const WORD: usize = 64;
+
+impl Plans {
+    pub(crate) fn clear(&mut self) {
+        self.plans.clear();
+        self.spots.clear();
+        self.marks.clear();
+    }
+
+    /// Room for much more than there is now would stay for as long as the command buffer.
+    pub(crate) fn shrink(&mut self) -> bool {
+        let is_large = self.spots.capacity() > 4 * self.spots.len() + ROOM_MIN;
+        if is_large {
+            self.spots.shrink_to_fit();
+            self.plans.shrink_to_fit();
+            self.marks.shrink_to_fit();
+        }
+        is_large
+    }
+
+    #[inline]
+    pub(crate) fn spots(&self, command: usize) -> (PlanKind, &[Spot]) {
+        let plan = self.plans[command];
+        (plan.kind, &self.spots[plan.first as usize..plan.end as usize])
+    }
+
+    /// The number of the marks of a spot of a command, and its bit.
+    #[inline]
+    pub(crate) fn mark_of(&self, command: usize, spot: usize) -> (u32, u64) {
+        (self.plans[command].marks + (spot / WORD) as u32, 1 << (spot % WORD))
+    }
+
+    #[inline]
+    pub(crate) fn marks_at(&self, number: u32) -> &Marks {
+        &self.marks[number as usize]
+    }
+
+    pub(crate) fn mark(&mut self, number: u32, made: Made) {
+        let marks = &mut self.marks[number as usize];
+        match made {
+            Made::Own { inner, again } => (marks.inner, marks.again) = (inner, again),
+            Made::Later(bits) => marks.later |= bits,
+        }
+    }
+
+    /// The marks of a command, each with its number, with the spots from there on, and with the bits that are spots.
+    #[inline]
+    pub(crate) fn marked(&self, command: usize) -> impl Iterator<Item = Marked<'_>> {
+        let plan = self.plans[command];
+        let spots = &self.spots[plan.first as usize..plan.end as usize];
+        (0..spots.len().div_ceil(WORD)).map(move |word| {
+            let (number, spots) = (plan.marks + word as u32, &spots[word * WORD..]);
+            Marked { number, marks: &self.marks[number as usize], spots, valid: valid(spots.len()) }
+        })
+    }
+
+    /// Whether a command has something to be checked or kept, if nothing before it is wrong.
+    pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
+        self.plans[command].kind != PlanKind::Apart
+            || self.marked(command).any(|it| {
+                let (marks, repeated) = (it.marks, it.marks.repeated(is_rendering));
+                let (check, keep) = (repeated | marks.inner | marks.again, repeated & marks.behind | marks.later);
+                it.valid & !(check & keep) != 0
+            })
+    }
+
+    /// Spots of a command whose ranges the command buffer wrote to before.
+    pub(crate) fn inner(&self, command: usize) -> impl Iterator<Item = &Spot> {
+        self.marked(command).flat_map(|it| bits(it.marks.inner).map(move |at| &it.spots[at]))
+    }
+
+    /// Looks up what the next command uses, which comes right behind another.
+    pub(crate) fn add(&mut self, before: Option<&Command>, command: &Command, addresses: &Addresses) {
+        let (first, marks) = (self.spots.len() as u32, self.marks.len() as u32);
+        let (mut kind, mut is_straight) = (PlanKind::Unknown, false);
+        if let Command::Action(accesses) = command {
+            let last = self.plans.last().copied().filter(|it| it.is_straight);
+            let is_done = match (last, before) {
+                (Some(last), Some(Command::Action(before))) if before.len() == accesses.len() => {
+                    self.add_alike(last, before, accesses, addresses)
+                }
+                _ => false,
+            };
+            (kind, is_straight) = match is_done {
+                true => (PlanKind::Apart, true),
+                false => self.add_all(first as usize, accesses, addresses),
+            };
+        }
+        self.plans.push(Plan { first, end: self.spots.len() as u32, marks, kind, is_straight });
+    }
+
+    fn add_all(&mut self, first: usize, accesses: &[Access], addresses: &Addresses) -> (PlanKind, bool) {
+        self.spots.truncate(first);
+        let mut is_straight = (1..=WORD).contains(&accesses.len());
+        for access in accesses {
+            // An access that its stage cannot make is another's to report.
+            let usage = TABLES.usage(access.stage, access.access);
+            match usage.map_or(Looked::Nothing, |_| addresses.look_up(access.resource, &access.region)) {
+                Looked::One(range, through) => self.spots.extend(spot(access, range, through)),
+                Looked::Many(ranges, through) => {
+                    is_straight = false;
+                    self.spots.extend(ranges.into_iter().filter_map(|it| spot(access, it, through)));
+                }
+                Looked::Nothing => is_straight = false,
+                Looked::Unsettled => {
+                    self.spots.truncate(first);
+                    return (PlanKind::Unknown, false);
+                }
+            }
+        }
+        let (kind, has_moved) = self.group(first);
+        let before = self.plans.last().copied().filter(|it| it.kind == PlanKind::Apart && kind == it.kind);
+        if let Some(before) = before {
+            self.mark_repeats(before, first);
+        }
+        (kind, is_straight && !has_moved && kind == PlanKind::Apart)
+    }
+
+    /// A command that is much like the one before, which is straight: all that is looked up is what is different. False
+    /// if it is not straight itself.
+    fn add_alike(&mut self, last: Plan, before: &[Access], accesses: &[Access], addresses: &Addresses) -> bool {
+        let (old, new) = (last.first as usize, self.spots.len());
+        self.spots.extend_from_within(old..new);
+        let (marks, spots) = (self.marks[last.marks as usize], &mut self.spots[new..]);
+        // What is different, and which of it does something else.
+        let (mut different, mut other) = (0_u64, 0_u64);
+        for (index, spot) in spots.iter_mut().enumerate() {
+            let (access, before) = (&accesses[index], &before[index]);
+            if access == before {
+                continue;
+            }
+            let looked = addresses.look_up(access.resource, &access.region);
+            let Looked::One(range, through) = looked else { return false };
+            different |= 1 << index;
+            if (access.stage, access.access) != (before.stage, before.access) {
+                other |= 1 << index;
+                let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
+                spot.usage = usage;
+            }
+            (spot.range, spot.through) = (range, through);
+            (spot.resource, spot.order) = (access.resource, access.order.into());
+        }
+        let spots = &self.spots[new..];
+        let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
+        // What is written is the same, and nothing new is the same range.
+        if different & marks.beside_write == 0 && other == 0 && !bits(different).any(meets_write) {
+            let before = !different & valid(spots.len()) & (!marks.beside_write | marks.ordered);
+            self.marks[last.marks as usize].behind = before;
+            self.marks.push(Marks { before, ..marks.of_command() });
+            return true;
+        }
+        let (kind, has_moved) = self.group(new);
+        if kind != PlanKind::Apart || has_moved {
+            self.marks.truncate(last.marks as usize + 1);
+            return false;
+        }
+        self.mark_repeats(last, new);
+        true
+    }
+
+    /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
+    /// whether anything was moved.
+    fn group(&mut self, first: usize) -> (PlanKind, bool) {
+        let marks = self.marks.len();
+        let spots = &mut self.spots[first..];
+        self.marks.resize(marks + spots.len().div_ceil(WORD), Marks::default());
+        let mut has_moved = false;
+        let is_alone = spots.len() <= WORD && is_alone(spots);
+        if !is_alone {
+            let kind;
+            (kind, has_moved) = put_together(spots);
+            if kind != PlanKind::Apart {
+                return (kind, has_moved);
+            }
+        }
+        let mut at = 0;
+        while at < spots.len() {
+            let same = |it: &&Spot| !is_alone && it.is_same_range(&spots[at]);
+            let len = 1 + spots[at + 1..].iter().take_while(same).count();
+            let group = &spots[at..at + len];
+            let has_write = group.iter().any(is_write);
+            let is_ordered = has_write && is_ordered(group);
+            for (index, spot) in (at..).zip(group) {
+                let (own, bit) = (&mut self.marks[marks + index / WORD], 1 << (index % WORD));
+                own.writes |= if is_write(spot) { bit } else { 0 };
+                own.beside_write |= if has_write { bit } else { 0 };
+                own.ordered |= if is_ordered { bit } else { 0 };
+            }
+            at += len;
+        }
+        (PlanKind::Apart, has_moved)
+    }
+
+    /// Marks what a new command and the one before do in the same way. Those that are alike are alike in order too.
+    fn mark_repeats(&mut self, last: Plan, new: usize) {
+        let (before, behind) = (&self.spots[last.first as usize..last.end as usize], &self.spots[new..]);
+        let numbers = (last.marks as usize, self.marks.len() - behind.len().div_ceil(WORD));
+        let mut at = 0;
+        while at < behind.len().min(before.len()) {
+            let is_beside =
+                |number: usize, at: usize| self.marks[number + at / WORD].beside_write >> (at % WORD) & 1 != 0;
+            let is_ordered = self.marks[numbers.1 + at / WORD].ordered >> (at % WORD) & 1 != 0;
+            let (is_old, is_new) = (is_beside(numbers.0, at), is_beside(numbers.1, at));
+            let same = |it: &&Spot| is_new && it.is_same_range(&behind[at]);
+            let len = 1 + behind[at + 1..].iter().take_while(same).count();
+            let others = before.get(at..at + len).unwrap_or(&[]);
+            // Of what is written all that the other does to the range, not the end or the beginning of it.
+            let is_other = |it: Option<&Spot>| it.is_none_or(|it| !it.is_same_range(&behind[at]));
+            let is_whole = !is_new || is_other(before.get(at + len)) && (at == 0 || is_other(before.get(at - 1)));
+            let is_same = others.len() == len && others.iter().zip(&behind[at..]).all(|(old, new)| old.is_same(new));
+            if is_old == is_new && is_whole && is_same && (!is_new || is_ordered) {
+                for index in at..at + len {
+                    self.marks[numbers.0 + index / WORD].behind |= 1 << (index % WORD);
+                    self.marks[numbers.1 + index / WORD].before |= 1 << (index % WORD);
+                }
+            }
+            at += len;
+        }
+    }
+}
+
+/// Up to 64 spots of a command, with their marks.
+#[derive(Clone, Copy)]
+pub(crate) struct Marked<'a> {
+    pub(crate) number: u32,
+    pub(crate) marks: &'a Marks,
+    /// Those, and the ones behind them.
+    pub(crate) spots: &'a [Spot],
+    /// Bits that are spots.
+    pub(crate) valid: u64,
+}
+
+impl<'a> Marked<'a> {
+    /// Spots that must be looked at together: all of a range that is written. Gives their bits too; those behind the 64
+    /// are looked at again, which changes nothing.
+    #[inline]
+    pub(crate) fn group(&self, at: usize) -> (u64, &'a [Spot]) {
+        let len = match self.marks.beside_write >> at & 1 {
+            0 => 1,
+            _ => 1 + self.spots[at + 1..].iter().take_while(|it| it.is_same_range(&self.spots[at])).count(),
+        };
+        (valid(len) << at, &self.spots[at..at + len])
+    }
+}
+
+/// The first bits, as many as there are spots.
+#[inline]
+fn valid(spots: usize) -> u64 {
+    if spots >= WORD { u64::MAX } else { (1 << spots) - 1 }
+}
+
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        (word != 0).then(|| word &= word - 1).map(|()| bit)
+    })
+}
+
+#[inline]
+fn spot(access: &Access, range: Range<u64>, through: Identity) -> Option<Spot> {
+    let usage = TABLES.usage(access.stage, access.access)?;
+    Some(Spot { range, resource: access.resource, through, usage, order: access.order.into() })
+}
+
+#[inline]
+fn is_write(spot: &Spot) -> bool {
+    TABLES.write_column(spot.usage).is_some()
+}
+
+/// Whether rendering orders whatever is done to a range after what was done to it in the same way.
+fn is_ordered(group: &[Spot]) -> bool {
+    let key = |it: &Spot| (it.usage, it.order);
+    group.iter().all(|it| group.iter().all(|other| order::is_ordered(key(it), key(other))))
+}
+
+/// Whether nothing that is written overlaps with anything else.
+fn is_alone(spots: &[Spot]) -> bool {
+    let is_alone = |at: usize| {
+        let others = spots[..at].iter().chain(&spots[at + 1..]);
+        !others.into_iter().any(|it| it.overlaps(&spots[at]))
+    };
+    (0..spots.len()).filter(|it| is_write(&spots[*it])).all(is_alone)
+}
+
+/// Puts what is written next to other spots of the same range, if it overlaps only with such. Gives whether anything was
+/// moved.
+fn put_together(spots: &mut [Spot]) -> (PlanKind, bool) {
+    if spots.len() > WORD {
+        spots.sort_by_key(|it| (it.range.start, it.range.end));
+        let is_apart = |it: &[Spot]| it[0].range.end <= it[1].range.start || it[0].is_same_range(&it[1]);
+        let is_fine = spots.windows(2).all(is_apart);
+        return (if is_fine { PlanKind::Apart } else { PlanKind::Overlapping }, true);
+    }
+    let mut has_moved = false;
+    for at in 0..spots.len() {
+        let own = spots[at].clone();
+        if !is_write(&own) {
+            continue;
+        }
+        if spots.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
+            return (PlanKind::Overlapping, has_moved);
+        }
+        // What is moved out of the way is looked at again, which changes nothing.
+        let first = spots.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
+        let mut end = first;
+        for other in first..spots.len() {
+            if spots[other].is_same_range(&own) {
+                has_moved |= other != end;
+                spots[end..=other].rotate_right(1);
+                end += 1;
+            }
+        }
+    }
+    (PlanKind::Apart, has_moved)
+}

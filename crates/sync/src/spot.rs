@@ -1,0 +1,44 @@
+//! A run of addresses that a command uses.
+
+use std::ops::Range;
+
+use lavascope_program::ResourceId;
+
+use crate::address::Identity;
+use crate::order::Order;
+use crate::state::By;
+use crate::usage::Usage;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Spot {
+    pub(crate) range: Range<u64>,
+    pub(crate) resource: ResourceId,
+    /// What the resource is, whatever it is called.
+    pub(crate) through: Identity,
+    pub(crate) usage: Usage,
+    pub(crate) order: Order,
+}
+
+impl Spot {
+    #[inline]
+    pub(crate) fn by(&self, queue: u8) -> By {
+        By { usage: self.usage, queue, order: self.order }
+    }
+
+    #[inline]
+    pub(crate) fn is_same_range(&self, other: &Spot) -> bool {
+        self.range == other.range && self.through == other.through
+    }
+
+    #[inline]
+    pub(crate) fn overlaps(&self, other: &Spot) -> bool {
+        self.range.start < other.range.end && other.range.start < self.range.end
+    }
+
+    /// Whether two commands do the same.
+    #[inline]
+    pub(crate) fn is_same(&self, other: &Spot) -> bool {
+        let key = |it: &Spot| (it.resource, it.usage, it.order);
+        self.is_same_range(other) && key(self) == key(other)
+    }
+}

@@ -1,0 +1,191 @@
+//! The tools that are compared: both Khronos layers, with synchronization validation alone, and ours.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::programs::Program;
+use crate::process;
+
+/// As it is called in the table, and in the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Tool {
+    Bare,
+    /// The layer of Debian's package.
+    Old,
+    /// The layer that Chromium ships.
+    New,
+    Ours,
+    /// The first one with everything but synchronization validation.
+    Core,
+}
+
+impl Tool {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tool::Bare => "bare",
+            Tool::Old => "1.3.239",
+            Tool::New => "2026",
+            Tool::Ours => "lavascope",
+            Tool::Core => "core",
+        }
+    }
+
+    /// What stands in its settings file, besides where its log goes; ours is told by arguments.
+    fn settings(self) -> &'static str {
+        match self {
+            Tool::Bare | Tool::Ours => "",
+            Tool::Old => OLD,
+            Tool::New => NEW,
+            Tool::Core => CORE,
+        }
+    }
+}
+
+const OLD: &str = "\
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
+khronos_validation.disables = VK_VALIDATION_FEATURE_DISABLE_CORE_CHECKS_EXT,VK_VALIDATION_FEATURE_DISABLE_OBJECT_LIFETIMES_EXT,VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT,VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT,VK_VALIDATION_FEATURE_DISABLE_UNIQUE_HANDLES_EXT,VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT
+khronos_validation.report_flags = error
+khronos_validation.enable_message_limit = false
+khronos_validation.duplicate_message_limit = 0
+";
+
+/// All that its synchronization validation can look at is on. Its checks of command buffers stay on: without them it
+/// finds nothing.
+const NEW: &str = "\
+khronos_validation.validate_sync = true
+khronos_validation.validate_core = false
+khronos_validation.check_image_layout = false
+khronos_validation.check_object_in_use = false
+khronos_validation.check_query = false
+khronos_validation.check_shaders = false
+khronos_validation.unique_handles = false
+khronos_validation.object_lifetime = false
+khronos_validation.stateless_param = false
+khronos_validation.thread_safety = false
+khronos_validation.syncval_submit_time_validation = true
+khronos_validation.syncval_shader_accesses_heuristic = true
+khronos_validation.syncval_load_op_after_store_op_validation = true
+khronos_validation.syncval_message_extra_properties = true
+khronos_validation.report_flags = error
+khronos_validation.enable_message_limit = false
+";
+
+const CORE: &str = "khronos_validation.report_flags = error,warn\n";
+
+/// Where everything lies that a run needs.
+pub(crate) struct Bench {
+    pub(crate) folder: PathBuf,
+    /// The folder of our programs and libraries.
+    pub(crate) built: PathBuf,
+    pub(crate) display: String,
+    pub(crate) lavapipe: String,
+    pub(crate) null_driver: PathBuf,
+}
+
+impl Bench {
+    /// Writes the manifests and settings.
+    pub(crate) fn new(folder: PathBuf, built: PathBuf, display: String, lavapipe: String) -> Result<Bench> {
+        let null_driver = folder.join("null_driver.json");
+        let bench = Bench { folder, built, display, lavapipe, null_driver };
+        let library = bench.built.join("liblavascope_null_driver.so");
+        let manifest = json!({
+            "file_format_version": "1.0.0",
+            "ICD": { "library_path": library, "api_version": "1.4.0" },
+        });
+        write(&bench.null_driver, &manifest.to_string())?;
+        let manifest = json!({
+            "file_format_version": "1.2.0",
+            "layer": {
+                "name": "VK_LAYER_KHRONOS_validation",
+                "type": "GLOBAL",
+                "library_path": bench.new_layer(),
+                "api_version": "1.4.0",
+                "implementation_version": "1",
+                "description": "The layer that Chromium ships",
+            },
+        });
+        write(&bench.of(Tool::New).join("VkLayer_khronos_validation.json"), &manifest.to_string())?;
+        for tool in [Tool::Old, Tool::New, Tool::Core, Tool::Ours] {
+            let log = bench.log(tool);
+            let action = "khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG\n";
+            let place = format!("khronos_validation.log_filename = {}\n", log.display());
+            write(&bench.of(tool).join("vk_layer_settings.txt"), &[tool.settings(), action, &place].concat())?;
+        }
+        Ok(bench)
+    }
+
+    /// The program under a tool, and what the tool writes.
+    pub(crate) fn command(&self, program: &Program, tool: Tool) -> Command {
+        let words = program.words(self);
+        let mut command = match tool {
+            Tool::Ours => {
+                let mut command = Command::new(self.built.join("lavascope"));
+                command.args(["run", "--sync", "--exit-code", "app", "--json"]).arg(self.log(tool)).arg("--");
+                command.args(&words).env("XDG_CACHE_HOME", self.folder.join("cache"));
+                command.env("LAVASCOPE_LAYER_LIBRARY", self.built.join("libVkLayer_lavascope.so"));
+                command
+            }
+            Tool::Bare | Tool::Old | Tool::New | Tool::Core => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
+                command
+            }
+        };
+        for name in ["VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE", "WAYLAND_DISPLAY"] {
+            command.env_remove(name);
+        }
+        if matches!(tool, Tool::Old | Tool::New | Tool::Core) {
+            command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
+            command.env("VK_LAYER_SETTINGS_PATH", self.of(tool));
+        }
+        if tool == Tool::New {
+            command.env("VK_LAYER_PATH", self.of(tool));
+        }
+        let driver = program.driver_file(self);
+        command.env("DISPLAY", &self.display).env("VK_ICD_FILENAMES", driver).env("VK_DRIVER_FILES", driver);
+        command.envs(program.environment(self)).current_dir(&self.folder);
+        command
+    }
+
+    /// What a tool writes about a run.
+    pub(crate) fn log(&self, tool: Tool) -> PathBuf {
+        self.of(tool).join("log.txt")
+    }
+
+    fn of(&self, tool: Tool) -> PathBuf {
+        self.folder.join(tool.name())
+    }
+
+    fn new_layer(&self) -> PathBuf {
+        new_layer(&self.folder)
+    }
+}
+
+fn new_layer(folder: &Path) -> PathBuf {
+    folder.join("chromium/usr/lib/chromium/libVkLayer_khronos_validation.so")
+}
+
+/// Gets the newer Khronos layer out of Chromium's package, without installing that.
+pub(crate) fn provide_new_layer(folder: &Path) -> Result<()> {
+    if new_layer(folder).exists() {
+        return Ok(());
+    }
+    let place = folder.join("chromium");
+    std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be made", place.display()))?;
+    process::run(&place, "apt-get", &["download", "chromium-common"])
+        .context("the newer Khronos layer comes with Debian's package chromium-common")?;
+    let unpack = "for it in chromium-common_*.deb; do dpkg --fsys-tarfile \"$it\" | \
+                  tar --extract ./usr/lib/chromium/libVkLayer_khronos_validation.so; done; rm chromium-common_*.deb";
+    process::run(&place, "sh", &["-c", unpack])?;
+    ensure!(new_layer(folder).exists(), "the package chromium-common has no libVkLayer_khronos_validation.so any more");
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}

@@ -1,20 +1,20 @@
 //! What the application calls its objects and the parts of its work: names and labels of `VK_EXT_debug_utils`, and
 //! of `VK_EXT_debug_marker` before it.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
 use lavascope_abi::{CommandBuffer, ObjectId, Queue};
+use rustc_hash::FxHashMap;
 
 use crate::{Call, Kind, Record};
 
 /// The names and labels that a stream of records has given so far.
 #[derive(Clone, Debug, Default)]
 pub struct Titles {
-    names: HashMap<ObjectId, String>,
+    names: FxHashMap<ObjectId, String>,
     /// The labels that are open in a command buffer or a queue.
-    labels: HashMap<ObjectId, LabelPath>,
+    labels: FxHashMap<ObjectId, LabelPath>,
 }
 
 /// Labels that are open, the outermost first: shared by all commands inside of them.

@@ -1,7 +1,5 @@
 //! Who listens to the tracker: one device after the other.
 
-use std::collections::HashMap;
-
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
@@ -18,11 +16,13 @@ use crate::explain::Teller;
 
 #[derive(Default)]
 pub(crate) struct Devices {
-    devices: HashMap<ObjectId, Device>,
+    devices: FxHashMap<ObjectId, Device>,
     titles: Titles,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: FxHashMap<u64, u32>,
     pub(crate) causes: Causes,
+    /// The call stack of the call that is followed.
+    pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
 }
@@ -30,13 +30,21 @@ pub(crate) struct Devices {
 impl Devices {
     /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
     pub(crate) fn follow(&mut self, record: Record<'_>) {
+        let kind = KINDS[record.command() as usize];
+        if kind & RECORDED != 0 {
+            *self.counts.entry(first_handle(record)).or_default() += 1;
+        }
+        if kind & TITLES != 0 {
+            self.follow_titles(record);
+        }
+    }
+
+    fn follow_titles(&mut self, record: Record<'_>) {
+        if record.command() == ApiCommand::BeginCommandBuffer {
+            self.counts.insert(first_handle(record), 0);
+        }
         if is_about_ours(record) {
             self.titles.follow(record);
-        }
-        if is_recorded(record.command()) {
-            *self.counts.entry(first_handle(record)).or_default() += 1;
-        } else if record.command() == ApiCommand::BeginCommandBuffer {
-            self.counts.insert(first_handle(record), 0);
         }
     }
 
@@ -153,6 +161,7 @@ impl Listener for Devices {
             function: at.source.command,
             number: self.counts.get(&object.raw()).copied().unwrap_or(0),
             labels: self.titles.labels(object),
+            stack: self.stack,
         };
         let found = device.command(id, command, mark);
         if found != Findings::default() {
@@ -193,7 +202,7 @@ impl Listener for Devices {
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
-        let (found, races) = device.step(at.source, step, labels);
+        let (found, races) = device.step(at.source, step, (labels, self.stack));
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
@@ -234,9 +243,46 @@ fn is_about_ours(record: Record<'_>) -> bool {
     object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
 }
 
+/// A command goes into a command buffer.
+const RECORDED: u8 = 1;
+/// A command has to do with names and labels.
+const TITLES: u8 = 2;
+
+/// What each command is to those who follow names, labels and numbers: looked at for every record.
+const KINDS: [u8; ApiCommand::ALL.len()] = {
+    let mut kinds = [0; ApiCommand::ALL.len()];
+    let mut at = 0;
+    while at < kinds.len() {
+        kinds[at] = kind(ApiCommand::ALL[at]);
+        at += 1;
+    }
+    kinds
+};
+
+const fn kind(command: ApiCommand) -> u8 {
+    use ApiCommand as C;
+    let recorded = match command.desc().name.as_bytes() {
+        [b'v', b'k', b'C', b'm', b'd', ..] => RECORDED,
+        _ => 0,
+    };
+    let titles = match command {
+        C::BeginCommandBuffer
+        | C::SetDebugUtilsObjectNameEXT
+        | C::DebugMarkerSetObjectNameEXT
+        | C::CmdBeginDebugUtilsLabelEXT
+        | C::CmdEndDebugUtilsLabelEXT
+        | C::CmdDebugMarkerBeginEXT
+        | C::CmdDebugMarkerEndEXT
+        | C::QueueBeginDebugUtilsLabelEXT
+        | C::QueueEndDebugUtilsLabelEXT => TITLES,
+        _ => 0,
+    };
+    recorded | titles
+}
+
 /// Whether a command goes into a command buffer.
 pub(crate) fn is_recorded(command: ApiCommand) -> bool {
-    command.desc().name.starts_with("vkCmd")
+    KINDS[command as usize] & RECORDED != 0
 }
 
 fn first_handle(record: Record<'_>) -> u64 {

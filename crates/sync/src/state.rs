@@ -49,14 +49,21 @@ impl Default for By {
     }
 }
 
+/// One of a few ranges has this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
     /// Of the last write.
     overlay: Option<Arc<Overlay>>,
-    /// What the same command wrote in other ways.
-    writes: Vec<(By, Identity, Tag, Option<Arc<Overlay>>)>,
     /// Of other lanes.
     reads: Vec<Read>,
+    /// What hardly any range has.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rest {
+    /// What the command that wrote last wrote in other ways.
+    writes: Vec<(By, Identity, Tag, Option<Arc<Overlay>>)>,
     /// Reads of lanes that have read again, where a write by another name lies between: whoever comes after one of
     /// these has been checked against what is before it.
     past: Vec<Read>,
@@ -156,7 +163,7 @@ impl State {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
         // Rarely, a command wrote in several ways, or a write meets reads of several lanes.
-        if more.is_some_and(|it| !it.writes.is_empty() || is_write && !it.reads.is_empty()) {
+        if more.is_some_and(|it| it.has_writes() || is_write && !it.reads.is_empty()) {
             return self.has_conflict(now, (by.usage, by.order));
         }
         let own = (by.usage, by.order);
@@ -193,7 +200,8 @@ impl State {
         let overlay = more.and_then(|it| it.overlay.as_deref());
         let (through, tag) = (self.through, self.written);
         let last = (tag != 0).then_some(Write { usage, through, queue, tag, order, overlay });
-        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, through, tag, overlay)| Write {
+        let others = more.and_then(|it| it.rest.as_deref()).map_or(&[][..], |it| &it.writes);
+        let others = others.iter().map(|(by, through, tag, overlay)| Write {
             usage: by.usage,
             through: *through,
             queue: by.queue,
@@ -282,7 +290,8 @@ impl State {
 
     /// Whether a read happens before this one that was checked in its stead against what is older.
     fn is_covered(&self, now: Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
-        let past = self.more.as_deref().map_or(&[][..], |it| &it.past);
+        let rest = self.more.as_deref().and_then(|it| it.rest.as_deref());
+        let past = rest.map_or(&[][..], |it| &it.past);
         self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
             it.happens_before(now, TABLES.stage(usage), it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
@@ -327,8 +336,7 @@ impl State {
     /// Another resource in the same memory has got other addresses, once for each component.
     pub(crate) fn move_names(&mut self, old: &Range<u64>, planes: &[u64]) {
         let Some(more) = &mut self.more else { return };
-        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
-        for overlay in overlays.flatten().filter(|it| it.cuts().next().is_some()) {
+        for overlay in more.overlays().flatten().filter(|it| it.cuts().next().is_some()) {
             Arc::make_mut(overlay).move_names(old, planes);
         }
     }
@@ -451,10 +459,11 @@ impl State {
         }
         let (written, more) = (self.written, self.more.get_or_insert_default());
         more.reads.retain(|it| !is_past(it));
-        more.past.extend(past);
+        let rest = more.rest.get_or_insert_default();
+        rest.past.extend(past);
         // Only the first read behind a write can stand for others that come after the write.
-        let all = more.past.clone();
-        more.past.retain(|it| {
+        let all = rest.past.clone();
+        rest.past.retain(|it| {
             let is_first = |write: Tag| {
                 let is_between = |other: &Read| write < other.first && other.first < it.first && other.is_like(it);
                 write != 0 && write < it.first && !all.iter().any(is_between)
@@ -470,7 +479,8 @@ impl State {
             *self = State { written: tag, writer: by, through, ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
         {
-            self.more.get_or_insert_default().writes.push((by, through, tag, None));
+            let more = self.more.get_or_insert_default();
+            more.rest.get_or_insert_default().writes.push((by, through, tag, None));
         }
     }
 
@@ -478,9 +488,7 @@ impl State {
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
         self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.through, now.tag);
-        let more = self.more.get_or_insert_default();
-        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.3);
-        shared.change(overlay, |it| {
+        shared.change(self.more.get_or_insert_default().newest_overlay(), |it| {
             it.add(now, scope);
             it.add_itself(now);
         });
@@ -504,7 +512,7 @@ impl State {
         shared: &mut Shared,
         is_wanted: impl Fn(Write<'_>) -> bool,
     ) {
-        if self.more.as_ref().is_none_or(|it| it.writes.is_empty()) {
+        if self.more.as_ref().is_none_or(|it| !it.has_writes()) {
             if self.writes().any(is_wanted) {
                 shared.change(&mut self.more.get_or_insert_default().overlay, |it| it.add(now, scope));
             }
@@ -512,10 +520,28 @@ impl State {
         }
         let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
         let more = self.more.get_or_insert_default();
-        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
-        for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
+        for (overlay, _) in more.overlays().zip(wanted).filter(|it| it.1) {
             shared.change(overlay, |it| it.add(now, scope));
         }
+    }
+}
+
+impl More {
+    /// Whether a command wrote in several ways.
+    #[inline]
+    fn has_writes(&self) -> bool {
+        self.rest.as_ref().is_some_and(|it| !it.writes.is_empty())
+    }
+
+    fn newest_overlay(&mut self) -> &mut Option<Arc<Overlay>> {
+        let newest = self.rest.as_mut().and_then(|it| it.writes.last_mut());
+        newest.map_or(&mut self.overlay, |it| &mut it.3)
+    }
+
+    /// Of all writes, in the order of `State::writes`.
+    fn overlays(&mut self) -> impl Iterator<Item = &mut Option<Arc<Overlay>>> {
+        let others = self.rest.iter_mut().flat_map(|it| &mut it.writes).map(|it| &mut it.3);
+        std::iter::once(&mut self.overlay).chain(others)
     }
 }
 

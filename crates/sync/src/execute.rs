@@ -9,6 +9,7 @@ use lavascope_program::{
 };
 use smallvec::smallvec;
 
+use crate::address::Identity;
 use crate::alias::pieces;
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
@@ -502,7 +503,7 @@ pub(crate) fn now<'n>(
     queue: u8,
     instance: Option<&'n Instance>,
     tag: Tag,
-    through: ResourceId,
+    through: Identity,
 ) -> Now<'n> {
     Now {
         rules,
@@ -542,7 +543,7 @@ pub(crate) struct MergedPart {
 /// What is made available of accesses through a resource.
 #[derive(Clone, Copy)]
 struct Source {
-    through: ResourceId,
+    through: Identity,
     usages: Usages,
 }
 
@@ -550,7 +551,7 @@ struct Source {
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
-    through: ResourceId,
+    through: Identity,
     scope: Expanded,
     is_transition: bool,
 }

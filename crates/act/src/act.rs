@@ -13,6 +13,7 @@ use crate::descriptors::SetOf;
 use crate::error::ActError;
 use crate::formats::{DEPTH, STENCIL};
 use crate::pass::rect;
+use crate::perform::Lonely;
 use crate::pipeline::{Ready, element_size};
 use crate::resources::{SCRATCH, range};
 use crate::world::{World, create};
@@ -207,6 +208,7 @@ impl World<'_> {
     fn draw(&self, buffer: vk::CommandBuffer, draw: &Draw) -> Result<(), ActError> {
         let ready = self.graphics(draw)?;
         let own: Option<&Targets> = match &draw.scene {
+            SceneOf::Own(targets) if self.lonely == Lonely::Alone && targets.is_empty() => None,
             SceneOf::Own(targets) => Some(targets),
             SceneOf::Program(_) => None,
         };

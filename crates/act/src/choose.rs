@@ -2,7 +2,9 @@
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
 use lavascope_program::ResourceKind;
-use lavascope_program::{Access, Certainty, Command, Components, Image, Program, Region, Resource, ResourceId};
+use lavascope_program::{
+    Access, Certainty, Command, Components, Image, Program, RasterOrder, Region, Resource, ResourceId,
+};
 
 use crate::deed::{Binding, BindingKind, Build, Bytes, Deed, Dispatch, Targets, Trace};
 use crate::error::Unable;
@@ -183,8 +185,10 @@ pub(crate) fn bindings(program: &Program, accesses: &[Access]) -> Result<Vec<Bin
 }
 
 fn of_shader(program: &Program, it: &Access) -> Result<Vec<Binding>, Unable> {
-    let image = image(program, it.resource);
+    let (image, is_atomic) = (image(program, it.resource), it.order == RasterOrder::Atomic);
     let (kind, reads) = match (Bits(it.access), image.is_some()) {
+        (Bits::SHADER_STORAGE_READ, false) if is_atomic => (BindingKind::Counter, true),
+        (Bits::SHADER_STORAGE_WRITE, false) if is_atomic => (BindingKind::Counter, false),
         (Bits::SHADER_STORAGE_READ, false) => (BindingKind::StorageBuffer, true),
         (Bits::SHADER_STORAGE_WRITE, false) => (BindingKind::StorageBuffer, false),
         (Bits::UNIFORM_READ, false) => (BindingKind::UniformBuffer, true),

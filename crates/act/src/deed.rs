@@ -100,6 +100,8 @@ pub(crate) struct Binding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BindingKind {
     StorageBuffer,
+    /// A word in which atomic operations count.
+    Counter,
     UniformBuffer,
     TexelBuffer,
     SampledImage,
@@ -191,6 +193,13 @@ pub(crate) struct Targets {
     pub(crate) density_map: Option<AttachmentView>,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
+}
+
+impl Targets {
+    pub(crate) fn is_empty(&self) -> bool {
+        let has_maps = self.shading_rate.is_some() || self.density_map.is_some();
+        self.colors.is_empty() && self.depth.is_none() && self.stencil.is_none() && !has_maps
+    }
 }
 
 #[derive(Clone, Debug, Default)]

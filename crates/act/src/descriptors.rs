@@ -170,6 +170,7 @@ impl World<'_> {
     pub(crate) fn shape(&self, binding: u32, it: &Binding) -> Result<ShaderDescriptor, ActError> {
         let kind = match (&it.region, it.kind) {
             (Region::Buffer(bytes), BindingKind::StorageBuffer) => Shape::Storage { bytes: bytes.end - bytes.start },
+            (Region::Buffer(bytes), BindingKind::Counter) if bytes.end - bytes.start == 4 => Shape::Counter,
             (Region::Buffer(bytes), BindingKind::UniformBuffer) => Shape::Uniform { bytes: bytes.end - bytes.start },
             (Region::Buffer(_), BindingKind::TexelBuffer) => Shape::Texels,
             (Region::Buffer(_), BindingKind::Structure) => Shape::Structure,
@@ -206,7 +207,9 @@ impl World<'_> {
 
 fn descriptor_type(kind: BindingKind) -> vk::DescriptorType {
     match kind {
-        BindingKind::StorageBuffer | BindingKind::Descriptors => vk::DescriptorType::STORAGE_BUFFER,
+        BindingKind::StorageBuffer | BindingKind::Counter | BindingKind::Descriptors => {
+            vk::DescriptorType::STORAGE_BUFFER
+        }
         BindingKind::UniformBuffer => vk::DescriptorType::UNIFORM_BUFFER,
         BindingKind::TexelBuffer => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
         BindingKind::SampledImage => vk::DescriptorType::SAMPLED_IMAGE,

@@ -33,7 +33,7 @@ mod world;
 pub use error::{ActError, Unable};
 pub use gpu::{DEVICE_EXTENSIONS, Gpu, INSTANCE_EXTENSIONS, Message};
 pub use masks::{in_submit_1, in_version_1};
-pub use perform::{Options, Performed, Recording, SubmitApi, check};
+pub use perform::{Lonely, Options, Performed, Recording, SubmitApi, check};
 pub use record::label;
 pub use resources::SCRATCH_NAME;
 pub use world::Script;

@@ -31,10 +31,20 @@ pub enum Recording {
     Threads,
 }
 
+/// What becomes of draws that a program has outside of render pass instances, and that need no attachments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lonely {
+    /// Each gets an instance around it, as Vulkan wants it.
+    InInstance,
+    /// They stay alone, which only a driver that does nothing can take.
+    Alone,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub submit: SubmitApi,
     pub recording: Recording,
+    pub lonely: Lonely,
 }
 
 /// What came of a performance.
@@ -58,7 +68,7 @@ impl Gpu {
         if options.submit == SubmitApi::One {
             check_submits(script.program)?;
         }
-        let world = World::new(self, script)?;
+        let world = World::new(self, script, options.lonely)?;
         let result = perform(&world, &plan, options);
         world.end();
         let steps = result?;

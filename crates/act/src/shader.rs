@@ -40,11 +40,25 @@ pub(crate) struct ShaderDescriptor {
 /// What lies behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
-    Storage { bytes: u64 },
-    Uniform { bytes: u64 },
+    Storage {
+        bytes: u64,
+    },
+    /// One word, in which an atomic operation counts.
+    Counter,
+    Uniform {
+        bytes: u64,
+    },
     Texels,
-    Image { is_sampled: bool, dim: ImageDim, number: Number },
-    Input { index: u32, number: Number, is_multisampled: bool },
+    Image {
+        is_sampled: bool,
+        dim: ImageDim,
+        number: Number,
+    },
+    Input {
+        index: u32,
+        number: Number,
+        is_multisampled: bool,
+    },
     Structure,
 }
 
@@ -294,6 +308,7 @@ impl Writer {
     fn descriptor(&mut self, it: &ShaderDescriptor) {
         let variable = match it.kind {
             Shape::Storage { bytes } => self.buffer(it, StorageClass::StorageBuffer, bytes),
+            Shape::Counter => self.counter(it),
             Shape::Uniform { bytes } => self.buffer(it, StorageClass::Uniform, bytes),
             Shape::Texels => self.texels(),
             Shape::Image { is_sampled, dim, number } => self.image(it, is_sampled, dim, number),
@@ -329,6 +344,19 @@ impl Writer {
             let null = self.typed(Op::ConstantNull, block, &[]);
             self.body(Op::Store, &[variable, null]);
         }
+        variable
+    }
+
+    /// A word that is read and written at once.
+    fn counter(&mut self, it: &ShaderDescriptor) -> u32 {
+        let silent = ShaderDescriptor { reads: false, writes: false, ..it.clone() };
+        let variable = self.buffer(&silent, StorageClass::StorageBuffer, 4);
+        let uint = self.uint();
+        let pointer = self.ty(Op::TypePointer, &[StorageClass::StorageBuffer as u32, uint]);
+        let (zero, one) = (self.constant(0), self.constant(1));
+        let word = self.body_typed(Op::AccessChain, pointer, &[variable, zero, zero]);
+        // For the whole device, in no order.
+        self.body_typed(Op::AtomicIAdd, uint, &[word, one, zero, one]);
         variable
     }
 

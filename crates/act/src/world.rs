@@ -11,6 +11,7 @@ use lavascope_scenario::Names;
 use crate::calls::{DeviceCalls, call, check, out, text};
 use crate::error::{ActError, Unable};
 use crate::gpu::{DEVICE_EXTENSIONS, Gpu};
+use crate::perform::Lonely;
 use crate::resources::Made;
 
 /// What is performed, and what its things are called.
@@ -25,6 +26,7 @@ pub struct Script<'a> {
 pub(crate) struct World<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) script: Script<'a>,
+    pub(crate) lonely: Lonely,
     pub(crate) vk: DeviceCalls,
     pub(crate) device: vk::Device,
     pub(crate) families: Families,
@@ -104,7 +106,7 @@ pub(crate) use create;
 
 impl<'a> World<'a> {
     /// A device with all objects of a program, but without what its commands need by themselves.
-    pub(crate) fn new(gpu: &'a Gpu, script: Script<'a>) -> Result<World<'a>, ActError> {
+    pub(crate) fn new(gpu: &'a Gpu, script: Script<'a>, lonely: Lonely) -> Result<World<'a>, ActError> {
         let families = Families::of(gpu, script.program)?;
         let device = create_device(gpu, &families)?;
         // SAFETY: the device's functions, by name.
@@ -114,6 +116,7 @@ impl<'a> World<'a> {
         let mut world = World {
             gpu,
             script,
+            lonely,
             vk,
             device,
             families,

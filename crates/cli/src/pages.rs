@@ -5,10 +5,15 @@ use std::borrow::Cow;
 use lavascope_base::nearest;
 use lavascope_diag::Code;
 use lavascope_program::{FaultKind, HazardKind};
-use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code};
+use lavascope_sync::RaceKind;
+use lavascope_sync::explain::{NEVER_EXECUTED, OVER_SYNCHRONIZATION, fault_code, race_code};
 
 /// What stands in front of the names of hazards, and may be left out.
 const PREFIXES: [&str; 3] = ["SYNC-HAZARD-", "SYNC-CONTENTS-", "SYNC-"];
+
+/// A function of which a code speaks, and its later versions.
+const SET: &str = "vkCmdSetEvent";
+const VERSIONS: [&str; 2] = ["vkCmdSetEvent2", "vkCmdSetEvent2KHR"];
 
 /// What there is to say about a code.
 #[derive(Clone)]
@@ -48,7 +53,20 @@ pub(crate) fn pages() -> impl Iterator<Item = Page> {
         let images = [false, true].into_iter().take(if kind == FaultKind::AcquireWithoutRelease { 2 } else { 1 });
         images.map(move |is_image| fault(kind, is_image))
     });
-    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain([never, advice])
+    let races = RaceKind::ALL.into_iter().map(race);
+    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain(races).chain([never, advice])
+}
+
+/// The code of the first version of its function; others have the same page.
+fn race(kind: RaceKind) -> Page {
+    let (short, text) = match kind {
+        RaceKind::SetAfterReset => ("SET-RESET", text!("SYNC-vkCmdSetEvent-reset-race")),
+        RaceKind::SetAfterSet => ("SET-SET", text!("SYNC-vkCmdSetEvent-set-race")),
+        RaceKind::SetAfterWait => ("SET-WAIT", text!("SYNC-vkCmdSetEvent-wait")),
+        RaceKind::ResetAfterSet => ("RESET-SET", text!("SYNC-vkCmdResetEvent-set-race")),
+        RaceKind::WaitAfterRace => ("WAIT-RACE", text!("SYNC-vkCmdWaitEvents-unsynchronized-setops")),
+    };
+    Page { code: Code(Cow::Owned(race_code(kind, "vkCmdSetEvent"))), short, text }
 }
 
 fn fault_text(kind: FaultKind, is_image: bool) -> &'static str {
@@ -85,7 +103,10 @@ impl Page {
 
     fn is(&self, wanted: &Wanted) -> bool {
         match wanted {
-            Wanted::Number(id) => self.code.message_id() == *id,
+            Wanted::Number(id) => {
+                let versions = VERSIONS.map(|it| Code(Cow::Owned(self.code.0.replace(SET, it))));
+                self.code.message_id() == *id || versions.iter().any(|it| it.message_id() == *id)
+            }
             Wanted::Name(name) => name.eq_ignore_ascii_case(bare(&self.code.0)) || name == self.short,
         }
     }
@@ -112,6 +133,7 @@ fn wanted(text: &str) -> Wanted {
     if let Some(id) = number(text) {
         return Wanted::Number(id);
     }
+    let text = VERSIONS.iter().rev().fold(text.to_owned(), |text, it| text.replace(it, SET));
     Wanted::Name(bare(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
 }
 
@@ -165,6 +187,10 @@ mod tests {
                 assert_eq!(find(&short).map(|it| it.short), Some(page.short), "{short}");
             }
         }
+        let page = find("SYNC-vkCmdSetEvent2KHR-set-race").map(|it| it.code.to_string());
+        assert_eq!(page.as_deref(), Some("SYNC-vkCmdSetEvent-set-race"));
+        let number = Code(Cow::Borrowed("SYNC-vkCmdSetEvent2-set-race")).message_id().to_string();
+        assert_eq!(find(&number).map(|it| it.code.to_string()), page);
         for name in ["", "SYNC-HAZARD-", "RAWR", "0", "0xe4d96473", "99999999999", "-"] {
             assert!(find(name).is_none(), "{name}");
         }

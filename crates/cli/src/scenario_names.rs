@@ -2,7 +2,7 @@
 
 use lavascope_diag::Object;
 use lavascope_program::{
-    At, CommandBufferId, FenceId, Place, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, Step,
+    At, CommandBufferId, EventId, FenceId, Place, QueueId, Region, RenderPassId, ResourceId, SemaphoreId, Step,
 };
 use lavascope_scenario::{Site, Source, Spot};
 use lavascope_sync::explain::{Names, Numbers};
@@ -111,6 +111,10 @@ impl Names for ScenarioNames<'_> {
     fn semaphore(&self, semaphore: SemaphoreId) -> String {
         let known = self.0.scenario.names.semaphores.get(semaphore.0 as usize);
         format!("semaphore {}", known.map_or("?", |it| &it.name))
+    }
+
+    fn event(&self, event: EventId) -> String {
+        format!("event {}", name(&self.0.scenario.names.events, event.0))
     }
 
     fn fence(&self, fence: FenceId) -> String {

@@ -59,11 +59,6 @@ pub(crate) fn waited(times: u64, time: Duration) {
     say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
-/// A device was lost. Says whether there is a report.
-pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
-    say("device-lost", json!({ "text": title, "lines": lines }))
-}
-
 /// Findings that nobody wants to hear of.
 pub(crate) struct Ignored {
     /// The rule that fits them.
@@ -76,6 +71,11 @@ pub(crate) struct Ignored {
 pub(crate) fn ignored(all: &[Ignored]) {
     let line = |it: &Ignored| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
     say("ignored", all.iter().map(line).collect());
+}
+
+/// A device was lost. Says whether there is a report.
+pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
+    say("device-lost", json!({ "text": title, "lines": lines }))
 }
 
 /// Whether there is a report.

@@ -60,6 +60,7 @@ impl Told {
                 HandleType::Image => ObjectType::IMAGE,
                 HandleType::CommandBuffer => ObjectType::COMMAND_BUFFER,
                 HandleType::Queue => ObjectType::QUEUE,
+                HandleType::Event => ObjectType::EVENT,
                 _ => return None,
             };
             let (kind, handle) = (handle_type.name(), names.handle_of(it.0)?);
@@ -107,7 +108,7 @@ impl Told {
 }
 
 fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {
-    let ty = [HandleType::Buffer, HandleType::Image, HandleType::CommandBuffer, HandleType::Queue];
+    let ty = [HandleType::Buffer, HandleType::Image, HandleType::Event, HandleType::CommandBuffer, HandleType::Queue];
     ObjectId::new(ty.into_iter().find(|ty| ty.name() == it.kind)?, it.id)
 }
 

@@ -1,6 +1,5 @@
 //! The versions and extensions that the driver has.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::LazyLock;
 
@@ -32,18 +31,34 @@ pub(crate) fn by_name(name: &CStr) -> Option<&'static Block> {
 
 /// Whether a command is part of a version, or of an extension that `is_enabled`.
 pub(crate) fn has_command(name: &str, is_enabled: impl Fn(&CStr) -> bool) -> bool {
-    let is_there = |it: &&Block| it.kind != Kind::Device || is_enabled(it.name);
-    OWNERS.get(name).is_some_and(|all| all.iter().any(is_there))
+    let is_there = |it: &Block| it.kind != Kind::Device || is_enabled(it.name);
+    let first = OWNERS.partition_point(|it| command_of(*it) < name);
+    OWNERS[first..].iter().take_while(|it| command_of(**it) == name).any(|it| is_there(&BLOCKS[usize::from(it.0)]))
 }
 
-/// Whose command each is: every loader and layer asks for hundreds of them, on every device.
-static OWNERS: LazyLock<HashMap<&str, Vec<&Block>>> = LazyLock::new(|| {
-    let mut owners: HashMap<&str, Vec<&Block>> = HashMap::new();
-    for block in BLOCKS {
-        block.commands.iter().for_each(|it| owners.entry(it).or_default().push(block));
+/// How many commands all blocks have together.
+const COMMANDS: usize = {
+    let (mut all, mut at) = (0, 0);
+    while at < BLOCKS.len() {
+        all += BLOCKS[at].commands.len();
+        at += 1;
     }
+    all
+};
+
+/// Whose command each is, sorted by name: every loader and layer asks for hundreds of them, on every device. A block,
+/// and the place in its list. In place, since a driver that is unloaded leaves nothing behind.
+static OWNERS: LazyLock<[(u16, u16); COMMANDS]> = LazyLock::new(|| {
+    let places = |(at, it): (usize, &Block)| (0..it.commands.len()).map(move |place| (at as u16, place as u16));
+    let mut all = BLOCKS.iter().enumerate().flat_map(places);
+    let mut owners = std::array::from_fn(|_| all.next().unwrap_or_default());
+    owners.sort_unstable_by_key(|it| command_of(*it));
     owners
 });
+
+fn command_of((block, place): (u16, u16)) -> &'static str {
+    BLOCKS[usize::from(block)].commands[usize::from(place)]
+}
 
 #[cfg(test)]
 mod tests {

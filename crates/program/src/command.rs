@@ -73,13 +73,15 @@ pub enum Certainty {
     Picked,
 }
 
-/// Whether the order of fragments covers an access.
+/// Whether the order of fragments covers an access, or none is needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RasterOrder {
     #[default]
     None,
     Color,
     DepthStencil,
+    /// Atomic operations are in no data race with each other, wherever they are.
+    Atomic,
 }
 
 /// The four masks of a dependency, as the application gave them.

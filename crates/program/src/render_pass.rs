@@ -75,6 +75,16 @@ pub struct AttachmentView {
     pub region: ImageRegion,
 }
 
+impl AttachmentView {
+    /// A render area as it is in the attachment: a view of slices of an image with three dimensions keeps to these.
+    pub fn inside(&self, area: Area) -> Area {
+        let Some(own) = self.region.area else { return area };
+        let [x, y, _] = area.offset;
+        let [width, height, _] = area.extent;
+        Area { offset: [x, y, own.offset[2]], extent: [width, height, own.extent[2]] }
+    }
+}
+
 /// `vkCmdBeginRendering`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {

@@ -190,6 +190,8 @@ fn generic(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) 
     let mut order = RasterOrder::None;
     if cursor.take("ordered") {
         order = choose(cursor, "order", &[("color", RasterOrder::Color), ("depth", RasterOrder::DepthStencil)])?;
+    } else if cursor.take("atomic") {
+        order = RasterOrder::Atomic;
     }
     Ok(Access { order, ..Access::new(resource, region, stage, access) })
 }

@@ -121,6 +121,7 @@ impl Named<'_> {
                 RasterOrder::None => "",
                 RasterOrder::Color => " ordered color",
                 RasterOrder::DepthStencil => " ordered depth",
+                RasterOrder::Atomic => " atomic",
             };
             let access_word = accesses_text(access.stage, access.access);
             return format!("{}:{access_word} {part}{order}", stages_text(access.stage));

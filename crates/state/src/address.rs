@@ -8,7 +8,7 @@ use lavascope_program::{Access, ResourceId};
 
 use crate::bind::Kind;
 use crate::device::{Device, Event};
-use crate::draw::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, Draw};
+use crate::draw::{COUNT, DISPATCH, DRAW, DRAW_INDEXED, Draw, somewhere};
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::region::{Rows, Texels, extent_of, offset_of};
@@ -58,6 +58,7 @@ impl Device {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.address_access(info.address_range.address, 4, CONDITION_READ, out);
                 self.act(it.command_buffer, read.into_iter().collect(), out);
+                self.put_under_condition(it.command_buffer, true);
             }
             _ => return self.copies_at(event.call, out) || self.draws_at(event.call, out),
         }
@@ -246,7 +247,8 @@ impl Device {
     ) -> Vec<Access> {
         let Some(info) = info else { return Vec::new() };
         let range = &info.get().address_range;
-        let mut reads = self.strided([range.address, range.stride], info.max_draw_count, size, INDIRECT_READ, out);
+        let reads = self.strided([range.address, range.stride], info.max_draw_count, size, INDIRECT_READ, out);
+        let mut reads: Vec<Access> = reads.into_iter().map(somewhere).collect();
         reads.extend(self.address_access(info.count_address_range.address, COUNT, INDIRECT_READ, out));
         reads
     }

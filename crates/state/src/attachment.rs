@@ -157,7 +157,7 @@ impl Targets {
             Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
             Target::Color(_) | Target::ShadingRate | Target::DensityMap => view.region.aspects,
         };
-        let of_layers = |layers| {
+        let of_part = |layers, area| {
             let region = ImageRegion {
                 aspects,
                 mips: view.region.mips.clone(),
@@ -167,7 +167,18 @@ impl Targets {
             };
             touch.usage.on(view.resource, Region::Image(region))
         };
-        found.extend(self.layers(&view.region.layers, &touch.layers).map(of_layers));
+        let Some(slices) = view.region.area else {
+            found.extend(self.layers(&view.region.layers, &touch.layers).map(|it| of_part(it, area)));
+            return;
+        };
+        // What others have as layers are slices here.
+        let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
+        let of_slices = |it: Range<u32>| {
+            let (mut offset, mut extent) = (area.offset, area.extent);
+            (offset[2], extent[2]) = (it.start, it.end - it.start);
+            of_part(view.region.layers.clone(), Area { offset, extent })
+        };
+        found.extend(self.layers(&all, &touch.layers).map(of_slices));
     }
 
     fn view(&self, target: Target) -> Option<&AttachmentView> {

@@ -38,6 +38,8 @@ pub(crate) struct State {
     /// Buffers that transform feedback goes to, while it is active.
     pub(crate) feedback: BTreeMap<u32, (ResourceId, Range<u64>)>,
     pub(crate) is_feeding_back: bool,
+    /// A number in memory decides whether draws and dispatches are made.
+    pub(crate) is_conditional: bool,
     /// Views that are bound by themselves: how densely to shade, and which rays to trace.
     pub(crate) rate_image: Option<ImageView>,
     pub(crate) invocation_mask: Option<ImageView>,

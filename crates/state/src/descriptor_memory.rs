@@ -19,6 +19,8 @@ use crate::usage::Usage;
 /// What is bound of buffers and heaps that hold descriptors.
 #[derive(Debug, Default)]
 pub(crate) struct DescriptorMemory {
+    /// Whether there is any of it, so that everybody else need not look.
+    is_used: bool,
     buffers: Vec<Option<Part>>,
     resource_heap: Option<Part>,
     sampler_heap: Option<Part>,
@@ -39,7 +41,7 @@ impl Device {
                 let parts = it.p_binding_infos().iter().map(|it| self.known_at(it.address, vk::WHOLE_SIZE, out));
                 let parts = parts.collect();
                 if let Some(own) = self.recording(it.command_buffer) {
-                    own.state.memory.buffers = parts;
+                    (own.state.memory.buffers, own.state.memory.is_used) = (parts, true);
                 }
             }
             (Call::CmdSetDescriptorBufferOffsetsEXT(it), None) => {
@@ -56,14 +58,14 @@ impl Device {
                 let range = it.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
                 let part = range.and_then(|(at, size)| self.known_at(at, size, out));
                 if let Some(own) = self.recording(it.command_buffer) {
-                    own.state.memory.resource_heap = part;
+                    (own.state.memory.resource_heap, own.state.memory.is_used) = (part, true);
                 }
             }
             (Call::CmdBindSamplerHeapEXT(it), None) => {
                 let range = it.p_bind_info().map(|it| (it.heap_range.address, it.heap_range.size));
                 let part = range.and_then(|(at, size)| self.known_at(at, size, out));
                 if let Some(own) = self.recording(it.command_buffer) {
-                    own.state.memory.sampler_heap = part;
+                    (own.state.memory.sampler_heap, own.state.memory.is_used) = (part, true);
                 }
             }
             (Call::CmdPushDataEXT(it), None) => {
@@ -113,7 +115,7 @@ impl State {
 
     /// The descriptors that a shader reads from memory.
     pub(crate) fn descriptors_read(&self, kind: Kind, shader: &Shader, out: &mut Out<'_>) -> Vec<Access> {
-        let Some(interface) = &shader.interface else { return Vec::new() };
+        let Some(interface) = shader.interface.as_ref().filter(|_| self.memory.is_used) else { return Vec::new() };
         let mut sets: Vec<u32> = interface.descriptors.iter().map(|it| it.set).collect();
         sets.sort_unstable();
         sets.dedup();

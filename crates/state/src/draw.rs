@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi as vk;
 use lavascope_event::{Call, View};
-use lavascope_program::Access;
+use lavascope_program::{Access, Certainty};
 
 use crate::attachment::{self, Touches};
 use crate::bind::{Kind, State};
@@ -91,7 +91,8 @@ impl Draw {
 macro_rules! counted {
     ($device:expr, $it:expr, $size:expr, $out:expr) => {{
         let it = $it;
-        let mut reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let reads = $device.structures(it.buffer, it.offset, it.max_draw_count, it.stride, $size, $out);
+        let mut reads: Vec<Access> = reads.into_iter().map(somewhere).collect();
         reads.extend($device.buffer_access(it.count_buffer, it.count_buffer_offset, COUNT, INDIRECT_READ, $out));
         reads
     }};
@@ -240,7 +241,7 @@ impl Device {
         for pipeline in pipelines {
             let (known, ordered) = (uses.len(), pipeline.raster.ordered);
             self.add_shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, &mut uses, out);
-            if pipelines.len() > 1 {
+            if pipelines.len() > 1 || own.state.is_conditional {
                 uses.weaken_from(known);
             }
         }
@@ -275,7 +276,7 @@ impl Device {
         for pipeline in pipelines {
             let known = uses.len();
             self.add_drawn(&own.state, pipeline, draw, (&mut uses, &mut touches), out);
-            if pipelines.len() > 1 {
+            if pipelines.len() > 1 || own.state.is_conditional {
                 uses.weaken_from(known);
             }
         }
@@ -335,6 +336,11 @@ impl Device {
         let place = |at: u32| offset.saturating_add(u64::from(at) * stride);
         (0..count).filter_map(|at| self.buffer_access(buffer, place(at), size, INDIRECT_READ, out)).collect()
     }
+}
+
+/// How many there are stands in memory.
+pub(crate) fn somewhere(it: Access) -> Access {
+    Access { certainty: Certainty::Somewhere, ..it }
 }
 
 fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {

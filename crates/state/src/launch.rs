@@ -56,11 +56,11 @@ impl Launch {
         let one = |it: u64| Some(it..it + 1);
         match (built_in, self) {
             (LOCAL_INVOCATION_ID, _) => Some(0..size[at]),
-            (LOCAL_INVOCATION_INDEX, _) => Some(0..size.iter().product()),
+            (LOCAL_INVOCATION_INDEX, _) => Some(0..size.iter().fold(1, |all, it| it.saturating_mul(all))),
             (NUM_WORKGROUPS, Launch::Groups(groups)) => one(groups[at].end - groups[at].start),
             (WORKGROUP_ID, Launch::Groups(groups)) => Some(groups[at].clone()),
             (GLOBAL_INVOCATION_ID, Launch::Groups(groups)) => {
-                Some(groups[at].start * size[at]..groups[at].end * size[at])
+                Some(groups[at].start.saturating_mul(size[at])..groups[at].end.saturating_mul(size[at]))
             }
             (VERTEX_INDEX, Launch::Vertices { vertices, .. }) => vertices.clone(),
             (INSTANCE_INDEX, Launch::Vertices { instances, .. }) => instances.clone(),
@@ -111,6 +111,9 @@ mod tests {
         assert_eq!(values(NUM_WORKGROUPS), Some(3..4));
         assert_eq!(values(VERTEX_INDEX), None);
         assert_eq!(Launch::Unknown.values(LOCAL_INVOCATION_ID, 1, [64, 2, 1]), Some(0..2));
+        let largest = Launch::groups([u32::MAX; 3], [u32::MAX; 3]);
+        assert!(largest.values(GLOBAL_INVOCATION_ID, 0, [u32::MAX; 3]).is_some());
+        assert!(largest.values(LOCAL_INVOCATION_INDEX, 0, [u32::MAX; 3]).is_some());
         let draw = Launch::Vertices { vertices: Some(3..9), instances: None };
         assert_eq!(draw.values(VERTEX_INDEX, 0, [1; 3]), Some(3..9));
         assert_eq!(draw.values(INSTANCE_INDEX, 0, [1; 3]), None);

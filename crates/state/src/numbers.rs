@@ -24,6 +24,7 @@ pub(crate) struct PushConstants {
 const PUSHED_MAX: usize = 1 << 16;
 /// Shaders count in 32 bits; what is larger may have wrapped around.
 const OFFSET_END: i128 = 1 << 32;
+const VALUES_END: u64 = 1 << 32;
 
 impl PushConstants {
     /// Both are multiples of four.
@@ -119,7 +120,7 @@ impl Numbers<'_> {
             Quantity::BuiltIn { built_in, component } => self.launch.values(*built_in, *component, self.workgroup)?,
             Quantity::Read(place) => self.read(place).map(|it| it..it.saturating_add(1))?,
         };
-        (!values.is_empty()).then_some(values)
+        (!values.is_empty() && values.end <= VALUES_END).then_some(values)
     }
 }
 
@@ -180,6 +181,7 @@ mod tests {
         assert_eq!(span(0, vec![pushed(4, 4), x(4)], 4), (400..464, Certainty::Certain));
         assert_eq!(span(0, vec![pushed(0, 4)], 4), (0..1 << 20, Certainty::Somewhere));
         assert_eq!(span(-4, vec![x(4)], 4), (0..1 << 20, Certainty::Somewhere), "it wraps around");
+        assert_eq!(span(0, vec![x(i64::MIN), y(i64::MAX)], u64::MAX), (0..1 << 20, Certainty::Somewhere));
     }
 
     #[test]

@@ -31,7 +31,9 @@ impl Device {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.buffer_access(info.buffer, info.offset, 4, CONDITION_READ, out);
                 self.act(it.command_buffer, read.into_iter().collect(), out);
+                self.put_under_condition(it.command_buffer, true);
             }
+            (Call::CmdEndConditionalRenderingEXT(it), None) => self.put_under_condition(it.command_buffer, false),
             (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(it, out),
             (Call::CmdBeginTransformFeedbackEXT(it), None) => {
                 let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
@@ -112,6 +114,16 @@ impl Device {
         used.filter_map(|(at, buffer)| self.buffer_access(*buffer, offset(at), 4, usage, out)).collect()
     }
 
+    /// Whether the following draws and dispatches are made at all, memory decides.
+    pub(crate) fn put_under_condition(&mut self, buffer: vk::CommandBuffer, is_conditional: bool) {
+        if let Some(own) = self.recording(buffer) {
+            if is_conditional {
+                own.undo = Undo::Condition(own.state.is_conditional);
+            }
+            own.state.is_conditional = is_conditional;
+        }
+    }
+
     pub(crate) fn feed_back(&mut self, buffer: vk::CommandBuffer, is_active: bool) {
         if let Some(own) = self.recording(buffer) {
             own.undo = Undo::Feedback(own.state.is_feeding_back);
@@ -125,11 +137,19 @@ fn values(info: View<'_, vk::QueryPoolCreateInfo>) -> Option<u32> {
         vk::QueryType::OCCLUSION | vk::QueryType::TIMESTAMP => Some(1),
         vk::QueryType::PIPELINE_STATISTICS => Some(info.pipeline_statistics.0.count_ones()),
         vk::QueryType::TRANSFORM_FEEDBACK_STREAM_EXT => Some(2),
+        vk::QueryType::RESULT_STATUS_ONLY_KHR => Some(0),
+        vk::QueryType::VIDEO_ENCODE_FEEDBACK_KHR => {
+            let feedback = info.chained::<vk::QueryPoolVideoEncodeFeedbackCreateInfoKHR>();
+            feedback.map(|it| it.encode_feedback_flags.0.count_ones())
+        }
         vk::QueryType::PRIMITIVES_GENERATED_EXT | vk::QueryType::MESH_PRIMITIVES_GENERATED_EXT => Some(1),
         vk::QueryType::ACCELERATION_STRUCTURE_COMPACTED_SIZE_KHR
         | vk::QueryType::ACCELERATION_STRUCTURE_SERIALIZATION_SIZE_KHR
         | vk::QueryType::ACCELERATION_STRUCTURE_SERIALIZATION_BOTTOM_LEVEL_POINTERS_KHR
-        | vk::QueryType::ACCELERATION_STRUCTURE_SIZE_KHR => Some(1),
+        | vk::QueryType::ACCELERATION_STRUCTURE_SIZE_KHR
+        | vk::QueryType::ACCELERATION_STRUCTURE_COMPACTED_SIZE_NV
+        | vk::QueryType::MICROMAP_COMPACTED_SIZE_EXT
+        | vk::QueryType::MICROMAP_SERIALIZATION_SIZE_EXT => Some(1),
         _ => None,
     }
 }

@@ -116,9 +116,6 @@ impl Device {
     /// A view as an attachment.
     fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut Out<'_>) -> Option<AttachmentView> {
         let found = self.image_views.get(view.0);
-        if found.is_some_and(|it| it.has_slices) {
-            out.missing("which slices of an image are attachments");
-        }
         if found.is_none() && view.0 != 0 {
             out.missing("a view that nobody created");
         }
@@ -303,8 +300,13 @@ impl ImageView {
     fn attachment(&self, layers: Option<u32>) -> AttachmentView {
         let mut region = self.region.clone();
         region.aspects = self.aspects;
-        if let Some(count) = layers {
-            region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));
+        match (layers, &mut region.area) {
+            // Its slices are the layers of the framebuffer.
+            (Some(count), Some(area)) if self.has_slices => area.extent[2] = area.extent[2].min(count),
+            (Some(count), _) => {
+                region.layers.end = region.layers.end.min(region.layers.start.saturating_add(count));
+            }
+            (None, _) => {}
         }
         AttachmentView { resource: self.resource, region }
     }

@@ -56,6 +56,8 @@ pub struct DescriptorUse {
     pub certainty: Certainty,
     /// Fragments do it in their order, one after the other.
     pub is_ordered: bool,
+    /// It is an atomic operation.
+    pub is_atomic: bool,
 }
 
 impl DescriptorUse {
@@ -71,6 +73,7 @@ impl DescriptorUse {
             each: None,
             certainty: Certainty::Certain,
             is_ordered: false,
+            is_atomic: false,
         }
     }
 }
@@ -99,6 +102,8 @@ pub struct AddressUse {
     /// What of these bytes an invocation accesses, where numbers from outside of the shader decide it.
     pub each: Option<Each>,
     pub certainty: Certainty,
+    /// It is an atomic operation.
+    pub is_atomic: bool,
 }
 
 /// The code of a shader, as a pipeline uses it.

@@ -61,6 +61,7 @@ struct OfDescriptor {
     area: Option<Area>,
     /// Fragments do it one after the other.
     is_ordered: bool,
+    is_atomic: bool,
     /// Which input attachments are read in the order of fragments.
     ordered: Ordered,
 }
@@ -149,6 +150,7 @@ impl Device {
             offset: dynamic_offset(bound, binding.dynamic, element),
             area,
             is_ordered: it.is_ordered,
+            is_atomic: it.is_atomic,
             ordered,
         };
         match handle.filter(|_| binding.is_late) {
@@ -168,10 +170,11 @@ impl Device {
         let found = self.addressed(numbers, it, out);
         let (reads, writes) = (it.reads, it.writes);
         let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
+        let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
         found.into_iter().flat_map(move |(resource, bytes, certainty)| {
             let usage = |bits| {
                 let access = Usage::of_shader(stage, bits).on_bytes(resource, bytes.clone());
-                Access { certainty, ..access }
+                Access { certainty, order, ..access }
             };
             let read = reads.then(|| usage(read));
             read.into_iter().chain(writes.then(|| usage(Bits::SHADER_STORAGE_WRITE))).collect::<Vec<_>>()
@@ -346,6 +349,7 @@ fn order_of(ty: DescriptorType, it: &OfDescriptor, region: &Region) -> RasterOrd
     let is_input = ty == DescriptorType::INPUT_ATTACHMENT;
     let is_color = matches!(region, Region::Image(it) if it.aspects & ImageAspectFlags::COLOR.0 != 0);
     match (is_input, is_color) {
+        (false, _) if it.is_atomic => RasterOrder::Atomic,
         (false, _) if it.is_ordered => RasterOrder::Color,
         (true, true) if it.ordered.color => RasterOrder::Color,
         (true, false) if it.ordered.depth_stencil => RasterOrder::DepthStencil,

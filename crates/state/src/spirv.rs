@@ -117,6 +117,7 @@ fn descriptors_of(reflection: &Reflection) -> Vec<DescriptorUse> {
             each: access.each.clone(),
             certainty: certainty_of(access, bytes.is_some_and(|it| it.is_exact), descriptor.kind),
             is_ordered: has_order && descriptor.is_coherent,
+            is_atomic: access.kind == AccessKind::Atomic,
             ..DescriptorUse::new(descriptor.set, descriptor.binding)
         };
         if !found.iter_mut().any(|it| join(it, &new)) {
@@ -138,6 +139,7 @@ fn addresses_of(reflection: &Reflection) -> Vec<AddressUse> {
             bytes: range(*bytes),
             each: access.each.clone(),
             certainty: certainty_of(access, bytes.is_exact, DescriptorKind::StorageBuffer),
+            is_atomic: access.kind == AccessKind::Atomic,
         };
         if !found.contains(&new) {
             found.push(new);

@@ -23,6 +23,8 @@ pub(crate) enum Undo {
     NextSubpass,
     /// Whether transform feedback was active before.
     Feedback(bool),
+    /// Whether what followed was conditional before.
+    Condition(bool),
     Executed(Box<Executed>),
 }
 
@@ -53,6 +55,7 @@ impl Device {
             Undo::Scene { open, scene } => (own.state.open, own.state.scene) = (open, scene),
             Undo::NextSubpass => own.state.last_subpass(),
             Undo::Feedback(is_active) => own.state.is_feeding_back = is_active,
+            Undo::Condition(is_conditional) => own.state.is_conditional = is_conditional,
             Undo::Executed(before) => {
                 own.executed.truncate(before.count);
                 let (open, scene) = (own.state.open.take(), std::mem::take(&mut own.state.scene));

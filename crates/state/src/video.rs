@@ -33,6 +33,10 @@ impl Device {
                 for slot in info.p_reference_slots().iter() {
                     accesses.extend(self.slot(Some(slot), ENCODE_READ, out));
                 }
+                if let Some(map) = info.chained::<vk::VideoEncodeQuantizationMapInfoKHR>() {
+                    let view = self.image_views.get(map.quantization_map.0);
+                    accesses.extend(view.map(|it| it.read(ENCODE_READ)));
+                }
                 self.act(it.command_buffer, accesses, out);
             }
             _ => return false,

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{Command as Recorded, Region};
+use lavascope_program::{Certainty, Command as Recorded, Region};
 use lavascope_state::Collector;
 use lavascope_sync::check;
 
@@ -457,4 +457,22 @@ fn state_commands_count_where_a_draw_uses_their_state() {
     end_drawing(&mut app);
     let is_action = |it: &Recorded| matches!(it, Recorded::Action(_));
     assert_eq!(app.program().command_buffers[0].commands.iter().filter(|it| is_action(it)).count(), 1);
+}
+
+#[test]
+fn what_is_under_a_condition_is_not_certain() {
+    let mut app = world();
+    app.begin(2);
+    bind_compute(&mut app);
+    let info = ConditionalRenderingBeginInfoEXT { buffer: buffer(1), ..ConditionalRenderingBeginInfoEXT::zeroed() };
+    record!(
+        app,
+        CmdBeginConditionalRenderingEXT,
+        CmdBeginConditionalRenderingEXTParams { p_conditional_rendering_begin: Ptr::to(&info) }
+    );
+    dispatch(&mut app, 1);
+    record!(app, CmdEndConditionalRenderingEXT, CmdEndConditionalRenderingEXTParams {});
+    dispatch(&mut app, 1);
+    let certainty = |index| accesses(app.program(), 0, index).iter().map(|it| it.certainty).collect::<Vec<_>>();
+    assert_eq!([0, 1, 2].map(certainty), [[Certainty::Certain], [Certainty::Maybe], [Certainty::Certain]]);
 }

@@ -320,3 +320,67 @@ fn shader_objects_draw_with_the_state_of_the_command_buffer() {
     assert_eq!(layers_written(&app, 1).len(), 1);
     assert_eq!(layers_written(&app, 2).len(), 0, "no component is written");
 }
+
+/// An image with three dimensions, of which each draw fills one slice.
+#[test]
+fn slices_of_an_image_are_attachments_by_themselves() {
+    let mut app = app();
+    let info = ImageCreateInfo {
+        flags: ImageCreateFlags::_2D_ARRAY_COMPATIBLE,
+        image_type: ImageType::_3D,
+        format: Format::R8G8B8A8_UNORM,
+        extent: Extent3D { width: 16, height: 16, depth: 4 },
+        mip_levels: 1,
+        array_layers: 1,
+        ..ImageCreateInfo::zeroed()
+    };
+    create!(app, CreateImage, CreateImageParams, info, p_image: image(9));
+    call!(
+        app,
+        BindImageMemory,
+        BindImageMemoryParams { image: image(9), memory: memory(MEMORY), memory_offset: 1 << 24 }
+    );
+    for slice in [1, 2] {
+        let mut range = whole(ImageAspectFlags::COLOR);
+        (range.base_array_layer, range.layer_count) = (slice, 1);
+        let info = ImageViewCreateInfo {
+            image: image(9),
+            view_type: ImageViewType::_2D,
+            format: Format::R8G8B8A8_UNORM,
+            subresource_range: range,
+            ..ImageViewCreateInfo::zeroed()
+        };
+        create!(app, CreateImageView, CreateImageViewParams, info, p_view: image_view(20 + u64::from(slice)));
+    }
+    make_pipeline(&mut app, 1, 0);
+    app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+    for serial in [21, 22] {
+        let color = RenderingAttachmentInfo {
+            image_view: image_view(serial),
+            load_op: AttachmentLoadOp::CLEAR,
+            ..RenderingAttachmentInfo::zeroed()
+        };
+        let info = RenderingInfo {
+            render_area: area(),
+            layer_count: 1,
+            color_attachment_count: 1,
+            p_color_attachments: Ptr::to(&color),
+            ..RenderingInfo::zeroed()
+        };
+        record!(app, CmdBeginRendering, CmdBeginRenderingParams { p_rendering_info: Ptr::to(&info) });
+        app.draw(2, 3, 0);
+        record!(app, CmdEndRendering, CmdEndRenderingParams {});
+    }
+    app.end(2);
+    app.submit(0, 2, Fence(0));
+    assert_eq!(lavascope_sync::check(app.program()), [], "they are different slices");
+    let slices = |index| {
+        let write = accesses(app.program(), 0, index).iter().find(|it| it.access == Bits::COLOR_ATTACHMENT_WRITE.0);
+        match write.map(|it| &it.region) {
+            Some(Region::Image(region)) => region.area.map(|it| (it.offset[2], it.extent[2])),
+            _ => None,
+        }
+    };
+    assert_eq!((slices(1), slices(4)), (Some((1, 1)), Some((2, 1))));
+    assert_eq!(app.tracker.missing().filter(|it| it.0.command == Api::CmdBeginRendering).count(), 0);
+}

@@ -180,3 +180,27 @@ fn descriptors_that_only_the_shader_picks_are_told_on_request() {
     assert_eq!(missing(&app), [""; 0]);
     assert!(accesses(app.program(), 0, 0).iter().all(|it| it.stage == Stage::COMPUTE_SHADER.0));
 }
+
+#[test]
+fn atomic_operations_do_not_race_with_each_other() {
+    for (shader, wanted) in [("count.comp.spv", vec![]), ("half.comp.spv", vec![HazardKind::WriteAfterWrite])] {
+        let mut app = app(shader);
+        make_set(&mut app, &[(DescriptorType::STORAGE_BUFFER, 1, NO_FLAGS)]);
+        write_buffers(&mut app, 0, DescriptorType::STORAGE_BUFFER, &[info(1, 0, WHOLE_SIZE)]);
+        app.begin(2);
+        bind(&mut app, 1, &[]);
+        push(&mut app, 0, &[0; 4]);
+        dispatch(&mut app, 2);
+        dispatch(&mut app, 2);
+        app.end(2);
+        app.submit(0, 2, Fence(0));
+        let kinds: Vec<HazardKind> = check(app.program()).iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, wanted, "{shader}");
+        // What counts is read by a copy all the same.
+        app.begin(2);
+        app.copy_buffer(2, 1, 2, 4);
+        app.end(2);
+        app.submit(0, 2, Fence(0));
+        assert!(check(app.program()).iter().any(|it| it.kind == HazardKind::ReadAfterWrite), "{shader}");
+    }
+}

@@ -333,7 +333,7 @@ impl PassContents {
 
     /// The part of an attachment that the render pass is about.
     fn region(&self, view: &AttachmentView) -> Region {
-        Region::Image(ImageRegion { area: Some(self.area), ..view.region.clone() })
+        Region::Image(ImageRegion { area: Some(view.inside(self.area)), ..view.region.clone() })
     }
 
     /// Whether a chain of dependencies leads from one subpass to another.

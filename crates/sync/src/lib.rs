@@ -23,6 +23,7 @@ mod overlay;
 mod places;
 mod plan;
 mod prepare;
+mod races;
 mod record;
 mod render;
 mod row;
@@ -36,4 +37,5 @@ mod usage;
 
 pub use check::{Engine, check, check_all, check_with};
 pub use prepare::Prepared;
+pub use races::{EventRace, EventRaces, RaceKind, event_races, uses_events};
 pub use rules::Rules;

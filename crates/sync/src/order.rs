@@ -1,4 +1,5 @@
-//! The order that rendering itself gives to accesses of attachments, inside one render pass instance.
+//! The order that rendering itself gives to accesses of attachments, inside one render pass instance, and accesses
+//! that need none.
 //!
 //! Spec: "Rasterization Order"; "Load Operations", "Store Operations" and "Render Pass Multisample Resolve Operations".
 
@@ -19,6 +20,8 @@ pub(crate) enum Order {
     Load,
     /// After every command that accesses the attachment.
     Last,
+    /// Needs no order with others of its kind.
+    Atomic,
 }
 
 impl From<RasterOrder> for Order {
@@ -27,6 +30,7 @@ impl From<RasterOrder> for Order {
             RasterOrder::None => Order::None,
             RasterOrder::Color => Order::Color,
             RasterOrder::DepthStencil => Order::DepthStencil,
+            RasterOrder::Atomic => Order::Atomic,
         }
     }
 }
@@ -39,6 +43,11 @@ pub(crate) fn is_ordered(prior: (Usage, Order), own: (Usage, Order)) -> bool {
         (_, Order::Last) => is_attachment_access(prior.0),
         _ => false,
     }
+}
+
+/// Whether two accesses are in no data race, whatever their order is. Spec: "Data-Race".
+pub(crate) fn are_atomic(prior: Order, own: Order) -> bool {
+    prior == Order::Atomic && own == Order::Atomic
 }
 
 /// Whether rendering puts two accesses into the same places.

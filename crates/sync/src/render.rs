@@ -571,7 +571,8 @@ fn attachment_uses(
     };
     let of_layers = |layers| {
         let aspects = view.region.aspects & aspect;
-        let region = ImageRegion { aspects, layers, area: Some(inside.area), ..view.region.clone() };
+        let area = Some(view.inside(inside.area));
+        let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
         Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
     };
     inside.layers(&view.region.layers).into_iter().map(of_layers).collect()

@@ -270,6 +270,9 @@ impl State {
 
     #[inline]
     fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+        if order::are_atomic(write.order, order) {
+            return None;
+        }
         if now.is_apart(write.queue, write.tag) {
             return Some(write.conflict(now, HazardKind::ReadAfterWrite, HazardKind::ReadRacingWrite));
         }
@@ -301,7 +304,7 @@ impl State {
             || self.is_excused(now.rules, write)
             || write.is_ready(now, usage)
             || now.is_ordered(write.queue, write.tag, (write.usage, write.order), (usage, order));
-        let is_bad = !is_fine || now.is_apart(write.queue, write.tag);
+        let is_bad = (!is_fine || now.is_apart(write.queue, write.tag)) && !order::are_atomic(write.order, order);
         is_bad.then(|| write.conflict(now, HazardKind::WriteAfterWrite, HazardKind::WriteRacingWrite))
     }
 
@@ -631,7 +634,7 @@ impl Read {
     /// The conflict of a write with this read, if there is one.
     #[inline]
     fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
-        if self.last == now.tag {
+        if self.last == now.tag || order::are_atomic(self.order, order) {
             return None;
         }
         let is_ordered = now.is_ordered(self.queue, self.last, (self.usage, self.order), (usage, order));

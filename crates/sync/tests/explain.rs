@@ -484,8 +484,9 @@ fn the_text_of_a_lacking_stage() {
     );
     let expected = "\
 Error: [ SYNC-HAZARD-READ-AFTER-WRITE | MessageID = 0xe4d96472 ]
-draw(): READ_AFTER_WRITE hazard detected. draw reads buffer 1[0..64], which was previously written by copy.
-The synchronization between them allows VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT), \
+draw(): READ_AFTER_WRITE hazard detected. Shader stage VK_SHADER_STAGE_FRAGMENT_BIT reads buffer 1[0..64], \
+which was previously written by copy.
+The synchronization between them allows VK_ACCESS_2_SHADER_STORAGE_READ_BIT accesses at VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT, \
 but it must allow VK_ACCESS_2_SHADER_STORAGE_READ_BIT accesses at VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT.
   access: command 2 of command buffer 0 (step 0, batch 0)
   prior access: command 0 of command buffer 0 (step 0, batch 0)
@@ -497,16 +498,13 @@ Fix (verified): add VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT to dstStageMask of d
 of command buffer 0
 2 other fixes are known, larger than this one.
 [Extra properties]
-message_type = BufferError
+message_type = BufferDescriptorError
 hazard_type = READ_AFTER_WRITE
 access = VK_PIPELINE_STAGE_2_FRAGMENT_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)
 prior_access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)
 write_barriers = VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)
 command = draw
 prior_command = copy
-submit_index = 0
-batch_index = 0
-command_buffer_index = 0
 ";
     assert_eq!(text, expected);
 }
@@ -518,7 +516,7 @@ fn the_text_of_a_missing_barrier() {
     );
     let expected = "\
 Error: [ SYNC-HAZARD-WRITE-AFTER-READ | MessageID = 0x376bc9df ]
-copy(): WRITE_AFTER_READ hazard detected. copy writes to buffer 0[0..64], which was previously read by another copy.
+copy(): WRITE_AFTER_READ hazard detected. copy writes to buffer 0[0..64], which was previously read by another copy command.
 Nothing between them orders VK_ACCESS_2_TRANSFER_READ_BIT accesses at VK_PIPELINE_STAGE_2_COPY_BIT before \
 VK_ACCESS_2_TRANSFER_WRITE_BIT accesses at VK_PIPELINE_STAGE_2_COPY_BIT.
 Hint: an execution dependency is sufficient to prevent this hazard.
@@ -528,16 +526,13 @@ Hint: an execution dependency is sufficient to prevent this hazard.
 Fix (verified): insert vkCmdPipelineBarrier2 with a VkMemoryBarrier2 (srcStageMask VK_PIPELINE_STAGE_2_COPY_BIT, \
 dstStageMask VK_PIPELINE_STAGE_2_COPY_BIT) before command 1 of command buffer 0
 [Extra properties]
-message_type = BufferError
+message_type = BufferCopyError
 hazard_type = WRITE_AFTER_READ
 access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)
 prior_access = VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_READ_BIT)
 read_barriers = 0
 command = copy
 prior_command = copy
-submit_index = 0
-batch_index = 0
-command_buffer_index = 0
 ";
     assert_eq!(text, expected);
 }

@@ -7,9 +7,10 @@ use lavascope_diag::Code;
 use lavascope_program::{FaultKind, HazardKind};
 use lavascope_scenario::{Kind, Scenario, parse, run};
 use lavascope_sync::explain::{
-    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, fault_code, never_executed, over_synchronized, parked,
-    report,
+    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, diagnose_races, fault_code, never_executed,
+    over_synchronized, parked, race_code, report,
 };
+use lavascope_sync::{RaceKind, event_races};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hazards")
@@ -96,6 +97,7 @@ fn pages_say_their_names_and_there_are_no_others() {
         .map(|it| code(it).to_string())
         .into_iter()
         .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned))
+        .chain(RaceKind::ALL.map(|it| race_code(it, "vkCmdSetEvent")))
         .chain(fault_codes().into_iter().map(|it| it.1.to_string()));
     let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
     let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
@@ -149,4 +151,25 @@ fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
     assert_eq!(told("Wrong"), [expected]);
     assert_eq!(told("Mended"), Vec::<String>::new());
     assert_named(&code);
+}
+
+#[test]
+fn the_pages_of_event_races_have_some_and_then_none() {
+    for kind in RaceKind::ALL {
+        let code = Code(Cow::Owned(race_code(kind, "vkCmdSetEvent")));
+        let told = |heading: &str| {
+            let scenario = judged_of(&code, heading);
+            assert!(scenario.header.is_clean, "{code}: {heading}");
+            let found = event_races(&scenario.program);
+            diagnose_races(&scenario.program, &found, &Numbers(&scenario.program))
+        };
+        let wrong = told("Wrong");
+        assert!(wrong.iter().any(|it| it.code == code), "{code}: {wrong:#?}");
+        assert_eq!(told("Mended"), [], "{code}");
+        assert_named(&code);
+        let page = page_of(&code);
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{code}: {sentence}");
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use lavascope_abi::{Command, ObjectId};
 use lavascope_diag::Diagnostic;
 use lavascope_program::{FaultKind, HazardKind};
+use lavascope_sync::RaceKind;
 
 /// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
 pub(crate) const CAUSES_MAX: usize = 1000;
@@ -36,6 +37,7 @@ pub(crate) struct Cause {
 pub(crate) enum What {
     Hazard(HazardKind),
     Fault(FaultKind),
+    Race(RaceKind),
     /// The text says what.
     NeverExecuted,
 }

@@ -1,6 +1,6 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
@@ -10,6 +10,7 @@ use lavascope_program::{
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
+use lavascope_sync::{EventRace, EventRaces, uses_events};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
@@ -22,6 +23,7 @@ pub(crate) struct Device {
     /// What each command buffer is recorded for.
     kinds: FxHashMap<CommandBufferId, Queue>,
     pub(crate) window: Window,
+    pub(crate) races: EventRaces,
     /// Submissions so far.
     pub(crate) submits: u64,
     /// Objects that nothing speaks of any more.
@@ -38,7 +40,7 @@ pub(crate) struct Objects {
     /// The step before which each resource came.
     pub(crate) since: HashMap<ResourceId, u32>,
     pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
-    pub(crate) events: HashSet<EventId>,
+    pub(crate) events: HashMap<EventId, ObjectId>,
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
     command_buffers: HashMap<CommandBufferId, ObjectId>,
@@ -53,6 +55,7 @@ pub(crate) struct Recorded {
     pub(crate) marks: Vec<Mark>,
     /// How often the command buffer had been recorded before.
     pub(crate) resets: u32,
+    pub(crate) has_events: bool,
 }
 
 /// The call that a command comes from.
@@ -75,7 +78,7 @@ impl Device {
                 resources: HashMap::new(),
                 since: HashMap::new(),
                 passes: HashMap::new(),
-                events: HashSet::new(),
+                events: HashMap::new(),
                 semaphores: HashMap::new(),
                 fences: HashMap::new(),
                 command_buffers: HashMap::new(),
@@ -83,6 +86,7 @@ impl Device {
             recordings: FxHashMap::default(),
             kinds: FxHashMap::default(),
             window: Window::default(),
+            races: EventRaces::default(),
             submits: 0,
             forgotten: Vec::new(),
             is_finished: false,
@@ -104,9 +108,9 @@ impl Device {
         self.objects.passes.insert(id, (object, pass.clone()));
     }
 
-    pub(crate) fn add_event(&mut self, id: EventId) {
+    pub(crate) fn add_event(&mut self, id: EventId, object: ObjectId) {
         self.live.add_event(id);
-        self.objects.events.insert(id);
+        self.objects.events.insert(id, object);
     }
 
     pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
@@ -127,7 +131,7 @@ impl Device {
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
         let resets = self.recordings.get(&id).map_or(0, |it| it.resets + 1);
-        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets });
+        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets, has_events: false });
         self.recordings.insert(id, recorded);
         self.objects.command_buffers.insert(id, object);
         self.live.begin_recording(id, self.kind(id), is_secondary);
@@ -143,6 +147,7 @@ impl Device {
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
         let found = self.live.record(id, &command);
         let recorded = Arc::make_mut(own);
+        recorded.has_events |= uses_events(&command);
         recorded.buffer.commands.push(command);
         recorded.marks.push(mark(recorded.object));
         found
@@ -200,7 +205,7 @@ impl Device {
         if let Some(own) = self.recordings.get_mut(&id) {
             let (object, buffer) = (own.object, CommandBuffer { commands: Vec::new(), ..own.buffer });
             let is_secondary = buffer.is_secondary;
-            *own = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets: own.resets });
+            *own = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets: own.resets, has_events: false });
             self.live.begin_recording(id, self.kind(id), is_secondary);
         }
     }
@@ -212,6 +217,9 @@ impl Device {
 
     pub(crate) fn end(&mut self, gone: Gone) {
         self.live.end(gone);
+        if let Gone::Event(id) = gone {
+            self.races.forget(id);
+        }
         if let Gone::CommandBuffer(id) = gone {
             self.recordings.remove(&id);
             self.kinds.remove(&id);
@@ -222,7 +230,7 @@ impl Device {
     }
 
     /// The host does something. Gives what is found because of it, with the numbers of the tracker.
-    pub(crate) fn step(&mut self, source: Source, step: Step, labels: Option<LabelPath>) -> Findings {
+    pub(crate) fn step(&mut self, source: Source, step: Step, labels: Option<LabelPath>) -> (Findings, Vec<EventRace>) {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
@@ -230,11 +238,21 @@ impl Device {
             self.submits += 1;
         }
         let (index, found) = self.live.step(&step);
+        let races = self.races_of(index, &step, &buffers);
         let kept = Kept::new(index, self.submits, source, step, buffers).in_labels(labels);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));
         }
-        found
+        (found, races)
+    }
+
+    fn races_of(&mut self, index: u32, step: &Step, buffers: &[Vec<Submitted>]) -> Vec<EventRace> {
+        if self.races.is_idle() && !buffers.iter().flatten().any(Submitted::has_events) {
+            return Vec::new();
+        }
+        let Device { races, recordings, objects, .. } = self;
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| &it.buffer);
+        races.step(index, step, &objects.queues, &buffer)
     }
 
     #[cfg(test)]
@@ -282,11 +300,7 @@ impl Objects {
             Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
             Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
             Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
-            Forgotten::Other(Gone::Event(id)) => {
-                self.events.remove(&id);
-                // Nobody asks for its name.
-                None
-            }
+            Forgotten::Other(Gone::Event(id)) => self.events.remove(&id),
         }
     }
 
@@ -303,7 +317,7 @@ impl Objects {
         let mut all: Vec<ObjectId> = self.resources.values().map(|it| it.0).collect();
         all.extend(self.passes.values().map(|it| it.0));
         all.extend(self.queue_objects.values().chain(self.semaphores.values()).chain(self.fences.values()));
-        all.extend(self.command_buffers.values());
+        all.extend(self.command_buffers.values().chain(self.events.values()));
         all
     }
 }

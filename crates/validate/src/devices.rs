@@ -114,9 +114,9 @@ impl Listener for Devices {
         }
     }
 
-    fn event(&mut self, at: Where, id: EventId, _object: ObjectId) {
+    fn event(&mut self, at: Where, id: EventId, object: ObjectId) {
         if let Some(it) = self.at(at) {
-            it.add_event(id);
+            it.add_event(id, object);
         }
     }
 
@@ -191,10 +191,11 @@ impl Listener for Devices {
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
-        let found = device.step(at.source, step, labels);
+        let (found, races) = device.step(at.source, step, labels);
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
+        teller.races(&races, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
 
@@ -276,6 +277,7 @@ fn is_about_ours(record: Record<'_>) -> bool {
         HandleType::RenderPass,
         HandleType::Semaphore,
         HandleType::Fence,
+        HandleType::Event,
         HandleType::CommandBuffer,
         HandleType::Queue,
     ];

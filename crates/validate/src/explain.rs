@@ -6,8 +6,8 @@ use lavascope_abi::ObjectId;
 use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
 use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
-use lavascope_sync::check;
-use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, region_text};
+use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, race_code, race_texts, region_text};
+use lavascope_sync::{EventRace, check};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
 use crate::device::Device;
@@ -67,6 +67,33 @@ impl Teller<'_> {
                 Some(self.finish(made, &it.at))
             });
         }
+    }
+
+    /// Turns races of events into findings.
+    pub(crate) fn races(&self, found: &[EventRace], causes: &mut Causes) {
+        for it in found {
+            let event = self.device.objects.events.get(&it.event);
+            let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+            let resource = event.map(|it| called(*it, self.titles)).unwrap_or_default();
+            let cause = Cause { kind: What::Race(it.kind), at: spot(&it.at), prior: spot(&it.prior), resource };
+            causes.add(self.from(), cause, |_| self.race(it));
+        }
+    }
+
+    fn race(&self, it: &EventRace) -> Diagnostic {
+        let event = self.device.objects.events.get(&it.event);
+        let name = event.map_or_else(|| "an event".to_owned(), |it| title(*it, self.titles));
+        let function = |place: &Place| self.locate(place).map_or("an earlier command", |it| function(&it));
+        let (at, prior) = (function(&it.at), function(&it.prior));
+        let (message, fix) = race_texts(it.kind, at, prior, &name);
+        let made = Diagnostic {
+            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
+            places: vec![self.place("access", &it.at), self.place("prior access", &it.prior)],
+            objects: event.iter().map(|it| named("VkEvent", **it, self.titles)).collect(),
+            fixes: vec![Fix { text: fix, is_verified: false }],
+            ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
+        };
+        self.finish(made, &it.at)
     }
 
     pub(crate) fn from(&self) -> From {

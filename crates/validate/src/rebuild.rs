@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lavascope_program::{CommandBufferId, ResourceId, Step};
 use lavascope_state::Source;
+use lavascope_sync::EventRaces;
 
 use crate::device::{Device, Recorded};
 use crate::engine::Live;
@@ -27,6 +28,8 @@ impl Device {
     fn rebuild(&mut self) {
         let (before, mut all) = std::mem::take(&mut self.window).take_apart();
         self.live = self.beginning();
+        // Nothing false is told because of what is not known.
+        self.races = EventRaces::default();
         for point in before.points() {
             self.live.step(&Step::SignalSemaphore(point));
         }
@@ -51,7 +54,7 @@ impl Device {
     fn beginning(&self) -> Live {
         let mut live = Live::new(&self.objects.queues);
         self.objects.passes.iter().for_each(|(id, it)| live.add_render_pass(*id, &it.1));
-        self.objects.events.iter().for_each(|it| live.add_event(*it));
+        self.objects.events.keys().for_each(|it| live.add_event(*it));
         self.objects.semaphores.keys().for_each(|it| live.add_semaphore(*it));
         self.objects.fences.keys().for_each(|it| live.add_fence(*it));
         live

@@ -116,6 +116,10 @@ impl Kept {
 }
 
 impl Submitted {
+    pub(crate) fn has_events(&self) -> bool {
+        self.own.iter().chain(self.executed.iter().map(|it| &it.1)).any(|it| it.has_events)
+    }
+
     fn commands(&self) -> usize {
         let own = self.own.iter().map(|it| it.buffer.commands.len()).sum::<usize>();
         own + self.executed.iter().map(|it| it.1.buffer.commands.len()).sum::<usize>()

@@ -41,6 +41,8 @@ struct Row {
     core: Vec<String>,
     /// The exit code depends on the tool.
     is_disturbed: bool,
+    /// Ours tells something of a sample that is right.
+    is_false: bool,
 }
 
 #[derive(Clone, Serialize)]
@@ -69,7 +71,7 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
     let (bench, _screen) = prepare(root, no_install)?;
     let mut rows = Vec::new();
     println!(
-        "{:<44} {:>9} {:>9} {:>9} {:>9}  differences",
+        "{:<50} {:>9} {:>9} {:>9} {:>9}  differences",
         "hazards told (seconds)", "bare", "1.3.239", "2026", "ours"
     );
     for program in programs::all(&bench, filter)? {
@@ -126,19 +128,20 @@ fn compare(bench: &Bench, program: &Program, notes: &Notes) -> Result<Option<Row
     let differences = differences.collect();
     let core = if program.is_sample() { core(bench, program)? } else { Vec::new() };
     let is_disturbed = runs.values().any(|it| it.exit_code != bare.exit_code);
+    let is_false = program.is_right() && !runs[Tool::Ours.name()].hazards.is_empty();
     let driver = if program.driver == Driver::Null { "null driver" } else { "lavapipe" };
-    Ok(Some(Row { program: program.name.clone(), driver, runs, differences, core, is_disturbed }))
+    Ok(Some(Row { program: program.name.clone(), driver, runs, differences, core, is_disturbed, is_false }))
 }
 
 fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> {
     let begin = Instant::now();
-    let (exit_code, log) = output(bench, program, tool)?;
+    let Output { exit_code, log, said } = output(bench, program, tool)?;
     let hazards = match tool {
         Tool::Bare | Tool::Core => Hazards::new(),
         Tool::Old | Tool::New => hazards::of_log(&log),
         Tool::Ours => {
             let report = serde_json::from_str(&log);
-            hazards::of_report(&report.with_context(|| format!("{}: lavascope wrote no report", program.name))?)
+            hazards::of_report(&report.with_context(|| format!("{}: lavascope wrote no report\n{said}", program.name))?)
         }
     };
     let told = hazards.iter().map(|(hazard, count)| Told { hazard: hazard.clone(), count: *count });
@@ -147,20 +150,28 @@ fn once(bench: &Bench, program: &Program, tool: Tool) -> Result<(Run, Hazards)> 
 
 /// Messages of core validation that the sample may not cause.
 fn core(bench: &Bench, program: &Program) -> Result<Vec<String>> {
-    let (_, log) = output(bench, program, Tool::Core)?;
+    let Output { log, .. } = output(bench, program, Tool::Core)?;
     let is_known = |it: &String| (program.name.as_str(), it.as_str()) == CORE_KNOWN;
     Ok(hazards::others_of_log(&log).into_iter().filter(|it| !is_known(it)).collect())
 }
 
-/// Exit code, and what the tool wrote.
-fn output(bench: &Bench, program: &Program, tool: Tool) -> Result<(Option<i32>, String)> {
+/// What came out of a run.
+struct Output {
+    exit_code: Option<i32>,
+    /// What the tool wrote to its file.
+    log: String,
+    /// What both said on standard error.
+    said: String,
+}
+
+fn output(bench: &Bench, program: &Program, tool: Tool) -> Result<Output> {
     let log = bench.log(tool);
     // A run that writes nothing must not be taken for the one before.
     let _ = std::fs::remove_file(&log);
     let mut command = bench.command(program, tool);
     let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
-    let said = std::fs::read(&log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
-    Ok((output.status.code(), said))
+    let log = std::fs::read(&log).map(|it| String::from_utf8_lossy(&it).into_owned()).unwrap_or_default();
+    Ok(Output { exit_code: output.status.code(), log, said: String::from_utf8_lossy(&output.stderr).into_owned() })
 }
 
 fn print(row: &Row) {
@@ -178,7 +189,7 @@ fn print(row: &Row) {
     };
     let name = if row.driver == "lavapipe" { row.program.clone() } else { format!("{} ({})", row.program, row.driver) };
     let cells = [Tool::Bare, Tool::Old, Tool::New, Tool::Ours].map(|it| format!("{:>9}", cell(it))).join(" ");
-    println!("{name:<44} {cells}  {verdict}");
+    println!("{name:<50} {cells}  {verdict}");
     for it in row.differences.iter().filter(|it| !it.is_explained) {
         println!("    {} told by {} only", it.hazard, it.told_by.join(" and "));
     }
@@ -193,6 +204,7 @@ fn conclude(rows: &[Row], notes: &Notes, filter: &str) -> Result<()> {
     let differences = || rows.iter().flat_map(|it| &it.differences);
     let open = differences().filter(|it| !it.is_explained).count();
     let invalid = rows.iter().filter(|it| !it.core.is_empty()).count();
+    let false_ones = rows.iter().filter(|it| it.is_false).count();
     let disturbed = rows.iter().filter(|it| it.is_disturbed).count();
     println!(
         "{} programs, {} differences, {open} of them not explained in {}",
@@ -205,6 +217,7 @@ fn conclude(rows: &[Row], notes: &Notes, filter: &str) -> Result<()> {
     }
     ensure!(open == 0, "{open} differences have no row in {}", notes::FILE);
     ensure!(invalid == 0, "{invalid} samples are not correct Vulkan apart from their fault");
+    ensure!(false_ones == 0, "of {false_ones} samples that are right lavascope tells hazards");
     ensure!(disturbed == 0, "{disturbed} programs end otherwise under a tool");
     Ok(())
 }

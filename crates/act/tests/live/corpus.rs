@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use lavascope_act::{ActError, Gpu, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1};
+use lavascope_act::{
+    ActError, Gpu, Lonely, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1,
+};
 use lavascope_program::{Barrier, Command, Dependency, Findings, Found, Program, Scope, SetEvent, WaitEvents};
 use lavascope_scenario::{Scenario, Source, Variation, annotate, judge_variation, parse, variations};
 
@@ -170,7 +172,9 @@ impl Actor {
         let submit = if can_be_one { SubmitApi::One } else { SubmitApi::Two };
         let recording = if self.way == Way::Threads { Recording::Threads } else { Recording::Here };
         let script = Script { program, names: &scenario.names, title };
-        self.gpu.perform(script, Options { submit, recording })
+        // The engine has no instances around draws either: it keeps reads of different ones apart.
+        let lonely = if self.way == Way::Bare { Lonely::Alone } else { Lonely::InInstance };
+        self.gpu.perform(script, Options { submit, recording, lonely })
     }
 }
 

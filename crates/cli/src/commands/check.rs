@@ -8,8 +8,10 @@ use serde::Serialize;
 use lavascope_diag::{Diagnostic, Identity, Severity, render_text};
 use lavascope_program::{CommandBufferId, Findings};
 use lavascope_scenario::{Site as Written, Source, Spot};
+use lavascope_sync::event_races;
 use lavascope_sync::explain::{
-    Budget, Site, advise, causes, diagnose, diagnose_faults, fault_causes, never_executed, over_synchronized, parked,
+    Budget, Site, advise, causes, diagnose, diagnose_faults, diagnose_races, fault_causes, never_executed,
+    over_synchronized, parked, race_causes,
 };
 
 use super::{Outcome, check_trace};
@@ -103,6 +105,9 @@ fn find<'a>(source: &Source<'a>) -> Vec<Item<'a>> {
     let mut diagnostics = diagnose(program, &hazards, &names);
     spots.extend(fault_causes(program, &faults).iter().map(|it| source.operand_of_fault(it.0)));
     diagnostics.extend(diagnose_faults(program, &faults, &names));
+    let races = event_races(program);
+    spots.extend(race_causes(program, &races).iter().map(|it| source.spot(source.site(&it.0.at)?)));
+    diagnostics.extend(diagnose_races(program, &races, &names));
     let parked = parked(program);
     diagnostics.extend(never_executed(program, &parked, &names));
     let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();

@@ -577,7 +577,6 @@ pub(crate) static STATE_VERDICTS: &[(&str, &str)] = &[
     ("vkCmdDebugMarkerEndEXT", "ignored: a name or a mark for tools"),
     ("vkCmdDebugMarkerInsertEXT", "ignored: a name or a mark for tools"),
     ("vkCmdDispatchDataGraphARM", "missing: which tensors a data graph reads and which it writes stands in its own code, which is not read"),
-    ("vkCmdEndConditionalRenderingEXT", "ignored: ends what began with an access"),
     ("vkCmdEndDebugUtilsLabelEXT", "ignored: a name or a mark for tools"),
     ("vkCmdEndGpaSampleAMD", "ignored: a name or a mark for tools"),
     ("vkCmdEndGpaSessionAMD", "ignored: a name or a mark for tools"),

@@ -105,8 +105,7 @@ const FAULTS: &[Fault] = &[
     fault("barrier-bytes", RAW, [COPY, FILL], "source").with(&["\"source\"[512..1024]"]),
     fault("barrier-levels", RAW, [READ_IMAGE, CLEAR], "levels").with(&["\"levels\".mip1"]),
     fault("barrier-clear", RAW, [COPY, FILL], "source").with(&["VK_PIPELINE_STAGE_2_CLEAR_BIT"]),
-    fault("layout", WAW, [BARRIER, "vkCmdCopyBufferToImage"], "uploaded")
-        .with(&["performs an image layout transition"]),
+    fault("layout", WAW, [BARRIER, "vkCmdCopyBufferToImage"], "uploaded").with(&["image layout transition"]),
     fault("barrier-queue", RAW, [COPY, FILL], "source").on_null(),
     fault("vertex-buffer", RAW, [DRAW, UPDATE], "vertices").with(&["\"vertices\"[0..48]"]),
     fault("index-buffer", RAW, ["vkCmdDrawIndexed", UPDATE], "indices").with(&["\"indices\"[0..24]"]),
@@ -139,7 +138,7 @@ const FAULTS: &[Fault] = &[
     // The image that the missing dependency leaves unordered is used once more.
     Fault {
         findings: 2,
-        parts: &["performs an image layout transition", "subpass dependency 1 of VkRenderPass#0"],
+        parts: &["image layout transition", "subpass dependency 1 of VkRenderPass#0"],
         ..fault("subpass", WRITES_RACE, ["vkCmdNextSubpass", "vkCmdBeginRenderPass"], "first")
     },
     fault("external-dependency", RAW, ["vkCmdBeginRenderPass", CLEAR], "canvas").with(&["loadOp"]),
@@ -165,6 +164,12 @@ const FAULTS: &[Fault] = &[
     fault("host-barrier", RAW, [HOST, FILL], "result"),
     fault("present", ["SYNC-HAZARD-PRESENT-AFTER-WRITE"; 2], ["vkQueuePresentKHR", BARRIER], "image 0 of the screen"),
     fault("acquire", WAR, [BARRIER, "vkAcquireNextImageKHR"], "image 0 of the screen"),
+    fault(
+        "acquire-wait",
+        ["SYNC-HAZARD-WRITE-AFTER-PRESENT"; 2],
+        [BARRIER, "vkAcquireNextImageKHR"],
+        "image 0 of the screen",
+    ),
     fault("alias-buffer", RAW, [COPY, FILL], "second").with(&["\"first\"[0..1024], which has the same memory"]),
     fault("alias-image", WAR, [CLEAR, COPY], "image").with(&["\"buffer\"[0..1024], which has the same memory"]),
     fault("sparse-alias", RAW, [COPY, FILL], "second").on_null().with(&["which has the same memory"]),

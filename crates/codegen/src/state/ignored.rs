@@ -4,12 +4,6 @@ use super::{Reasons, commands};
 
 pub(super) static IGNORED: Reasons = &[
     (
-        "ends what began with an access",
-        commands! {
-            CmdEndConditionalRenderingEXT
-        },
-    ),
-    (
         "work that the host does for another call",
         commands! {
             CreateDeferredOperationKHR DeferredOperationJoinKHR DestroyDeferredOperationKHR

@@ -217,7 +217,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         "Enter",
         commands! {
             DestroyQueryPool CmdCopyQueryPoolResults CmdBeginConditionalRenderingEXT CmdBindTransformFeedbackBuffersEXT
-            CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT
+            CmdBeginTransformFeedbackEXT CmdEndTransformFeedbackEXT CmdEndConditionalRenderingEXT
         },
     ),
     (

@@ -152,19 +152,54 @@ impl App {
 
     /// Fills 64 bytes.
     pub(crate) fn fill(&self, index: usize, offset: u64, value: u32) {
+        self.fill_in(self.commands[index], offset, value);
+    }
+
+    pub(crate) fn fill_in(&self, commands: vk::CommandBuffer, offset: u64, value: u32) {
         // SAFETY: the command buffer is being recorded.
-        unsafe { self.world.device.cmd_fill_buffer(self.commands[index], self.buffer, offset, 64, value) };
+        unsafe { self.world.device.cmd_fill_buffer(commands, self.buffer, offset, 64, value) };
+    }
+
+    /// Two secondary command buffers.
+    pub(crate) fn secondaries(&self) -> [vk::CommandBuffer; 2] {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(2);
+        let info = info.level(vk::CommandBufferLevel::SECONDARY);
+        // SAFETY: the info is valid.
+        let made = unsafe { self.world.device.allocate_command_buffers(&info) };
+        let made = made.expect("the null driver makes command buffers");
+        [made[0], made[1]]
+    }
+
+    pub(crate) fn record_secondary(&self, commands: vk::CommandBuffer, record: impl FnOnce(vk::CommandBuffer)) {
+        let inherited = vk::CommandBufferInheritanceInfo::default();
+        let info = vk::CommandBufferBeginInfo::default().inheritance_info(&inherited);
+        let info = info.flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
+        // SAFETY: the command buffer is not in use.
+        unsafe {
+            self.world.device.begin_command_buffer(commands, &info).expect("the null driver records");
+            record(commands);
+            self.world.device.end_command_buffer(commands).expect("the null driver records");
+        }
+    }
+
+    pub(crate) fn execute(&self, index: usize, secondary: vk::CommandBuffer) {
+        // SAFETY: the command buffer is being recorded, and the other one is recorded.
+        unsafe { self.world.device.cmd_execute_commands(self.commands[index], &[secondary]) };
     }
 
     /// Orders all that comes after all that came.
     pub(crate) fn barrier(&self, index: usize) {
+        self.barrier_in(self.commands[index]);
+    }
+
+    pub(crate) fn barrier_in(&self, commands: vk::CommandBuffer) {
         let all = vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE;
         let barrier = vk::MemoryBarrier::default().src_access_mask(all).dst_access_mask(all);
         let stages = vk::PipelineStageFlags::ALL_COMMANDS;
         let flags = vk::DependencyFlags::empty();
         // SAFETY: the command buffer is being recorded.
         unsafe {
-            self.world.device.cmd_pipeline_barrier(self.commands[index], stages, stages, flags, &[barrier], &[], &[]);
+            self.world.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[barrier], &[], &[]);
         }
     }
 

@@ -4,7 +4,7 @@ use ash::vk;
 
 use crate::child::child;
 use crate::hazards::{App, CODE, INLINE, answer, take_heard};
-use crate::world::entry;
+use crate::world::{World, entry};
 
 /// The null driver executes fills.
 const EXECUTE: [(&str, &str); 1] = [("LAVASCOPE_NULL_EXECUTE", "transfer")];
@@ -37,6 +37,111 @@ fn a_hazard_inside_of_a_command_buffer_is_told_in_the_command() {
         return;
     };
     assert!(!outcome.stderr.contains("SYNC-HAZARD"), "what was heard is not logged: {}", outcome.stderr);
+}
+
+/// A secondary command buffer is looked at where it is executed, with what it does itself before its accesses.
+#[test]
+fn a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute() {
+    child("inline::a_hazard_of_a_secondary_command_buffer_is_told_in_the_execute", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        let [bare, guarded] = app.secondaries();
+        app.record_secondary(bare, |it| app.fill_in(it, 0, 1));
+        app.record_secondary(guarded, |it| {
+            app.barrier_in(it);
+            app.fill_in(it, 0, 2);
+        });
+        app.begin(0);
+        app.fill(0, 0, 3);
+        app.execute(0, guarded);
+        assert_eq!(take_heard(), [], "its own barrier comes first");
+        app.execute(0, bare);
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(it.name, CODE);
+        assert!(it.text.contains("executed by command 3 of VkCommandBuffer#0"), "{}", it.text);
+        answer(true);
+        app.execute(0, bare);
+        answer(false);
+        assert_eq!(take_heard().len(), 1);
+        app.barrier(0);
+        app.fill(0, 0, 4);
+        app.end(0);
+        app.submit(0).expect("the null driver submits");
+        app.wait();
+        assert_eq!(take_heard(), [], "it was told");
+        app.destroy();
+    });
+}
+
+#[test]
+fn a_hazard_between_subpasses_is_told_in_the_next_subpass() {
+    child("inline::a_hazard_between_subpasses_is_told_in_the_next_subpass", &[], || {
+        let entry = entry();
+        let app = App::new(&entry, INLINE);
+        let (pass, framebuffer) = two_subpasses(&app.world);
+        let area = vk::Rect2D { extent: vk::Extent2D { width: 16, height: 16 }, ..vk::Rect2D::default() };
+        let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer).render_area(area);
+        app.begin(0);
+        let (device, contents) = (&app.world.device, vk::SubpassContents::INLINE);
+        // SAFETY: the command buffer is being recorded.
+        unsafe {
+            device.cmd_begin_render_pass(app.commands[0], &info, contents);
+            assert_eq!(take_heard(), []);
+            device.cmd_next_subpass(app.commands[0], contents);
+            let heard = take_heard();
+            assert!(heard.iter().any(|it| it.text.starts_with("vkCmdNextSubpass():")), "{heard:#?}");
+            device.cmd_end_render_pass(app.commands[0]);
+        }
+        app.end(0);
+        take_heard();
+        app.submit(0).expect("the null driver submits");
+        app.wait();
+        assert_eq!(take_heard(), [], "it was told");
+        app.destroy();
+    });
+}
+
+/// A render pass whose subpasses use one image in two layouts, without a dependency.
+fn two_subpasses(world: &World) -> (vk::RenderPass, vk::Framebuffer) {
+    let format = vk::Format::R8G8B8A8_UNORM;
+    let attachment = vk::AttachmentDescription::default()
+        .format(format)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .load_op(vk::AttachmentLoadOp::CLEAR)
+        .final_layout(vk::ImageLayout::GENERAL);
+    let layouts = [vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL, vk::ImageLayout::GENERAL];
+    let colors = layouts.map(|layout| [vk::AttachmentReference { attachment: 0, layout }]);
+    let subpasses = [0, 1].map(|it| vk::SubpassDescription::default().color_attachments(&colors[it]));
+    let attachments = [attachment];
+    let info = vk::RenderPassCreateInfo::default().attachments(&attachments).subpasses(&subpasses);
+    let image = vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(format)
+        .extent(vk::Extent3D { width: 16, height: 16, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    let device = &world.device;
+    // SAFETY: valid usage of everything.
+    unsafe {
+        let pass = device.create_render_pass(&info, None).expect("the null driver makes render passes");
+        let image = device.create_image(&image, None).expect("the null driver makes images");
+        let size = vk::MemoryAllocateInfo::default().allocation_size(1 << 16);
+        let memory = device.allocate_memory(&size, None).expect("the null driver has memory");
+        device.bind_image_memory(image, memory, 0).expect("it can be bound");
+        let range = vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR);
+        let view = vk::ImageViewCreateInfo::default()
+            .image(image)
+            .view_type(vk::ImageViewType::TYPE_2D)
+            .format(format)
+            .subresource_range(range.level_count(1).layer_count(1));
+        let views = [device.create_image_view(&view, None).expect("the null driver makes views")];
+        let info = vk::FramebufferCreateInfo::default().render_pass(pass).attachments(&views);
+        let framebuffer = device.create_framebuffer(&info.width(16).height(16).layers(1), None);
+        (pass, framebuffer.expect("the null driver makes framebuffers"))
+    }
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn a_hazard_can_stop_a_debugger() {
     let body = |case: &Case| {
         const SIGTRAP: i32 = 5;
         // SAFETY: the handler only counts.
-        unsafe { signal(SIGTRAP, trapped as extern "C" fn(i32) as usize) };
+        unsafe { signal(SIGTRAP, (trapped as extern "C" fn(i32)) as usize) };
         let app = case.app(true);
         app.begin(0);
         app.fill(0, 0, 1);
@@ -402,5 +402,36 @@ fn a_message_has_the_labels_of_queue_and_commands() {
         // SAFETY: as above.
         unsafe { functions.queue_end_debug_utils_label(app.world.queue) };
         app.destroy();
+    });
+}
+
+#[test]
+fn races_of_events_are_told_with_the_event() {
+    child("wanted::races_of_events_are_told_with_the_event", &[], || {
+        let app = App::new(lasting(), &[(c"sync", c"on")]);
+        let device = &app.world.device;
+        // SAFETY: the info is valid.
+        let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.expect("it is made");
+        app.name(event, c"filled");
+        app.begin(0);
+        // SAFETY: the command buffer is being recorded.
+        unsafe {
+            device.cmd_set_event(app.commands[0], event, vk::PipelineStageFlags::TRANSFER);
+            device.cmd_reset_event(app.commands[0], event, vk::PipelineStageFlags::COMPUTE_SHADER);
+        }
+        app.end(0);
+        app.submit(0).expect("the null driver submits");
+        let heard = take_heard();
+        let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+        assert_eq!(it.name, "SYNC-vkCmdResetEvent-set-race");
+        assert_eq!(it.severity, vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
+        let said = "vkCmdResetEvent() resets VkEvent#0 \"filled\" with no execution dependency on vkCmdSetEvent.";
+        assert!(it.text.starts_with(said), "{}", it.text);
+        assert_eq!(it.objects[0], (vk::ObjectType::EVENT, vk::Handle::as_raw(event), Some("filled".to_owned())));
+        app.wait();
+        // SAFETY: nothing uses it any more.
+        unsafe { device.destroy_event(event, None) };
+        app.destroy();
+        assert_eq!(take_heard(), []);
     });
 }

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 faults! {
     present: "present", "an image is presented while it may still be drawn.",
     acquire: "acquire", "an image is cleared before the submission waits for its acquire: it may still be shown.",
+    unwaited: "acquire-wait", "an image is cleared by a submission that does not wait for its acquire at all.",
 }
 
 const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
@@ -20,19 +21,23 @@ const ACQUIRED: Scope = Scope { stages: vk::PipelineStageFlags::TRANSFER, access
 
 /// Which of the two waits there are.
 struct Waits {
-    /// The stages that wait for the acquire.
-    stages: vk::PipelineStageFlags,
+    /// The stages that wait for the acquire; none: a submission behind it waits.
+    stages: Option<vk::PipelineStageFlags>,
     /// How many semaphores the presentation waits for.
     drawn: usize,
 }
 
 fn present(options: &Options) -> Result<(), Failure> {
-    show(options, |lab| Waits { stages: ACQUIRED.stages, drawn: lab.choose(0, 1) })
+    show(options, |lab| Waits { stages: Some(ACQUIRED.stages), drawn: lab.choose(0, 1) })
 }
 
 fn acquire(options: &Options) -> Result<(), Failure> {
     let late = vk::PipelineStageFlags::COLOR_ATTACHMENT_OUTPUT;
-    show(options, |lab| Waits { stages: lab.choose(late, ACQUIRED.stages), drawn: 1 })
+    show(options, |lab| Waits { stages: Some(lab.choose(late, ACQUIRED.stages)), drawn: 1 })
+}
+
+fn unwaited(options: &Options) -> Result<(), Failure> {
+    show(options, |lab| Waits { stages: lab.choose(None, Some(ACQUIRED.stages)), drawn: 1 })
 }
 
 /// Acquires, clears, copies and presents one image.
@@ -53,8 +58,14 @@ fn show(options: &Options, waits: impl FnOnce(&Lab) -> Waits) -> Result<(), Fail
     let commands = [lab.recorded(lab.main, "frame", |commands| clear(&lab, commands, &image, &copy))?];
     let drawn = &screen.drawn[index as usize..][..waits.drawn];
     let submit = vk::SubmitInfo::default().command_buffers(&commands).signal_semaphores(drawn);
-    let submit = submit.wait_semaphores(&acquired).wait_dst_stage_mask(std::slice::from_ref(&waits.stages));
-    lab.submit(lab.main, &submit, fence)?;
+    let stages = [waits.stages.unwrap_or(ACQUIRED.stages)];
+    if waits.stages.is_some() {
+        lab.submit(lab.main, &submit.wait_semaphores(&acquired).wait_dst_stage_mask(&stages), fence)?;
+    } else {
+        lab.submit(lab.main, &submit, fence)?;
+        let late = vk::SubmitInfo::default().wait_semaphores(&acquired).wait_dst_stage_mask(&stages);
+        lab.submit(lab.main, &late, vk::Fence::null())?;
+    }
     let (swapchains, indices) = ([screen.swapchain], [index]);
     let present = vk::PresentInfoKHR::default().wait_semaphores(drawn).swapchains(&swapchains);
     // SAFETY: the image was acquired, and this thread owns the queue (owner).

@@ -198,6 +198,10 @@ impl<'t> Judge<'t> {
     /// Whether dependencies order a pair, memory included, without help of other accesses to the cell.
     fn is_ordered(&self, before: Touch, after: Touch) -> bool {
         let (first, second) = (&self.trace.ops[before.op], &self.trace.ops[after.op]);
+        // Atomic operations are in no data race with each other.
+        if first.order == RasterOrder::Atomic && second.order == RasterOrder::Atomic {
+            return true;
+        }
         if is_implicit(first, second) || self.rules.ordered_transitions && are_transitions_of_one_queue(first, second) {
             return true;
         }
@@ -332,7 +336,7 @@ fn is_implicit(before: &Op, after: &Op) -> bool {
 
 fn has_raster_order(op: &Op, order: RasterOrder) -> bool {
     let (stages, accesses) = match order {
-        RasterOrder::None => (0, 0),
+        RasterOrder::None | RasterOrder::Atomic => (0, 0),
         RasterOrder::Color => (Stage::COLOR_ATTACHMENT_OUTPUT.0, COLOR_ACCESSES),
         RasterOrder::DepthStencil => {
             (Stage::EARLY_FRAGMENT_TESTS.0 | Stage::LATE_FRAGMENT_TESTS.0, DEPTH_STENCIL_ACCESSES)
@@ -340,7 +344,8 @@ fn has_raster_order(op: &Op, order: RasterOrder) -> bool {
     };
     // Pipelines may ask for input attachments to be read in this order.
     let is_input = op.stage & Stage::FRAGMENT_SHADER.0 != 0 && op.access & Access::INPUT_ATTACHMENT_READ.0 != 0;
-    op.stage & stages != 0 && op.access & accesses != 0 || is_input && order != RasterOrder::None
+    op.stage & stages != 0 && op.access & accesses != 0
+        || is_input && matches!(order, RasterOrder::Color | RasterOrder::DepthStencil)
 }
 
 fn is_attachment_access(op: &Op) -> bool {

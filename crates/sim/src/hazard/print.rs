@@ -180,6 +180,7 @@ fn access_text(access: &Access) -> String {
         RasterOrder::None => "",
         RasterOrder::Color => " color order",
         RasterOrder::DepthStencil => " depth order",
+        RasterOrder::Atomic => " atomic",
     };
     let what = target_text(access.resource, &access.region);
     format!("{}.{} {what}{order}", stages_text(access.stage), accesses_text(access.access))

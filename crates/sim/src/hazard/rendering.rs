@@ -223,7 +223,7 @@ impl<'p> Machine<'p> {
         let Some(at) = environment.pass.as_ref().map(|it| it.at()) else { return };
         let cells = |view: &AttachmentView| {
             let mut region = view.region.clone();
-            region.area = Some(region.area.map_or(state.area, |it| intersection(it, state.area)));
+            region.area = Some(region.area.map_or(state.area, |it| intersection(it, in_slices(it, state.area))));
             (view.resource, self.cells.numbers(view.resource, &Region::Image(region)))
         };
         let attachments = state.views.iter().map(cells).collect();
@@ -384,7 +384,7 @@ impl<'p> Machine<'p> {
     ) {
         let mut region = view.region.clone();
         region.aspects = aspects;
-        region.area = Some(region.area.map_or(within.area, |it| intersection(it, within.area)));
+        region.area = Some(region.area.map_or(within.area, |it| intersection(it, in_slices(it, within.area))));
         let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
         let mut cells = Vec::new();
         for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
@@ -542,6 +542,12 @@ fn parts(attachment: &Attachment, view: &AttachmentView) -> Vec<Part> {
         AttachmentKind::Stencil => vec![stencil],
         AttachmentKind::DepthStencil => vec![depth, stencil],
     }
+}
+
+/// A render area speaks of no slices: those of the view are meant.
+fn in_slices(view: Area, mut area: Area) -> Area {
+    (area.offset[2], area.extent[2]) = (view.offset[2], view.extent[2]);
+    area
 }
 
 fn intersection(one: Area, other: Area) -> Area {

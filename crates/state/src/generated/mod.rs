@@ -149,7 +149,7 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawMultiEXT
     Decision::Understood(Family::Draw, When::Enter), // vkCmdDrawMultiIndexedEXT
     Decision::Understood(Family::Video, When::Enter), // vkCmdEncodeVideoKHR
-    Decision::Ignored("ends what began with an access"), // vkCmdEndConditionalRenderingEXT
+    Decision::Understood(Family::Query, When::Enter), // vkCmdEndConditionalRenderingEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndDebugUtilsLabelEXT
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndGpaSampleAMD
     Decision::Ignored("a name or a mark for tools"), // vkCmdEndGpaSessionAMD

@@ -3,8 +3,8 @@
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{Labels, Object};
 use lavascope_program::{
-    Barrier, Command, CommandBufferId, FenceId, Image, Place, Program, QueueId, Region, RenderPassId, Resource,
-    ResourceId, ResourceKind, SemaphoreId, Step, WaitEvents,
+    Barrier, Command, CommandBufferId, EventId, FenceId, Image, Place, Program, QueueId, Region, RenderPassId,
+    Resource, ResourceId, ResourceKind, SemaphoreId, SetEvent, Step, WaitEvents,
 };
 
 use super::element::recorded;
@@ -41,6 +41,9 @@ pub trait Names {
     }
     fn fence(&self, fence: FenceId) -> String {
         format!("fence {}", fence.0)
+    }
+    fn event(&self, event: EventId) -> String {
+        format!("event {}", event.0)
     }
     /// What the application wrote there, where that is known.
     fn source(&self, _place: &Place) -> Option<String> {
@@ -174,7 +177,8 @@ fn function_of(command: &Command, stage: u64) -> &'static str {
         Command::Action(_) => "command",
         Command::Barrier(Barrier::One { .. }) => "vkCmdPipelineBarrier",
         Command::Barrier(Barrier::Two { .. }) => "vkCmdPipelineBarrier2",
-        Command::SetEvent(_) => "vkCmdSetEvent",
+        Command::SetEvent(SetEvent::One { .. }) => "vkCmdSetEvent",
+        Command::SetEvent(SetEvent::Two { .. }) => "vkCmdSetEvent2",
         Command::ResetEvent { .. } => "vkCmdResetEvent",
         Command::WaitEvents(WaitEvents::One { .. }) => "vkCmdWaitEvents",
         Command::WaitEvents(WaitEvents::Two { .. }) => "vkCmdWaitEvents2",

@@ -26,6 +26,7 @@ mod never;
 mod pair;
 mod passes;
 mod propose;
+mod race;
 mod surplus;
 mod timeline;
 mod words;
@@ -45,6 +46,7 @@ pub use fault::{diagnose_faults, fault_causes, fault_code};
 pub use level::{Level, level};
 pub use never::{NEVER_EXECUTED, never_executed, parked};
 pub use propose::{Proposal, propose};
+pub use race::{diagnose_races, race_causes, race_code, race_texts};
 pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
 pub use words::{access_names, region_text, stage_names};
 

@@ -413,7 +413,8 @@ impl Inside {
             _ => Role::Resolve,
         };
         let of_layers = |layers| {
-            let region = ImageRegion { aspects, layers, area: Some(self.area), ..view.region.clone() };
+            let area = Some(view.inside(self.area));
+            let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
             let used = Used::new(view.resource, Region::Image(region), usage, role);
             Used { order: how.order, detail: how.detail, ..used }
         };

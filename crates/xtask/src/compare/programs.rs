@@ -152,6 +152,11 @@ impl Program {
         matches!(self.what, What::Sample(_))
     }
 
+    /// A sample without a fault, or with a mended one.
+    pub(crate) fn is_right(&self) -> bool {
+        self.is_sample() && (!self.name.starts_with("fault-") || self.name.ends_with("--mended"))
+    }
+
     /// The program and its arguments.
     pub(super) fn words(&self, bench: &Bench) -> Vec<OsString> {
         match &self.what {
@@ -182,6 +187,7 @@ impl Program {
     }
 }
 
+/// Asked to end, a program under ours lives on until everything was looked at.
 fn limit(seconds: &str) -> Vec<OsString> {
-    ["timeout", "--kill-after", "5", seconds].map(OsString::from).into()
+    ["timeout", "--kill-after", "30", seconds].map(OsString::from).into()
 }

@@ -94,12 +94,7 @@ fn step(line: &str) -> Option<Step> {
         ["host", "wait"] => Step::WaitSemaphores(vec![point(words[2])]),
         ["host", access] => {
             let (resource, region) = target(&words[2..].join(" "));
-            Step::HostAccess {
-                resource,
-                region,
-                is_write: access == "write",
-                certainty: lavascope_program::Certainty::Certain,
-            }
+            Step::HostAccess { resource, region, is_write: access == "write", certainty: Certainty::Certain }
         }
         ["acquire", _] => {
             Step::Acquire { image: ResourceId(number(1)), semaphore: Some(SemaphoreId(number(2))), fence: None }
@@ -232,6 +227,7 @@ fn access(text: &str) -> Access {
     let order = match rest.split_once('@').map(|it| it.1) {
         Some("color") => RasterOrder::Color,
         Some("depth") => RasterOrder::DepthStencil,
+        Some("atomic") => RasterOrder::Atomic,
         _ => RasterOrder::None,
     };
     Access { order, ..Access::new(resource, region, stages(stage), accesses(access)) }

@@ -1,8 +1,7 @@
 //! A thread of the trace, played by a thread of ours.
 
-use lavascope_abi::bytes_of_slice;
 use lavascope_event::record::{Head, Kind, beside};
-use lavascope_event::{Touch, check};
+use lavascope_event::{Touch, Written, check};
 use lavascope_trace::{Item, StreamReader};
 
 use crate::error::ReplayError;
@@ -22,7 +21,7 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Player<'a> {
-        Player { performer: Performer::new(replay, stream, place), place, stream, open: Vec::new(), spare: Vec::new() }
+        Player { performer: Performer::new(replay, stream), place, stream, open: Vec::new(), spare: Vec::new() }
     }
 
     /// Plays everything. Others are told when it is over, however it ends.
@@ -104,7 +103,18 @@ impl<'a> Player<'a> {
 
     /// What the host wrote before the call behind it.
     fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
-        let _ = bytes_of_slice(words);
+        let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
+        let Some(written) = Written::of(words) else {
+            return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
+        };
+        let id = written.memory();
+        let Some(memory) = self.performer.replay.memories.find(id) else {
+            return Err(wrong(format!("the host writes into {id}, which does not exist at this point")));
+        };
+        for (offset, bytes) in written.runs() {
+            memory.write(offset, bytes).map_err(|it| wrong(format!("{id}: {it}")))?;
+        }
+        memory.flush();
         Ok(())
     }
 }

@@ -86,11 +86,6 @@ impl Positions {
         self.all[place].done.load(Ordering::Acquire)
     }
 
-    /// Whether a call of another thread is complete. What is not in the file is not waited for.
-    pub(crate) fn is_done(&self, touch: Touch) -> bool {
-        self.places.get(&touch.thread).is_none_or(|it| self.done(*it) >= touch.call)
-    }
-
     /// Returns when a call of another thread is complete.
     pub(crate) fn wait(&self, place: usize, call: u64, touch: Touch) -> Result<(), ReplayError> {
         let Some(&other) = self.places.get(&touch.thread) else { return Ok(()) };
@@ -229,7 +224,7 @@ mod tests {
         let positions = Positions::new(&[1]);
         assert!(positions.wait(0, 1, touch(77, 5)).is_ok());
         positions.end(0);
-        assert!(positions.is_done(touch(1, 1_000_000)));
+        assert!(positions.wait(0, 1, touch(1, 1_000_000)).is_ok());
     }
 
     #[test]

@@ -86,6 +86,11 @@ impl Positions {
         self.all[place].done.load(Ordering::Acquire)
     }
 
+    /// Whether a call of another thread is complete. What is not in the file is not waited for.
+    pub(crate) fn is_done(&self, touch: Touch) -> bool {
+        self.places.get(&touch.thread).is_none_or(|it| self.done(*it) >= touch.call)
+    }
+
     /// Returns when a call of another thread is complete.
     pub(crate) fn wait(&self, place: usize, call: u64, touch: Touch) -> Result<(), ReplayError> {
         let Some(&other) = self.places.get(&touch.thread) else { return Ok(()) };

@@ -29,26 +29,6 @@ pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bo
     }
 }
 
-/// Finds a structure in the chain of `head`.
-///
-/// # Safety
-///
-/// As [`retain`].
-pub(crate) unsafe fn find<T: Structure, U: Structure>(head: *mut T) -> Option<*mut U> {
-    let wanted = U::layout().s_type()?;
-    let mut at = head.cast::<Link>();
-    // SAFETY: the caller's word.
-    unsafe {
-        while !(*at).next.is_null() {
-            at = (*at).next;
-            if (*at).s_type == wanted {
-                return Some(at.cast());
-            }
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use lavascope_abi as vk;
@@ -67,10 +47,17 @@ mod tests {
         let out = vk::PhysicalDeviceVulkan11Features::layout().s_type().expect("it has one");
         // SAFETY: three structures of this stack frame.
         unsafe {
-            assert!(find::<_, vk::PhysicalDeviceVulkan11Features>(&raw mut head).is_some());
             retain(&raw mut head, |it| it != out);
-            assert!(find::<_, vk::PhysicalDeviceVulkan11Features>(&raw mut head).is_none());
-            assert!(find::<_, vk::PhysicalDeviceVulkan12Features>(&raw mut head).is_some());
+        }
+        assert_eq!(head.p_next, Ptr::to(&last).cast());
+        // SAFETY: as above.
+        unsafe {
+            retain(&raw mut head, |_| false);
+        }
+        assert!(head.p_next.is_null());
+        // SAFETY: as above.
+        unsafe {
+            retain(&raw mut head, |_| true);
         }
     }
 }

@@ -8,6 +8,7 @@
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.
 
+mod alone;
 mod call;
 mod chain;
 mod device;
@@ -34,9 +35,11 @@ use std::sync::atomic::Ordering;
 use lavascope_trace::{StreamReader, Tail, Trace};
 
 pub use error::ReplayError;
+pub use memory::Results;
 pub use options::{Frames, Options};
 pub use picture::Picture;
 
+use alone::Part;
 use play::Player;
 use replay::Replay;
 
@@ -46,6 +49,7 @@ pub struct Summary {
     pub threads: usize,
     pub calls: u64,
     pub frames: u64,
+    pub results: Results,
     /// What the user should know, each once.
     pub remarks: Vec<String>,
 }
@@ -57,25 +61,42 @@ pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: Options) -> Resul
     streams.sort_unstable();
     streams.dedup();
     let replay = Replay::new(options, &streams)?;
+    match replay.options.one_thread {
+        true => play_alone(&replay, trace, tail, &streams)?,
+        false => play_all(&replay, trace, tail, &streams)?,
+    }
+    Ok(Summary {
+        threads: streams.len(),
+        calls: replay.calls.load(Ordering::Relaxed),
+        frames: replay.frames.load(Ordering::Relaxed),
+        results: *replay::lock(&replay.results),
+        remarks: replay.remarks(),
+    })
+}
+
+/// One thread of ours for each of the trace.
+fn play_all(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let play = |(place, stream): (usize, &u32)| {
-            let (replay, stream) = (&replay, *stream);
+            let stream = *stream;
             scope.spawn(move || Player::new(replay, stream, place).play(StreamReader::new(trace, tail, stream)))
         };
         let threads: Vec<_> = streams.iter().enumerate().map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
     });
     // Who only stopped because of another has nothing to say.
-    let mut errors = results.into_iter().filter_map(Result::err);
-    let first = errors.next();
-    if let Some(error) = first {
-        let told = |it: &ReplayError| !matches!(it, ReplayError::Stopped);
-        return Err(if told(&error) { error } else { errors.find(told).unwrap_or(error) });
-    }
-    Ok(Summary {
-        threads: streams.len(),
-        calls: replay.calls.load(Ordering::Relaxed),
-        frames: replay.frames.load(Ordering::Relaxed),
-        remarks: replay.remarks(),
-    })
+    let mut errors: Vec<ReplayError> = results.into_iter().filter_map(Result::err).collect();
+    let told = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
+    if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(told)) }
+}
+
+fn play_alone(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
+    let part = |(place, stream): (usize, &u32)| Part {
+        stream: *stream,
+        player: Player::new(replay, *stream, place),
+        reader: StreamReader::new(trace, tail, *stream),
+        is_over: false,
+    };
+    let mut parts: Vec<Part<'_, '_, '_>> = streams.iter().enumerate().map(part).collect();
+    alone::play(replay, &mut parts)
 }

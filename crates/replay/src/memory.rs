@@ -21,11 +21,31 @@ pub(crate) struct Memories(Mutex<FxHashMap<ObjectId, Arc<Memory>>>);
 
 pub(crate) struct Memory {
     device: Arc<Device>,
+    id: ObjectId,
     handle: vk::DeviceMemory,
     size: u64,
     is_coherent: bool,
     /// Its address once it is mapped.
     mapped: Mutex<Option<usize>>,
+    /// What the trace has of it so far, where somebody wants to know what the device wrote.
+    known: Option<Mutex<Vec<u8>>>,
+}
+
+/// What the device wrote where the trace has it too, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    pub equal: u64,
+    pub different: u64,
+    /// Where the first difference is.
+    pub first: Option<(ObjectId, u64)>,
+}
+
+impl Results {
+    pub(crate) fn add(&mut self, other: Results) {
+        self.equal += other.equal;
+        self.different += other.different;
+        self.first = self.first.or(other.first);
+    }
 }
 
 impl Memories {
@@ -36,14 +56,33 @@ impl Memories {
 
 impl Memory {
     /// Puts what the host wrote where it belongs.
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
+    ///
+    /// A capture cannot tell what the host wrote from what the device wrote. Here one can: a byte that is another than
+    /// the trace had so far was written by the device, and should be what the trace has now.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<Results, String> {
         let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
         end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
         let base = self.map()?;
         let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
-        // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
+        let mut results = Results::default();
+        if let Some(known) = &self.known {
+            let mut known = lock(known);
+            let known = &mut known[offset as usize..][..bytes.len()];
+            // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
+            let live = unsafe { std::slice::from_raw_parts(to, bytes.len()) };
+            for (at, ((live, known), new)) in live.iter().zip(known.iter_mut()).zip(bytes).enumerate() {
+                if live == new {
+                    results.equal += u64::from(known != new);
+                } else if live != known {
+                    results.different += 1;
+                    results.first = results.first.or(Some((self.id, offset + at as u64)));
+                }
+                *known = *new;
+            }
+        }
+        // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        Ok(())
+        Ok(results)
     }
 
     /// Lets the device see what was written.
@@ -117,9 +156,11 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     let handle = unsafe { (*image).p_memory.as_ptr().read() };
     let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
     let is_coherent = flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0;
-    let memory = Memory { device, handle, size, is_coherent, mapped: Mutex::default() };
     let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
     if let Some(id) = made_memory(done) {
+        let is_checked = performer.replay.options.verify && is_visible;
+        let known = is_checked.then(|| Mutex::new(vec![0; size as usize]));
+        let memory = Memory { id, device, handle, size, is_coherent, mapped: Mutex::default(), known };
         if is_visible {
             clear(&memory).map_err(|it| performer.error(done, it))?;
         }

@@ -14,8 +14,12 @@ pub type Frames = Arc<dyn Fn(u64, Picture) + Send + Sync>;
 pub struct Options {
     /// Which GPU of this machine, by its place in the loader's list; none for those in the places of the trace.
     pub gpu: Option<usize>,
+    /// Whether one thread plays all of them, in the same order each time.
+    pub one_thread: bool,
     /// How long nothing may happen.
     pub patience: Duration,
+    /// Whether what the device writes into memory is compared with what the trace has of it.
+    pub verify: bool,
     /// Which frames somebody wants to see.
     pub pictures: Vec<Range<u64>>,
     pub frames: Option<Frames>,
@@ -23,7 +27,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { gpu: None, patience: Duration::from_secs(20), pictures: Vec::new(), frames: None }
+        Options {
+            gpu: None,
+            one_thread: false,
+            patience: Duration::from_secs(20),
+            verify: false,
+            pictures: Vec::new(),
+            frames: None,
+        }
     }
 }
 

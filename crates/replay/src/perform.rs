@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use lavascope_abi::desc::{Level, ResultKind, Target, Work};
-use lavascope_abi::{Command, HandleType, ObjectId, bytes_of_slice};
+use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::record::{HEAD_SIZE, Record};
 use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
 
@@ -79,7 +79,6 @@ impl Handles for Lookup<'_> {
 pub(crate) struct Performer<'a> {
     pub(crate) replay: &'a Replay,
     pub(crate) stream: u32,
-    pub(crate) place: usize,
     pub(crate) arena: Arena,
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
@@ -93,8 +92,8 @@ pub(crate) struct Laid {
 }
 
 impl<'a> Performer<'a> {
-    pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Performer<'a> {
-        Performer { replay, stream, place, arena: Arena::default(), functions: Vec::new() }
+    pub(crate) fn new(replay: &'a Replay, stream: u32) -> Performer<'a> {
+        Performer { replay, stream, arena: Arena::default(), functions: Vec::new() }
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
@@ -267,9 +266,4 @@ pub(crate) fn result_name(code: lavascope_abi::Result) -> String {
         _ => None,
     };
     name.map_or_else(|| format!("code {}", code.0), |it| it.1.to_owned())
-}
-
-/// The bytes of a record's image, for those who look at a word themselves.
-pub(crate) fn image_bytes<'r>(record: Record<'r>) -> &'r [u8] {
-    bytes_of_slice(record.words()).get(HEAD_SIZE..).unwrap_or_default()
 }

@@ -229,7 +229,7 @@ mod tests {
         let positions = Positions::new(&[1]);
         assert!(positions.wait(0, 1, touch(77, 5)).is_ok());
         positions.end(0);
-        assert!(positions.is_done(touch(1, 1_000_000)));
+        assert!(positions.wait(0, 1, touch(1, 1_000_000)).is_ok());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::{Functions, Loader, Source};
 use crate::instance::Recorded;
-use crate::memory::Memories;
+use crate::memory::{Memories, Results};
 use crate::objects::Objects;
 use crate::positions::Positions;
 use crate::present::Swapchains;
@@ -31,6 +31,7 @@ pub(crate) struct Replay {
     pub(crate) recorded: Mutex<Recorded>,
     pub(crate) memories: Memories,
     pub(crate) swapchains: Swapchains,
+    pub(crate) results: Mutex<Results>,
     pub(crate) frames: AtomicU64,
     pub(crate) calls: AtomicU64,
     owners: RwLock<Vec<Arc<Functions>>>,
@@ -56,6 +57,7 @@ impl Replay {
             recorded: Mutex::default(),
             memories: Memories::default(),
             swapchains: Swapchains::default(),
+            results: Mutex::default(),
             frames: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             owners: RwLock::new(vec![Arc::new(global)]),

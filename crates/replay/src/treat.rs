@@ -77,6 +77,25 @@ fn special(command: Command) -> Option<Special> {
     })
 }
 
+/// Whether the host waits in a call, or asks how far the device is.
+pub(crate) fn is_wait(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::WaitForFences
+            | C::GetFenceStatus
+            | C::WaitSemaphores
+            | C::GetSemaphoreCounterValue
+            | C::GetEventStatus
+            | C::GetQueryPoolResults
+            | C::QueueWaitIdle
+            | C::DeviceWaitIdle
+            | C::DeferredOperationJoinKHR
+            | C::AcquireNextImageKHR
+            | C::AcquireNextImage2KHR
+    )
+}
+
 /// Makes a surface: there is none here.
 fn is_surface(command: Command) -> bool {
     let name = command.desc().name;

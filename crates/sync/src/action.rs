@@ -33,7 +33,7 @@ impl Executor<'_> {
         let is_done = match kind {
             PlanKind::Apart => self.check_and_keep(tag, &commands.plans, index),
             PlanKind::Overlapping => self.check_then_keep(tag, spots),
-            PlanKind::Unknown => false,
+            PlanKind::Unknown | PlanKind::Other => false,
         };
         if !is_done {
             self.progress.is_clean = false;

@@ -198,10 +198,11 @@ fn what_is_left_out_changes_nothing() {
         for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
             let again = (seed as usize / 2 + index) % 4;
             let is_open = |it: &Command| !matches!(it, Command::Action(_) | Command::Barrier(_) | Command::Execute(_));
-            if again > 0 && !buffer.commands.iter().any(is_open) {
+            if again > 0 {
                 let once = buffer.commands.clone();
-                let barriers = |it: &&Command| again != 2 || matches!(it, Command::Action(_));
-                buffer.commands.extend(once.iter().filter(barriers).cloned());
+                let is_flat = !once.iter().any(is_open);
+                let stays = |it: &&Command| again != 2 || !is_flat || matches!(it, Command::Action(_));
+                buffer.commands.extend(once.iter().filter(stays).cloned());
             }
             if again == 3 {
                 repeat(buffer, 2);

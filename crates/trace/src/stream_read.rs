@@ -1,5 +1,7 @@
 //! The records of one stream, in their order: for a thread that replays it.
 
+use lavascope_event::record::{Head, Touch};
+
 use crate::error::TraceError;
 use crate::index::Entry;
 use crate::merge::Item;
@@ -29,8 +31,20 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         StreamReader { trace, stream, blocks, calls: None, given: 0, tail, whole: Vec::new() }
     }
 
-    /// The next record; none at the end.
-    pub fn take_next(&mut self) -> Result<Option<Item<'_>>, TraceError> {
+    /// The time of the next record and what it comes after; none at the end.
+    pub fn look(&mut self) -> Result<Option<(u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
+        if !self.load()? {
+            return Ok(None);
+        }
+        let Some(calls) = &self.calls else { return Ok(None) };
+        let place = calls.decoded.places[self.given];
+        let words = &calls.decoded.words[place.first as usize..place.end as usize];
+        let touches = Head::from_words(words[0], words[1]).touches as usize;
+        Ok(Some((place.time, words[words.len() - touches..].iter().map(|it| Touch::from_word(*it)))))
+    }
+
+    /// Makes sure that the next record is there. False at the end.
+    fn load(&mut self) -> Result<bool, TraceError> {
         while self.calls.as_ref().is_none_or(|it| self.given >= it.decoded.places.len()) {
             self.given = 0;
             self.calls = match self.blocks.next() {
@@ -38,8 +52,16 @@ impl<'t, 'a> StreamReader<'t, 'a> {
                 None => self.tail.take(),
             };
             if self.calls.is_none() {
-                return Ok(None);
+                return Ok(false);
             }
+        }
+        Ok(true)
+    }
+
+    /// The next record; none at the end.
+    pub fn take_next(&mut self) -> Result<Option<Item<'_>>, TraceError> {
+        if !self.load()? {
+            return Ok(None);
         }
         let Some(calls) = &self.calls else { return Ok(None) };
         let place = calls.decoded.places[self.given];

@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
     /// On the null driver, which needs no GPU, accepts everything and draws nothing
     #[arg(long)]
     null: bool,
+    /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
+    #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
+    pub(crate) threads: Option<u32>,
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) screenshot: Vec<Range<u64>>,
@@ -44,6 +47,9 @@ pub(crate) struct Arguments {
     /// How far a channel of a pixel may be from what it is compared with, of 255
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) tolerance: u8,
+    /// Compare what the device writes into memory that the host can see with what the trace has of it
+    #[arg(long)]
+    pub(crate) verify: bool,
     /// Find faults of the program while it is performed
     #[arg(long, value_name = "WHAT")]
     validate: Option<Validation>,

@@ -35,6 +35,10 @@ struct Document {
     threads: usize,
     calls: u64,
     frames: u64,
+    /// Bytes that the device wrote and the trace has too; none where nobody asked.
+    equal_bytes: Option<u64>,
+    different_bytes: Option<u64>,
+    first_difference: Option<String>,
     seconds: Vec<f64>,
     remarks: Vec<String>,
     pictures: Vec<Shot>,
@@ -55,12 +59,24 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let mut pictures = shots.lock().unwrap_or_else(PoisonError::into_inner).clone();
     pictures.sort_by_key(|it| it.frame);
-    let Summary { threads, calls, frames, remarks } = last;
+    let Summary { threads, calls, frames, results, remarks } = last;
     let file = file.path.display().to_string();
-    let document = Document { file, threads, calls, frames, seconds, remarks, pictures };
+    let document = Document {
+        file,
+        threads,
+        calls,
+        frames,
+        equal_bytes: arguments.verify.then_some(results.equal),
+        different_bytes: arguments.verify.then_some(results.different),
+        first_difference: results.first.map(|it| format!("byte {} of {}", it.1, it.0)),
+        seconds,
+        remarks,
+        pictures,
+    };
     tell(arguments, &document)?;
     let is_wrong = |it: &Shot| it.problem.is_some() || it.difference.is_some_and(|it| it > arguments.tolerance);
-    Ok(if document.pictures.iter().any(is_wrong) { Outcome::Found } else { Outcome::Fine })
+    let is_different = results.different > 0 || document.pictures.iter().any(is_wrong);
+    Ok(if is_different { Outcome::Found } else { Outcome::Fine })
 }
 
 fn options(arguments: &Arguments, shots: &Arc<Mutex<Vec<Shot>>>) -> Options {
@@ -71,7 +87,9 @@ fn options(arguments: &Arguments, shots: &Arc<Mutex<Vec<Shot>>>) -> Options {
     };
     Options {
         gpu: arguments.gpu,
+        one_thread: arguments.threads.is_some(),
         patience: Duration::from_secs(arguments.patience),
+        verify: arguments.verify,
         pictures: arguments.screenshot.clone(),
         frames: Some(Arc::new(frames)),
     }
@@ -153,6 +171,11 @@ fn tell(arguments: &Arguments, document: &Document) -> anyhow::Result<()> {
             (None, None) => format!("{} x {}", it.width, it.height),
         };
         text::tell(&format!("lavascope: {}: {said}\n", it.file));
+    }
+    if let (Some(equal), Some(different)) = (document.equal_bytes, document.different_bytes) {
+        let first = document.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
+        let file = &document.file;
+        text::emit(&format!("{file}: the device wrote {equal} bytes as in the trace, {different} others{first}\n"))?;
     }
     for seconds in &document.seconds {
         let (calls, threads, frames) = (document.calls, document.threads, document.frames);

@@ -19,6 +19,7 @@ mod remedy;
 mod report;
 mod scenario_names;
 mod summary;
+mod symbols;
 mod text;
 mod trace_file;
 

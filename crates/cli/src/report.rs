@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use lavascope_diag::Identity;
 
 use crate::known::KnownFile;
+use crate::symbols::Symbols;
 
 /// Every process that reported, in the order in which they began.
 #[derive(Debug, Default, Serialize)]
@@ -79,9 +80,37 @@ pub(crate) struct Finding {
     /// Whether it is in the baseline.
     #[serde(skip_deserializing)]
     pub(crate) is_known: bool,
+    /// Where the program made the calls that it is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) stacks: Vec<Stack>,
     /// The parts of the text and more, for programs.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub(crate) details: Value,
+}
+
+/// A call stack, the innermost frame first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stack {
+    /// What was called there.
+    pub(crate) role: String,
+    pub(crate) frames: Vec<Frame>,
+}
+
+/// One function of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Frame {
+    pub(crate) module: Option<String>,
+    /// From the beginning of the module: the address behind the call.
+    pub(crate) offset: u64,
+    /// The exported function at or before it.
+    pub(crate) symbol: Option<String>,
+    /// What the module on disk says of it.
+    #[serde(skip_deserializing)]
+    pub(crate) function: Option<String>,
+    #[serde(skip_deserializing)]
+    pub(crate) file: Option<String>,
+    #[serde(skip_deserializing)]
+    pub(crate) line: Option<u32>,
 }
 
 impl Finding {
@@ -243,6 +272,13 @@ impl Report {
         }
     }
 
+    /// Finds names for the addresses of call stacks.
+    pub(crate) fn symbolize(&mut self) {
+        let mut symbols = Symbols::default();
+        let all = self.findings.iter_mut().chain(self.processes.iter_mut().flat_map(|it| &mut it.findings));
+        all.flat_map(|it| &mut it.stacks).for_each(|it| symbols.find(it));
+    }
+
     pub(crate) fn identities(&self) -> Vec<Identity> {
         self.findings.iter().map(Finding::identity).collect()
     }
@@ -371,6 +407,7 @@ mod tests {
             count,
             identity: Vec::new(),
             is_known: false,
+            stacks: Vec::new(),
             details: Value::Null,
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::catalog::registry_version;
 use crate::report::{Finding, Process, Report, Severity, Stats};
+use crate::symbols;
 use crate::text::{Paint, columns};
 
 /// More than this is for the JSON.
@@ -79,7 +80,11 @@ fn full_text(out: &mut String, finding: &Finding) {
     if finding.count > 1 {
         let _ = writeln!(out, "Found {} times; this is the first.", finding.count);
     }
-    let _ = writeln!(out, "{rest}\n");
+    let _ = writeln!(out, "{rest}");
+    for line in finding.stacks.iter().flat_map(symbols::lines) {
+        let _ = writeln!(out, "  {line}");
+    }
+    out.push('\n');
 }
 
 fn finding_row(finding: &Finding) -> Vec<String> {

@@ -87,6 +87,14 @@ impl Object {
     }
 }
 
+/// The calls that led to something, by a number that whoever captured them knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallStack {
+    /// What was called there: `access`, `barrier at …`.
+    pub role: String,
+    pub number: u32,
+}
+
 /// A property that tools read: `key = value`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fact {
@@ -117,6 +125,8 @@ pub struct Diagnostic {
     pub facts: Vec<Fact>,
     /// Line by line, how it came about.
     pub explanation: Vec<String>,
+    /// Of the accesses, and of what lies between them.
+    pub stacks: Vec<CallStack>,
     /// The smallest first.
     pub fixes: Vec<Fix>,
     /// Why there is no fix, if there is none.
@@ -137,6 +147,7 @@ impl Diagnostic {
             objects: Vec::new(),
             facts: Vec::new(),
             explanation: Vec::new(),
+            stacks: Vec::new(),
             fixes: Vec::new(),
             no_fix: None,
             count: 1,

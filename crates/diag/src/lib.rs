@@ -17,7 +17,7 @@ mod ignore;
 mod text;
 
 pub use baseline::{Baseline, BaselineError};
-pub use diagnostic::{Code, Diagnostic, Fact, Fix, Labels, Object, Place, Severity};
+pub use diagnostic::{CallStack, Code, Diagnostic, Fact, Fix, Labels, Object, Place, Severity};
 pub use group::group;
 pub use identity::Identity;
 pub use ignore::Ignore;

@@ -24,7 +24,7 @@ mod titles;
 mod view;
 pub mod walk;
 
-pub use check::{CheckError, Fault, check};
+pub use check::{CheckError, Fault, check, own};
 pub use generated::{Call, Outcome};
 pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};

@@ -1,45 +1,29 @@
 //! What the application calls its objects and the parts of its work: names and labels of `VK_EXT_debug_utils`, and
 //! of `VK_EXT_debug_marker` before it.
 
-use std::collections::HashMap;
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use lavascope_abi::{Command, CommandBuffer, ObjectId, Queue};
+use lavascope_abi::{CommandBuffer, ObjectId, Queue};
+use rustc_hash::FxHashMap;
 
 use crate::{Call, Kind, Record};
 
 /// The names and labels that a stream of records has given so far.
 #[derive(Clone, Debug, Default)]
 pub struct Titles {
-    names: HashMap<ObjectId, String>,
+    names: FxHashMap<ObjectId, String>,
     /// The labels that are open in a command buffer or a queue.
-    labels: HashMap<ObjectId, LabelPath>,
+    labels: FxHashMap<ObjectId, LabelPath>,
 }
 
 /// Labels that are open, the outermost first: shared by all commands inside of them.
 pub type LabelPath = Arc<[Arc<str>]>;
 
-/// Whether a call may say something about names and labels. Most do not, and should not be looked into for that.
-fn is_about_titles(command: Command) -> bool {
-    matches!(
-        command,
-        Command::SetDebugUtilsObjectNameEXT
-            | Command::DebugMarkerSetObjectNameEXT
-            | Command::CmdBeginDebugUtilsLabelEXT
-            | Command::CmdDebugMarkerBeginEXT
-            | Command::CmdEndDebugUtilsLabelEXT
-            | Command::CmdDebugMarkerEndEXT
-            | Command::QueueBeginDebugUtilsLabelEXT
-            | Command::QueueEndDebugUtilsLabelEXT
-            | Command::BeginCommandBuffer
-    )
-}
-
 impl Titles {
     /// Takes in a record. All but a few change nothing.
     pub fn follow(&mut self, record: Record<'_>) {
-        if record.kind() != Kind::Enter || !is_about_titles(record.command()) {
+        if record.kind() != Kind::Enter {
             return;
         }
         match Call::of(record) {

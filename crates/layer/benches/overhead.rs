@@ -1,7 +1,7 @@
 //! What the layer adds to a call, through the real loader, on several drivers.
 //!
-//! Three instances live in one process: bare, under the layer with everything off, and under the layer with a reader
-//! that gets every record. Their batches take turns. Each driver has a process of its own, since the loader reads
+//! Five instances live in one process: bare, under the layer with everything off, with a reader that gets every record,
+//! and with one that validates, without and with call stacks. Their batches take turns. Each driver has a process of its own, since the loader reads
 //! the environment once.
 
 use std::ffi::{CStr, c_char};
@@ -98,6 +98,9 @@ enum Under {
     Nothing,
     LayerOff,
     LayerReading,
+    Validated,
+    /// With the call stack of every command.
+    Backtraced,
 }
 
 /// What is measured, in the order of its figures.
@@ -110,15 +113,22 @@ enum What {
 
 fn suite(driver: &str) -> Suite<'static> {
     // SAFETY: the loader is one that works; everything is kept to the end of the process.
-    let [bare, off, reading] =
-        [Under::Nothing, Under::LayerOff, Under::LayerReading].map(|it| unsafe { Program::leaked(it) });
+    let [bare, off, reading, validated, backtraced] =
+        [Under::Nothing, Under::LayerOff, Under::LayerReading, Under::Validated, Under::Backtraced]
+            .map(|it| unsafe { Program::leaked(it) });
     let mut suite = Suite::default();
     for (what, name) in [
         (What::Draw, "vkCmdDraw"),
         (What::BindDescriptorSets, "vkCmdBindDescriptorSets"),
         (What::Submit, "vkQueueSubmit"),
     ] {
-        for (program, label) in [(off, "off"), (reading, "reading")] {
+        let programs = [
+            (off, "off"),
+            (reading, "reading"),
+            (validated, "validating"),
+            (backtraced, "validating with call stacks"),
+        ];
+        for (program, label) in programs {
             let limit = match (driver, what, label) {
                 ("null", What::Draw | What::BindDescriptorSets, "off") => Some(2.0),
                 ("null", What::Draw, "reading") => Some(15.0),
@@ -254,14 +264,33 @@ impl Program {
 unsafe fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_1);
     let layers: &[*const c_char] = if under == Under::Nothing { &[] } else { &[LAYER.as_ptr()] };
-    let value = [u32::from(under == Under::LayerReading)];
-    let value = value.map(u32::to_ne_bytes).concat();
-    let settings = [vk::LayerSettingEXT::default()
-        .layer_name(LAYER)
-        .setting_name(c"stats")
-        .ty(vk::LayerSettingTypeEXT::BOOL32)
-        .values(&value)];
-    let settings = settings.map(|it| vk::LayerSettingEXT { value_count: 1, ..it });
+    let names: &[&'static CStr] = match under {
+        Under::Nothing | Under::LayerOff => &[],
+        Under::LayerReading => &[c"stats"],
+        Under::Validated => &[c"sync"],
+        Under::Backtraced => &[c"sync", c"backtrace"],
+    };
+    let value = 1u32.to_ne_bytes();
+    let setting = |name: &&'static CStr| vk::LayerSettingEXT {
+        value_count: 1,
+        ..vk::LayerSettingEXT::default()
+            .layer_name(LAYER)
+            .setting_name(name)
+            .ty(vk::LayerSettingTypeEXT::BOOL32)
+            .values(&value)
+    };
+    let mut settings: Vec<vk::LayerSettingEXT> = names.iter().map(setting).collect();
+    let mode = [c"async".as_ptr()];
+    if names.contains(&c"sync") {
+        settings.push(vk::LayerSettingEXT {
+            value_count: 1,
+            p_values: (&raw const mode).cast(),
+            ..vk::LayerSettingEXT::default()
+                .layer_name(LAYER)
+                .setting_name(c"sync_mode")
+                .ty(vk::LayerSettingTypeEXT::STRING)
+        });
+    }
     let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
     // SAFETY: the structures above are valid and live through the call.

@@ -101,14 +101,13 @@ impl Wishes {
 /// # Safety
 ///
 /// The chain must be valid, and `T` must be the structure of that type.
-pub(crate) unsafe fn find_in_chain<'a, T>(first: Ptr<Opaque>, s_type: StructureType) -> Option<&'a T> {
+pub(crate) unsafe fn find_in_chain<T>(first: Ptr<Opaque>, s_type: StructureType) -> Option<Ptr<T>> {
     let mut next = first.cast::<Base>();
     for _ in 0..CHAIN_MAX {
         // SAFETY: every structure of a valid chain begins like this.
         let base = unsafe { next.as_ptr().as_ref() }?;
         if base.s_type == s_type {
-            // SAFETY: the caller's word.
-            return Some(unsafe { of_type(base) });
+            return Some(next.cast());
         }
         next = base.p_next;
     }

@@ -11,6 +11,7 @@ use lavascope_event::{Call, Touch, check};
 use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
 use lavascope_stream::{Keeper, Parent, Thread};
 
+use crate::backtrace::Stacks;
 use crate::deferred::{Said, said};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
@@ -34,6 +35,7 @@ pub(crate) struct Local {
     outputs: Vec<u64>,
     notes: Notes,
     recorder: Option<Recorder>,
+    stacks: Stacks,
 }
 
 /// The command buffer that the thread recorded into last: mostly the one it records into next.
@@ -179,6 +181,7 @@ fn enlist() -> *mut Local {
         outputs: Vec::new(),
         notes: Notes::default(),
         recorder: None,
+        stacks: Stacks::default(),
     };
     let local = Box::into_raw(Box::new(local));
     LOCAL.set(local);
@@ -459,6 +462,10 @@ impl Local {
     /// sees a touch can see the record too.
     #[inline(always)]
     fn finish_enter(&mut self, listeners: u8, call: u64) {
+        if listeners & Hub::STACKS != 0 {
+            // Before anybody may read the record.
+            self.stacks.capture(self.thread.number(), call);
+        }
         if listeners & Hub::READS == 0 {
             // Nobody may be told to wait for a record that is in no stream.
             self.notes.clear();

@@ -1,7 +1,7 @@
 //! The process is about to end by a signal: the reader gets the time to look at what was recorded until then.
 //!
 //! Only where a thread of ours reads calls: inline validation has told everything already. The signal is held up until
-//! the reader is done, or does not get on for two seconds, and then does what it would have done without us. What a handler may
+//! the reader is done, or does not get on for ten seconds, and then does what it would have done without us. What a handler may
 //! do is little: it sets one flag and waits for another. `_exit` and `SIGKILL` cannot be held up; what was found by
 //! then is in the report.
 
@@ -25,8 +25,8 @@ static IS_HELD_UP: AtomicBool = AtomicBool::new(false);
 
 const NAP_NANOSECONDS: i64 = 1_000_000;
 /// In which the reader does not get on, and all together.
-const NAPS_MAX: u32 = 2_000;
-const NAPS_MAX_IN_ALL: u32 = 20_000;
+const NAPS_MAX: u32 = 10_000;
+const NAPS_MAX_IN_ALL: u32 = 60_000;
 
 /// From now on a signal that ends the process waits for the reader.
 pub(crate) fn watch() {

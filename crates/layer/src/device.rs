@@ -127,12 +127,12 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
     // SAFETY: the caller's word.
     let Some(info) = (unsafe { info.as_ptr().as_ref() }) else { return false };
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
-    // SAFETY: as above.
-    let (has_extension, features) = unsafe {
-        let features = find_in_chain(info.p_next, StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT);
-        (has_name(names, count, c"VK_EXT_device_fault"), features)
-    };
-    has_extension && features.is_some_and(|it: &PhysicalDeviceFaultFeaturesEXT| it.device_fault.0 != 0)
+    let ty = StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT;
+    // SAFETY: as above, and the structure of this type.
+    unsafe {
+        let features = find_in_chain::<PhysicalDeviceFaultFeaturesEXT>(info.p_next, ty);
+        has_name(names, count, c"VK_EXT_device_fault") && features.is_some_and(|it| (*it.as_ptr()).device_fault.0 != 0)
+    }
 }
 
 /// Where messages about a new device wait.

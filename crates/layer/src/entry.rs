@@ -17,7 +17,7 @@ use crate::fence::fence;
 use crate::generated::shim;
 use crate::instance::{self, InstanceData};
 use crate::interface::*;
-use crate::{enumerate, messages, report};
+use crate::{enumerate, messages, properties, report};
 
 /// One of the two places in a chain where this library may stand.
 pub(crate) struct Chain {
@@ -127,6 +127,20 @@ fn own_messenger_function<const CHAIN: usize>(instance: &InstanceData, name: &CS
     if is_enabled { function } else { FnPtr::default() }
 }
 
+/// What the layer intercepts of an instance from which it keeps a descriptor set.
+fn own_property_function<const CHAIN: usize>(instance: &InstanceData, name: &CStr) -> FnPtr {
+    match name.to_bytes() {
+        _ if !instance.reserves_set => FnPtr::default(),
+        b"vkGetPhysicalDeviceProperties" => {
+            address!(properties::get_physical_device_properties::<CHAIN>, FnGetPhysicalDeviceProperties)
+        }
+        b"vkGetPhysicalDeviceProperties2" | b"vkGetPhysicalDeviceProperties2KHR" => {
+            address!(properties::get_physical_device_properties2::<CHAIN>, FnGetPhysicalDeviceProperties2)
+        }
+        _ => FnPtr::default(),
+    }
+}
+
 /// The next function itself, or its shim where somebody listens. What is newer than our registry passes through.
 fn watched(name: &CStr, next: FnPtr, is_watched: bool) -> FnPtr {
     if next.0 == 0 || !is_watched {
@@ -182,6 +196,10 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
         let next = unsafe { (data.get_instance_proc_addr)(instance, name) };
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
+        }
+        let own = own_property_function::<CHAIN>(data, text);
+        if own.0 != 0 && next.0 != 0 {
+            return Some(own);
         }
         Some(watched(text, next, data.listeners != 0))
     };

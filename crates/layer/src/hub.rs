@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
+use crate::backtrace;
 use crate::capture::Capture;
 use crate::death;
 use crate::fence::fence;
@@ -21,6 +22,9 @@ pub(crate) static HUB: Hub = Hub::new();
 /// Words that may wait for the reader in all streams together, unless somebody says otherwise: 256 MiB.
 const WORDS_MAX: usize = 256 * WORDS_PER_MIB;
 const WORDS_PER_MIB: usize = 1 << 17;
+
+/// How long somebody waits for a reader that does not get on: to explain a hazard may take seconds.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How much of what was counted a crash may cost.
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -90,6 +94,8 @@ impl Hub {
     pub(crate) const READS: u8 = 2;
     /// Records are validated on the application's thread.
     pub(crate) const INLINE: u8 = 4;
+    /// Beside one who validates: the stacks of calls are wanted.
+    pub(crate) const STACKS: u8 = 8;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 
@@ -191,6 +197,12 @@ impl Hub {
         self.listeners.fetch_or(Hub::INLINE, Ordering::Relaxed);
     }
 
+    /// From now on stacks of calls are captured.
+    pub(crate) fn start_stacks(&self) {
+        backtrace::start();
+        self.listeners.fetch_or(Hub::STACKS, Ordering::Relaxed);
+    }
+
     /// Whether a thread of ours reads what is recorded.
     pub(crate) fn is_reading(&self) -> bool {
         // Whoever has the lock is stopping it, and a fork has none.
@@ -226,7 +238,7 @@ impl Hub {
         reader.users -= 1;
         // Under the lock: who begins to read meanwhile waits, and then has a reader of its own.
         if reader.users == 0 {
-            self.stop(&mut reader, Duration::from_secs(10));
+            self.stop(&mut reader);
         }
     }
 
@@ -234,7 +246,7 @@ impl Hub {
     pub(crate) fn end_process(&self) {
         // Locked by somebody who is stopping already, or at the time of a fork and then for ever.
         if let Ok(mut reader) = self.reader.try_lock() {
-            self.stop(&mut reader, Duration::from_secs(2));
+            self.stop(&mut reader);
         }
     }
 
@@ -246,7 +258,7 @@ impl Hub {
     /// Nobody listens any more, and what was found is told.
     ///
     /// Waits for the reader as long as it gets on: at the end of a process it may be gone already, without a word.
-    fn stop(&self, reader: &mut Reader, patience: Duration) {
+    fn stop(&self, reader: &mut Reader) {
         let Some(thread) = reader.thread.take() else { return };
         self.listeners.fetch_and(!Hub::READS, Ordering::Relaxed);
         if reader.process != std::process::id() {
@@ -255,7 +267,7 @@ impl Hub {
         }
         self.is_stopping.store(true, Ordering::Release);
         let (mut start, mut seen) = (Instant::now(), self.looked_at());
-        while !thread.is_finished() && start.elapsed() < patience {
+        while !thread.is_finished() && start.elapsed() < PATIENCE {
             if seen != self.looked_at() {
                 (start, seen) = (Instant::now(), self.looked_at());
             }

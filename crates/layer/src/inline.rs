@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lavascope_event::check;
+use lavascope_event::own;
 use lavascope_settings::Settings;
 
 use crate::fence::fence;
@@ -98,7 +98,7 @@ impl Found {
         let answer = self.messages.iter().map(tell).max().unwrap_or(Answer::Nobody);
         if answer == Answer::GiveUp && moment == Moment::BeforeTheDriver {
             let mut work = lock();
-            if let (Some(mut validation), Ok(record)) = (work.validation.take(), check(&self.record)) {
+            if let (Some(mut validation), Some(record)) = (work.validation.take(), own(&self.record)) {
                 validation.take_back(self.thread, record);
                 work.validation = Some(validation);
             }

@@ -34,6 +34,8 @@ pub(crate) struct InstanceData {
     pub(crate) wanted: Option<Wanted>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
+    /// Whether the application is told of one descriptor set less.
+    pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -115,6 +117,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             _listening: listening,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
+            reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
         // SAFETY: a call that succeeded wrote the instance.
@@ -155,6 +158,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             wanted: None,
             has_debug_utils: false,
             has_debug_report: false,
+            reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };
         // SAFETY: a call that succeeded wrote the instance.
@@ -223,6 +227,10 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     }
     if settings.sync && is_inline {
         (listeners, listening._inlining) = (listeners | Hub::INLINE, Some(inline::start(settings)));
+    }
+    if settings.backtrace && settings.sync && listeners & (Hub::READS | Hub::INLINE) != 0 {
+        HUB.start_stacks();
+        listeners |= Hub::STACKS;
     }
     if listeners != 0 {
         library::keep();

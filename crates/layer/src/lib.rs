@@ -10,6 +10,7 @@
 mod macros;
 
 mod application;
+mod backtrace;
 mod calls;
 mod capture;
 mod chain;
@@ -34,6 +35,7 @@ mod messages;
 mod names;
 mod order;
 mod print;
+mod properties;
 mod report;
 mod shim;
 mod stats;

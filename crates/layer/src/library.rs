@@ -1,4 +1,4 @@
-//! This library in memory: the loader closes it with its last instance.
+//! Libraries in memory: this one, which the loader closes with its last instance, and whose an address is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,9 +12,25 @@ pub(crate) fn keep() {
     }
 }
 
+/// The module that an address is in.
+pub(crate) struct Module {
+    /// As the dynamic linker calls it: the program itself may have no path.
+    pub(crate) file: String,
+    pub(crate) base: usize,
+    /// The exported function at or before the address.
+    pub(crate) symbol: Option<String>,
+}
+
+/// Where an address is, if in any module.
+pub(crate) fn module_of(address: usize) -> Option<Module> {
+    system::module_of(address)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
-    use std::ffi::{c_char, c_int, c_void};
+    use std::ffi::{CStr, c_char, c_int, c_void};
+
+    use super::Module;
 
     /// `Dl_info` of the C library.
     #[repr(C)]
@@ -34,14 +50,27 @@ mod system {
         fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
     }
 
-    pub(super) fn keep() {
+    fn place_of(address: *const c_void) -> Option<Place> {
         let null = std::ptr::null();
         let mut place = Place { file: null, base: null.cast(), symbol: null, address: null.cast() };
-        // SAFETY: an address of ours, and a structure for the answer.
-        if unsafe { dladdr((keep as fn()) as *const c_void, &raw mut place) } != 0 {
+        // SAFETY: any address may be asked for, and the structure for the answer is ours.
+        let is_known = unsafe { dladdr(address, &raw mut place) } != 0;
+        (is_known && !place.file.is_null()).then_some(place)
+    }
+
+    pub(super) fn keep() {
+        if let Some(place) = place_of((keep as fn()) as *const c_void) {
             // SAFETY: the file is the one that this code was loaded from, and it is not loaded again.
             unsafe { dlopen(place.file, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) };
         }
+    }
+
+    pub(super) fn module_of(address: usize) -> Option<Module> {
+        let place = place_of(std::ptr::without_provenance(address))?;
+        // SAFETY: texts of the dynamic linker, which live as long as their module.
+        let text = |it: *const c_char| unsafe { CStr::from_ptr(it) }.to_string_lossy().into_owned();
+        let symbol = (!place.symbol.is_null()).then(|| text(place.symbol));
+        Some(Module { file: text(place.file), base: place.base.addr(), symbol })
     }
 }
 
@@ -49,4 +78,8 @@ mod system {
 mod system {
     /// Not written yet: what was counted starts anew with each load.
     pub(super) fn keep() {}
+
+    pub(super) fn module_of(_: usize) -> Option<super::Module> {
+        None
+    }
 }

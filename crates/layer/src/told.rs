@@ -3,10 +3,11 @@
 use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
-use lavascope_diag::{Diagnostic, Identity, Labels, render_text};
+use lavascope_diag::{CallStack, Diagnostic, Identity, Labels, render_text};
 use lavascope_settings::Severity;
 use serde_json::{Value, json};
 
+use crate::backtrace;
 use crate::messages::{Message, MessageLabels, MessageObject, Messages};
 use crate::names::Names;
 use crate::validation::Wanted;
@@ -34,7 +35,7 @@ impl Told {
             severity: wanted.severity(it),
             name: CString::new(&*it.code.0).unwrap_or_default(),
             // The first line has severity and code, which a message has apart.
-            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned(),
+            text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned() + &stacks_text(it),
             function: it.function.clone(),
             objects: it.objects.iter().filter_map(|it| Some((object_of(it)?, c_text(it.name.as_deref())))).collect(),
             labels: MessageLabels { queue: list(labels.queue), commands: list(labels.commands) },
@@ -91,6 +92,7 @@ impl Told {
             "text": text.trim_end(),
             "count": count,
             "identity": identity.lines,
+            "stacks": it.stacks.iter().map(stack).collect::<Value>(),
             "details": {
                 "message_id": it.code.message_id(),
                 "fingerprint": identity.fingerprint(),
@@ -105,6 +107,29 @@ impl Told {
             },
         })
     }
+}
+
+/// Frames that are told in a message.
+const FRAMES_MAX: usize = 16;
+
+/// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.
+fn stacks_text(it: &Diagnostic) -> String {
+    let mut text = String::new();
+    for it in &it.stacks {
+        text += &format!("\n  call stack of the {}:", it.role);
+        for frame in backtrace::frames(it.number).iter().take(FRAMES_MAX) {
+            let module = frame.module.as_deref().unwrap_or("?");
+            let symbol = frame.symbol.as_ref().map_or(String::new(), |it| format!(" ({it})"));
+            text += &format!("\n    {module}+{:#x}{symbol}", frame.offset);
+        }
+    }
+    text
+}
+
+fn stack(it: &CallStack) -> Value {
+    let frames = backtrace::frames(it.number).into_iter();
+    let frames = frames.map(|it| json!({ "module": it.module.as_deref(), "offset": it.offset, "symbol": it.symbol }));
+    json!({ "role": it.role, "frames": frames.collect::<Value>() })
 }
 
 fn object_of(it: &lavascope_diag::Object) -> Option<ObjectId> {

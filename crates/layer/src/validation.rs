@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::Diagnostic;
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Kind, Record, check};
+use lavascope_event::{Kind, Record, own};
 use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Finding, Validator};
 use serde_json::{Value, json};
 
+use crate::backtrace;
 use crate::fence::fence;
 use crate::hub::HUB;
 use crate::inline;
@@ -247,8 +248,10 @@ impl Validation {
 
     /// Takes a record in. Gives what messengers must be told at once.
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Vec<Waiting> {
-        // Ours, and checked all the same: the tracker relies on it.
-        let Ok(record) = check(words) else { return Vec::new() };
+        let Some(record) = own(words) else { return Vec::new() };
+        if record.kind() == Kind::Enter {
+            self.validator.at_stack(backtrace::take(thread, record.call_number()));
+        }
         self.validator.record(thread, record);
         let found = self.validator.take();
         let now = if found.is_empty() { Vec::new() } else { self.tell_all(found) };

@@ -163,6 +163,11 @@ settings! {
         help: "Report hazards as errors too that depend on what shaders do at run time.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
+    backtrace: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Keep the call stacks of commands, and show those of findings.",
+        aliases: [],
+    }
     possible: bool {
         kind: Kind::Flag, default: "off", exists: true,
         help: "Report what may be a fault but is not certain to be one.",
@@ -181,7 +186,7 @@ settings! {
         ],
     }
     gpu_reserve_binding_slot: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Keep one descriptor set for the layer by telling the application of one less.",
         aliases: [
             Key("gpuav_reserve_binding_slot"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Call, Outcome, Record, View, check};
+use lavascope_event::{Call, Outcome, Record, View, own};
 use lavascope_program::QueueId;
 
 use crate::decision::{Decision, Family, When, decision};
@@ -105,7 +105,7 @@ impl<L: Listener> Tracker<L> {
     pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
         let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
-        let taken = check(&words).ok().filter(|it| it.command() == record.command()).and_then(|entered| {
+        let taken = own(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
             let event = Event { call: Call::of(entered)?, outcome: Some(Outcome::of(record)?) };
             Some(self.take(thread, entered, family, event))
         });

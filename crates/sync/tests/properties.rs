@@ -330,7 +330,7 @@ fn submissions_and_secondaries() {
     assert_eq!(it.function, "vkQueueSubmit");
     let nested = "buffer a b c 64\nsecondary part\n  copy b -> c\ncmd main\n  copy a -> b\n  execute part";
     let it = hazard(&program(nested));
-    assert_eq!(special(&it), "SubmitTimeError");
+    assert_eq!(special(&it), "SubmitTimeError command_buffer_index=0");
     let text = format!(
         "vkCmdExecuteCommands(): READ_AFTER_WRITE hazard detected. copy[Frame::Sky] (from the secondary \
          VkCommandBuffer \"secondary\") reads buffer 1[0..64], which was previously written by another \

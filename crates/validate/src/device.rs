@@ -66,6 +66,8 @@ pub(crate) struct Mark {
     pub(crate) number: u32,
     /// The debug labels around it.
     pub(crate) labels: Option<LabelPath>,
+    /// Of its call; zero, if nobody captured it.
+    pub(crate) stack: u32,
 }
 
 impl Device {
@@ -230,7 +232,12 @@ impl Device {
     }
 
     /// The host does something. Gives what is found because of it, with the numbers of the tracker.
-    pub(crate) fn step(&mut self, source: Source, step: Step, labels: Option<LabelPath>) -> (Findings, Vec<EventRace>) {
+    pub(crate) fn step(
+        &mut self,
+        source: Source,
+        step: Step,
+        (labels, stack): (Option<LabelPath>, u32),
+    ) -> (Findings, Vec<EventRace>) {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
         let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
@@ -239,7 +246,7 @@ impl Device {
         }
         let (index, found) = self.live.step(&step);
         let races = self.races_of(index, &step, &buffers);
-        let kept = Kept::new(index, self.submits, source, step, buffers).in_labels(labels);
+        let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));
         }

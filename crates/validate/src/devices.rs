@@ -21,6 +21,8 @@ pub(crate) struct Devices {
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: Counts,
     pub(crate) causes: Causes,
+    /// The call stack of the call that is followed.
+    pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
 }
@@ -28,13 +30,21 @@ pub(crate) struct Devices {
 impl Devices {
     /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
     pub(crate) fn follow(&mut self, record: Record<'_>) {
+        let kind = KINDS[record.command() as usize];
+        if kind & RECORDED != 0 {
+            self.counts.add(first_handle(record));
+        }
+        if kind & TITLES != 0 {
+            self.follow_titles(record);
+        }
+    }
+
+    fn follow_titles(&mut self, record: Record<'_>) {
+        if record.command() == ApiCommand::BeginCommandBuffer {
+            self.counts.begin(first_handle(record));
+        }
         if is_about_ours(record) {
             self.titles.follow(record);
-        }
-        if is_recorded(record.command()) {
-            self.counts.add(first_handle(record));
-        } else if record.command() == ApiCommand::BeginCommandBuffer {
-            self.counts.begin(first_handle(record));
         }
     }
 
@@ -145,12 +155,13 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let Devices { devices, counts, titles, .. } = self;
+        let Devices { devices, counts, titles, stack, .. } = self;
         let Some(device) = devices.get_mut(&at.device) else { return };
         let mark = |object: ObjectId| Mark {
             function: at.source.command,
             number: counts.get(object.raw()),
             labels: titles.labels(object),
+            stack: *stack,
         };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
@@ -191,7 +202,7 @@ impl Listener for Devices {
             return;
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
-        let (found, races) = device.step(at.source, step, labels);
+        let (found, races) = device.step(at.source, step, (labels, self.stack));
         let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
@@ -260,11 +271,6 @@ impl Counts {
 
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
 fn is_about_ours(record: Record<'_>) -> bool {
-    let is_name =
-        matches!(record.command(), ApiCommand::SetDebugUtilsObjectNameEXT | ApiCommand::DebugMarkerSetObjectNameEXT);
-    if !is_name {
-        return true;
-    }
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),
@@ -284,9 +290,46 @@ fn is_about_ours(record: Record<'_>) -> bool {
     object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
 }
 
+/// A command goes into a command buffer.
+const RECORDED: u8 = 1;
+/// A command has to do with names and labels.
+const TITLES: u8 = 2;
+
+/// What each command is to those who follow names, labels and numbers: looked at for every record.
+const KINDS: [u8; ApiCommand::ALL.len()] = {
+    let mut kinds = [0; ApiCommand::ALL.len()];
+    let mut at = 0;
+    while at < kinds.len() {
+        kinds[at] = kind(ApiCommand::ALL[at]);
+        at += 1;
+    }
+    kinds
+};
+
+const fn kind(command: ApiCommand) -> u8 {
+    use ApiCommand as C;
+    let recorded = match command.desc().name.as_bytes() {
+        [b'v', b'k', b'C', b'm', b'd', ..] => RECORDED,
+        _ => 0,
+    };
+    let titles = match command {
+        C::BeginCommandBuffer
+        | C::SetDebugUtilsObjectNameEXT
+        | C::DebugMarkerSetObjectNameEXT
+        | C::CmdBeginDebugUtilsLabelEXT
+        | C::CmdEndDebugUtilsLabelEXT
+        | C::CmdDebugMarkerBeginEXT
+        | C::CmdDebugMarkerEndEXT
+        | C::QueueBeginDebugUtilsLabelEXT
+        | C::QueueEndDebugUtilsLabelEXT => TITLES,
+        _ => 0,
+    };
+    recorded | titles
+}
+
 /// Whether a command goes into a command buffer.
 pub(crate) fn is_recorded(command: ApiCommand) -> bool {
-    command.desc().name.starts_with("vkCmd")
+    KINDS[command as usize] & RECORDED != 0
 }
 
 fn first_handle(record: Record<'_>) -> u64 {

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
 use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
-use lavascope_sync::explain::{Explainer, diagnose, diagnose_faults, race_code, race_texts, region_text};
+use lavascope_sync::explain::{
+    Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation,
+};
 use lavascope_sync::{EventRace, check};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
@@ -90,6 +92,7 @@ impl Teller<'_> {
             function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
             places: vec![self.place("access", &it.at), self.place("prior access", &it.prior)],
             objects: event.iter().map(|it| named("VkEvent", **it, self.titles)).collect(),
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             fixes: vec![Fix { text: fix, is_verified: false }],
             ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
         };
@@ -177,10 +180,28 @@ impl Teller<'_> {
             function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
             places: places.to_vec(),
             objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
-            facts: vec![Fact { key: "hazard_type", value: kind }],
+            facts: self.unexplained_facts(it, kind),
             explanation: vec![format!("not explained: {reason}")],
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
             ..Diagnostic::new(code, self.severity(it), message)
         }
+    }
+
+    /// Those of the properties that do not need an explanation.
+    fn unexplained_facts(&self, it: &Found, kind: String) -> Vec<Fact> {
+        let is_recorded = relation(&it.at, &it.prior) == Relation::Recorded;
+        let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
+        let command = |it: Option<&Located<'_>>| it.map(|it| function(it).to_owned());
+        let region = |it: Option<&Located<'_>>| it.and_then(|it| labels(it.kept, it.mark()).path());
+        let all = [
+            ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
+            ("hazard_type", Some(kind)),
+            ("command", command(at.as_ref())),
+            ("prior_command", command(prior.as_ref())),
+            ("debug_region", region(at.as_ref())),
+            ("prior_debug_region", region(prior.as_ref())),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some(Fact { key, value: value? })).collect()
     }
 
     /// Where something happened, as far as that is known.
@@ -236,6 +257,16 @@ impl Teller<'_> {
             true => format!("{recorded}: {function}"),
             false => format!("{recorded}, {step}: {function}"),
         }
+    }
+
+    /// The call stacks of two places, for what is not explained.
+    fn stacks(&self, places: [(&str, &Place); 2]) -> Vec<CallStack> {
+        let stack = |(role, place): (&str, &Place)| {
+            let it = self.locate(place)?;
+            let number = it.mark().map_or(it.kept.stack, |it| it.stack);
+            (number != 0).then(|| CallStack { role: role.to_owned(), number })
+        };
+        places.into_iter().filter_map(stack).collect()
     }
 
     /// With who executes it, and no longer than one wants to read.

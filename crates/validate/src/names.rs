@@ -215,6 +215,14 @@ impl Names for LiveNames<'_> {
         self.slice.steps.get(step as usize).map_or(0, |it| it.submit)
     }
 
+    fn stack(&self, place: &Place) -> Option<u32> {
+        let own = match place {
+            Place::Command(_) => self.mark(place)?.stack,
+            Place::Step(step) => self.slice.steps.get(*step as usize)?.stack,
+        };
+        Some(own).filter(|it| *it != 0)
+    }
+
     fn sequence(&self, place: &Place) -> Option<Sequence> {
         let Place::Command(at) = place else { return None };
         let (recorded, index) = self.find(at)?;

@@ -23,6 +23,11 @@ impl Default for Validator {
 }
 
 impl Validator {
+    /// The call of the next record was made from here; what the number means is the caller's. Zero is nowhere.
+    pub fn at_stack(&mut self, stack: u32) {
+        self.tracker.listener.stack = stack;
+    }
+
     /// The next record, of either kind.
     pub fn record(&mut self, thread: u32, record: Record<'_>) {
         match record.kind() {

@@ -40,6 +40,8 @@ pub(crate) struct Kept {
     pub(crate) buffers: Vec<Vec<Submitted>>,
     /// The debug labels of its queue.
     pub(crate) labels: Option<LabelPath>,
+    /// Of its call; zero, if nobody captured it.
+    pub(crate) stack: u32,
     commands: usize,
 }
 
@@ -80,11 +82,11 @@ pub(crate) struct Signaled {
 impl Kept {
     pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
         let commands = buffers.iter().flatten().map(Submitted::commands).sum();
-        Kept { index, submit, source, step, buffers, labels: None, commands }
+        Kept { index, submit, source, step, buffers, labels: None, stack: 0, commands }
     }
 
-    pub(crate) fn in_labels(self, labels: Option<LabelPath>) -> Kept {
-        Kept { labels, ..self }
+    pub(crate) fn called(self, labels: Option<LabelPath>, stack: u32) -> Kept {
+        Kept { labels, stack, ..self }
     }
 
     /// A command buffer that is being recorded, as if it were all that is ever submitted.

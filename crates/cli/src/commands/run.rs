@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Look for hazards on a thread of our own, while the program goes on; this is the default
     #[arg(long = "async", requires = "sync", conflicts_with = "inline")]
     off_thread: bool,
+    /// Show with each hazard from where in the program the commands were called
+    #[arg(long, requires = "sync")]
+    backtrace: bool,
     #[command(flatten)]
     known: KnownArguments,
     /// Print every Vulkan call into a file, or `-` for standard error
@@ -99,6 +102,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(mode) = arguments.sync_mode() {
         command.env(SYNC_MODE, mode);
     }
+    if arguments.backtrace {
+        command.env("LAVASCOPE_BACKTRACE", "1");
+    }
     if let Some(rules) = arguments.known.rules_for_layer()? {
         command.env("LAVASCOPE_IGNORE", rules);
     }
@@ -117,6 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let End::Signal(number) = end {
         text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
     }
+    report.symbolize();
     if let Some(baseline) = &baseline {
         report.compare(baseline);
     }

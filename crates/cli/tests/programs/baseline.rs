@@ -49,3 +49,23 @@ fn findings_of_a_program_can_be_ignored() {
     let (code, said) = run(&["--ignore", "code=READ-AFTER-WRITE"]);
     assert_eq!(code, Some(1), "{said}");
 }
+
+#[test]
+fn call_stacks_have_the_names_of_functions() {
+    let stage = Stage::new("backtrace");
+    let file = stage.folder.join("report.json");
+    for mode in ["--async", "--inline"] {
+        let options = ["--sync", "--backtrace", mode, "--json", file.to_str().expect("a path")];
+        let output = stage.under(&options, samples()).arg("fault-war-copy").output().expect("it starts");
+        let said = text(&output.stderr);
+        let (_, stack) = said.split_once("  call stack of the access:\n").unwrap_or_else(|| panic!("{said}"));
+        assert!(
+            stack.lines().take(8).any(|it| it.contains("lavascope_samples::faults::") && it.contains("::war_copy")),
+            "{said}"
+        );
+        let json: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("it is written")).expect("JSON");
+        let frames = &json["findings"][0]["stacks"][0]["frames"];
+        let has = |it: &serde_json::Value| it["function"].as_str().is_some_and(|it| it.contains("war_copy"));
+        assert!(frames.as_array().is_some_and(|it| it.iter().any(has)), "{frames:#}");
+    }
+}

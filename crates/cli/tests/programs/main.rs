@@ -11,6 +11,7 @@ mod common;
 mod faults;
 mod known;
 mod leaks;
+mod message_types;
 mod samples;
 mod screen;
 mod stage;

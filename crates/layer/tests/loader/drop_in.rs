@@ -315,3 +315,36 @@ fn under_both_names_a_hazard_is_told_once() {
         }
     });
 }
+
+/// The limits that a program sees: descriptor sets, and descriptors by both structures that have them.
+fn limits(entry: &ash::Entry, setup: Setup<'_>) -> [u32; 4] {
+    let world = setup.world(entry);
+    let mut indexing = vk::PhysicalDeviceDescriptorIndexingProperties::default();
+    let mut all = vk::PhysicalDeviceVulkan12Properties::default();
+    // SAFETY: the physical device is alive, and the structures are valid.
+    let (first, second) = unsafe {
+        let physical = world.instance.enumerate_physical_devices().expect("the null driver has a device")[0];
+        let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut indexing).push_next(&mut all);
+        world.instance.get_physical_device_properties2(physical, &mut properties);
+        let second = properties.properties.limits.max_bound_descriptor_sets;
+        (world.instance.get_physical_device_properties(physical).limits.max_bound_descriptor_sets, second)
+    };
+    world.destroy();
+    let indexing = indexing.max_update_after_bind_descriptors_in_all_pools;
+    [first, second, indexing, all.max_update_after_bind_descriptors_in_all_pools]
+}
+
+#[test]
+fn one_descriptor_set_can_be_kept_for_the_layer() {
+    child("drop_in::one_descriptor_set_can_be_kept_for_the_layer", &[], || {
+        let entry = entry();
+        let bare = limits(&entry, Setup::BARE);
+        assert_eq!(limits(&entry, KHRONOS), bare);
+        let want = [bare[0] - 1, bare[1] - 1, bare[2].min(1 << 22), bare[3].min(1 << 22)];
+        let features = [vk::ValidationFeatureEnableEXT::GPU_ASSISTED_RESERVE_BINDING_SLOT];
+        assert_eq!(limits(&entry, Setup { features: &features, ..KHRONOS }), want);
+        // Whether somebody listens or not.
+        let settings = [(c"validate_sync", ON), (c"gpuav_reserve_binding_slot", ON)];
+        assert_eq!(limits(&entry, Setup { khronos: &settings, ..KHRONOS }), want);
+    });
+}

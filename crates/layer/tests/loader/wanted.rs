@@ -435,3 +435,104 @@ fn races_of_events_are_told_with_the_event() {
         assert_eq!(take_heard(), []);
     });
 }
+
+/// Calls from two functions of their own.
+#[inline(never)]
+fn fill_first(app: &App) {
+    app.fill(0, 0, 1);
+    std::hint::black_box(());
+}
+
+#[inline(never)]
+fn fill_second(app: &App) {
+    app.fill(0, 32, 2);
+    std::hint::black_box(());
+}
+
+fn fill_with_stacks(mode: &'static CStr) {
+    let settings = [(c"sync", c"on"), (c"sync_mode", mode), (c"backtrace", c"on")];
+    let app = App::new(lasting(), &settings);
+    // Often, so that stacks are looked for in what is remembered of them.
+    for _ in 0..20 {
+        app.begin(0);
+        fill_first(&app);
+        app.barrier(0);
+        fill_second(&app);
+        app.end(0);
+    }
+    app.begin(0);
+    fill_first(&app);
+    fill_second(&app);
+    app.end(0);
+    app.destroy();
+    let heard = take_heard();
+    let [it] = &heard[..] else { panic!("one message, not {heard:#?}") };
+    let exe = std::env::current_exe().expect("a program knows where it is");
+    let (_, stacks) = it.text.split_once("\n  call stack of the access:\n").expect("a stack");
+    let (access, prior) = stacks.split_once("\n  call stack of the prior access:\n").expect("two stacks");
+    let [access, prior] = [access, prior].map(|it| it.lines().map(str::trim).collect::<Vec<_>>());
+    for stack in [&access, &prior] {
+        assert!(stack.len() > 3 && stack[0].starts_with(&format!("{}+0x", exe.display())), "{stack:#?}");
+    }
+    assert_ne!(access, prior);
+}
+
+#[test]
+fn a_finding_has_the_call_stacks_of_its_commands() {
+    let name = "wanted::a_finding_has_the_call_stacks_of_its_commands";
+    child(name, &[], || {
+        fill_with_stacks(c"inline");
+        fill_with_stacks(c"async");
+    });
+}
+
+#[test]
+fn the_report_has_stacks_of_barriers_too() {
+    let name = "wanted::the_report_has_stacks_of_barriers_too";
+    let environment = [("LAVASCOPE_REPORT", "{folder}/report"), ("LAVASCOPE_BACKTRACE", "1")];
+    let Some(outcome) = child(name, &environment, || {
+        let app = App::new(lasting(), &[(c"sync", c"on")]);
+        app.begin(0);
+        fill_first(&app);
+        let flags = vk::DependencyFlags::empty();
+        let (from, to) = (vk::PipelineStageFlags::TRANSFER, vk::PipelineStageFlags::COMPUTE_SHADER);
+        // SAFETY: the command buffer is being recorded.
+        unsafe { app.world.device.cmd_pipeline_barrier(app.commands[0], from, to, flags, &[], &[], &[]) };
+        fill_second(&app);
+        app.end(0);
+        app.destroy();
+    }) else {
+        return;
+    };
+    let findings = outcome.of_kind("finding");
+    let stacks = findings[0]["stacks"].as_array().expect("stacks");
+    let roles: Vec<&str> = stacks.iter().filter_map(|it| it["role"].as_str()).collect();
+    assert_eq!(roles[..2], ["access", "prior access"]);
+    assert!(roles[2].starts_with("barrier at command 2 of VkCommandBuffer#"), "{roles:?}");
+    assert!(stacks.iter().all(|it| it["frames"][0]["offset"].as_u64().is_some_and(|it| it > 0)), "{stacks:#?}");
+}
+
+#[test]
+fn without_the_setting_there_are_no_stacks() {
+    let name = "wanted::without_the_setting_there_are_no_stacks";
+    child(name, &[], || {
+        let case = Case { from: SOURCES[0], settings: Vec::new() };
+        assert!(!one_hazard(&case)[0].text.contains("call stack"));
+    });
+}
+
+#[test]
+fn the_old_lists_switch_off_what_comes_with_submissions() {
+    let name = "wanted::the_old_lists_switch_off_what_comes_with_submissions";
+    let word = "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT";
+    let environment = [("VK_LAYER_DISABLES", word), ("VK_LAYER_ENABLES", SYNC_WORD)];
+    child(name, &environment, || {
+        let app = App::of(lasting(), Setup { extensions: &[DEBUG_UTILS], ..Setup::OFF });
+        app.record(0, &[(0, 1)]);
+        (0..3).for_each(|_| app.submit(0).expect("the null driver submits"));
+        assert_eq!(take_heard(), []);
+        app.record(1, &[(0, 1), (32, 2)]);
+        assert_eq!(take_heard().len(), 1);
+        app.destroy();
+    });
+}

@@ -71,6 +71,10 @@ pub trait Names {
     fn sequence(&self, _place: &Place) -> Option<Sequence> {
         None
     }
+    /// The number of the call stack, where it was captured.
+    fn stack(&self, _place: &Place) -> Option<u32> {
+        None
+    }
 }
 
 /// Who executes a command.

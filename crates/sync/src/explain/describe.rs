@@ -393,9 +393,9 @@ fn step_of(place: &Place) -> u32 {
     }
 }
 
-/// An operation in one line: what it is, what its masks are, and its verdict.
-pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
-    let what = match (it.kind, it.site) {
+/// What an operation is, and where.
+pub(super) fn operation_name(it: &Operation, names: &dyn Names) -> String {
+    match (it.kind, it.site) {
         (OperationKind::Barrier, _) => format!("barrier at {}", names.place(&it.place)),
         (OperationKind::Event, Site::SetEvent { .. }) => format!("event set by {}", names.place(&it.place)),
         (OperationKind::Event, _) => format!("event wait at {}", names.place(&it.place)),
@@ -412,7 +412,12 @@ pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
         (OperationKind::Semaphore, _) => format!("semaphore wait of {}", names.place(&it.place)),
         (OperationKind::HostWait, _) => format!("host wait at {}", names.place(&it.place)),
         (OperationKind::Submit, _) => format!("submission of {}", names.place(&it.place)),
-    };
+    }
+}
+
+/// An operation in one line: what it is, what its masks are, and its verdict.
+pub fn describe_operation(it: &Operation, names: &dyn Names) -> String {
+    let what = operation_name(it, names);
     let masks = match it.kind {
         OperationKind::HostWait | OperationKind::Submit => String::new(),
         _ => format!(" [{}]", scope_text(it)),

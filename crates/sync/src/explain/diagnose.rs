@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lavascope_diag::{Diagnostic, Fact, Fix, Place as DiagPlace, Severity};
+use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Place as DiagPlace, Severity};
 use lavascope_program::{CommandBufferId, Findings, Found, HazardKind, Place, Program, ResourceId};
 
-use super::describe::describe_operation;
+use super::describe::{describe_operation, operation_name};
 use super::detail::relation;
 use super::element::recorded;
 use super::facts::facts;
@@ -83,11 +83,27 @@ fn diagnostic(explainer: &Explainer<'_>, all: &[Found], found: &Found, count: u6
         objects: [Some(found.resource), prior].into_iter().flatten().map(|it| names.object(it)).collect(),
         facts: told.as_ref().map_or_else(|| vec![Fact { key: "hazard_type", value: kind }], facts),
         explanation: explanation.as_ref().map_or_else(Vec::new, |it| lines(it, names)),
+        stacks: stacks(found, explanation.as_ref(), names),
         fixes: fixes(&proposal, names),
         no_fix: proposal.why_not,
         count,
         ..Diagnostic::new(code, severity(level(program, found)), message)
     }
+}
+
+/// How many operations are told with their call stacks.
+const STACKS_MAX: usize = 8;
+
+/// The call stacks of the two accesses, and of the operations between them.
+fn stacks(found: &Found, explanation: Option<&Explanation>, names: &dyn Names) -> Vec<CallStack> {
+    let stack = |role: String, place: &Place| Some(CallStack { role, number: names.stack(place)? });
+    let ends = [("access", &found.at), ("prior access", &found.prior)];
+    let mut all: Vec<CallStack> = ends.into_iter().filter_map(|(role, at)| stack(role.to_owned(), at)).collect();
+    let operations = explanation.iter().flat_map(|it| &it.operations);
+    let mut between: Vec<CallStack> = operations.filter_map(|it| stack(operation_name(it, names), &it.place)).collect();
+    between.dedup();
+    all.extend(between.into_iter().take(STACKS_MAX));
+    all
 }
 
 /// Where something happens, for people and for those who compare.

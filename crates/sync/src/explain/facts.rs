@@ -40,8 +40,14 @@ pub(super) fn facts(told: &Told<'_>) -> Vec<Fact> {
     all.add_some("debug_region", told.names.labels(&found.at).path());
     all.add_some("prior_debug_region", told.names.labels(&found.prior).path());
     details(told, message_type, &mut all);
-    if told.relation == Relation::Submitted {
-        submission(told, &mut all);
+    match (told.relation, &found.at) {
+        (Relation::Submitted, _) => submission(told, &mut all),
+        // The place in `pCommandBuffers` of whoever executes it.
+        (Relation::Executed, Place::Command(at)) => {
+            let place = at.path.len().checked_sub(2).and_then(|it| at.path.get(it));
+            all.add_some("command_buffer_index", place.map(u32::to_string));
+        }
+        _ => {}
     }
     if let Some(sequence) = told.names.sequence(&found.prior) {
         all.add("seq_no", sequence.command.to_string());

@@ -1,0 +1,176 @@
+//! The application's call stacks, where somebody wants them with its findings.
+//!
+//! A thread captures its stack before a record of its call is complete, and puts the number of the stack into a queue
+//! of its own ([`Stacks::capture`]); whoever validates the record takes it from there ([`take`]). Equal stacks have one
+//! number and are kept once, by module and offset, so that a module may be unloaded before anybody asks.
+
+mod stacks;
+mod unwind;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+pub(crate) use stacks::frames;
+use unwind::Slot;
+
+/// Numbers that may wait in one queue; older ones are lost, as if they had not been captured.
+const WAITING_MAX: usize = 1 << 20;
+/// Places of the stack in which calls are remembered, for each thread.
+const MEMOS: usize = 64;
+
+/// Whether anybody wants stacks. Relaxed: what is missed at first is only missed.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// By number of the thread.
+static QUEUES: RwLock<Vec<Option<Arc<Queue>>>> = RwLock::new(Vec::new());
+
+/// Calls, each with its stack.
+#[derive(Default)]
+struct Queue(Mutex<VecDeque<(u64, u32)>>);
+
+/// From now on stacks can be captured.
+pub(crate) fn start() {
+    IS_ON.store(true, Ordering::Relaxed);
+}
+
+/// What a thread knows of its stacks; nothing, until it captures the first.
+#[derive(Default)]
+pub(crate) struct Stacks(Option<Box<Own>>);
+
+struct Own {
+    thread: u32,
+    queue: Arc<Queue>,
+    memos: Vec<Option<Memo>>,
+    slots: Vec<Slot>,
+}
+
+/// A stack as it was captured at some depth: it is the same again if all its return addresses are still in place.
+struct Memo {
+    depth: usize,
+    slots: Box<[Slot]>,
+    stack: u32,
+}
+
+impl Stacks {
+    /// Captures the stack of a call that is about to be recorded.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn capture(&mut self, thread: u32, call: u64) {
+        let mark = 0u8;
+        // The frames of the callers lie above this one.
+        let depth = (&raw const mark).addr();
+        let own = match &mut self.0 {
+            Some(own) if own.thread == thread => own,
+            own => own.insert(Box::new(Own::new(thread))),
+        };
+        let stack = own.stack(depth);
+        let mut waiting = own.queue.lock();
+        if waiting.len() == WAITING_MAX {
+            waiting.pop_front();
+        }
+        waiting.push_back((call, stack));
+    }
+}
+
+impl Own {
+    fn new(thread: u32) -> Own {
+        let mut queues = QUEUES.write().unwrap_or_else(PoisonError::into_inner);
+        let index = thread as usize;
+        if queues.len() <= index {
+            queues.resize_with(index + 1, || None);
+        }
+        // A thread that took over the number of one that ended takes over its queue as well.
+        let queue = queues[index].get_or_insert_default().clone();
+        Own { thread, queue, memos: (0..MEMOS).map(|_| None).collect(), slots: Vec::new() }
+    }
+
+    fn stack(&mut self, depth: usize) -> u32 {
+        // Frames are at least 16 bytes.
+        let memo = &mut self.memos[(depth / 16) % MEMOS];
+        if let Some(it) = memo
+            && it.depth == depth
+            // SAFETY: these are places of frames above the one at this depth.
+            && unsafe { unwind::is_unchanged(&it.slots) }
+        {
+            return it.stack;
+        }
+        unwind::walk(&mut self.slots, depth);
+        let stack = stacks::number(&self.slots);
+        *memo = Some(Memo { depth, slots: self.slots.as_slice().into(), stack });
+        stack
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(u64, u32)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stack of a call whose record is read now; zero if there is none. Those of calls before it are gone then.
+pub(crate) fn take(thread: u32, call: u64) -> u32 {
+    if !IS_ON.load(Ordering::Relaxed) {
+        return 0;
+    }
+    let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(queue) = queues.get(thread as usize).and_then(Option::as_ref) else { return 0 };
+    let mut waiting = queue.lock();
+    while let Some((own, stack)) = waiting.front().copied().filter(|it| it.0 <= call) {
+        waiting.pop_front();
+        if own == call {
+            return stack;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn one(stacks: &mut Stacks, call: u64) {
+        stacks.capture(77, call);
+        std::hint::black_box(());
+    }
+
+    #[inline(never)]
+    fn other(stacks: &mut Stacks, call: u64) {
+        one(stacks, call);
+        std::hint::black_box(());
+    }
+
+    #[test]
+    fn return_addresses_are_where_they_are_said_to_be() {
+        let mark = 0u8;
+        let mut slots = Vec::new();
+        unwind::walk(&mut slots, (&raw const mark).addr());
+        assert!(slots.len() > 2);
+        // SAFETY: frames above this one.
+        assert_eq!(unsafe { unwind::is_unchanged(&slots) }, cfg!(target_arch = "x86_64"));
+    }
+
+    #[test]
+    fn equal_stacks_have_one_number_and_others_another() {
+        start();
+        let mut stacks = Stacks::default();
+        let mut numbers = Vec::new();
+        for call in 0..100 {
+            if call % 3 == 0 { other(&mut stacks, call) } else { one(&mut stacks, call) }
+        }
+        // The first calls are those of somebody who never looked.
+        for call in 10..100 {
+            numbers.push((call % 3, take(77, call)));
+        }
+        assert_eq!(take(77, 50), 0, "it is gone");
+        numbers.sort_unstable();
+        numbers.dedup();
+        // Two calls of `one` and one of `other`.
+        assert!(numbers.iter().all(|it| it.1 != 0), "{numbers:?}");
+        assert_ne!(numbers[0].1, numbers[1].1);
+        let names: Vec<String> = frames(numbers[0].1).iter().filter_map(|it| it.symbol.clone()).collect();
+        assert!(frames(numbers[0].1).len() > 2, "{names:?}");
+        assert_eq!(frames(0), []);
+    }
+}

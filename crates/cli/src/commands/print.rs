@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 /// `A..B`, `A..`, `..B` or one number.
-fn range(text: &str) -> Result<Range<u64>, String> {
+pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let number = |it: &str, missing| match it {
         "" => Ok(missing),
         it => it.parse().map_err(|_| format!("`{it}` is no number; use A..B, A.., ..B or one number")),

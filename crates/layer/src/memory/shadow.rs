@@ -84,12 +84,12 @@ mod tests {
         assert_eq!(take(0, &live), [3..4, 99..100]);
         assert_eq!(take(0, &live), NONE);
         live[3] = 0;
-        assert_eq!(take(0, &live), std::array::from_ref(&(3..4)), "zeros are told where there was something else");
+        assert_eq!(take(0, &live), std::slice::from_ref(&(3..4)), "zeros are told where there was something else");
         // Near things are told together, those that are far apart are not.
         (live[40], live[46], live[70]) = (5, 6, 7);
         assert_eq!(take(0, &live), [40..47, 70..71]);
         // From the middle of another window on.
-        assert_eq!(take(WINDOW as u64 + 8, &live[40..47]), std::array::from_ref(&(0..7)));
+        assert_eq!(take(WINDOW as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
         assert_eq!(take(WINDOW as u64 + 9, &live[41..47]), NONE);
     }
 

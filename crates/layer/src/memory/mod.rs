@@ -11,7 +11,10 @@
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
+mod faults;
+mod import;
 mod shadow;
+mod watch;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,15 +24,22 @@ use lavascope_abi::*;
 use lavascope_event::Writing;
 use lavascope_stream::Thread;
 
+use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::hub::HUB;
+use crate::instance::InstanceData;
+use import::Import;
+pub(crate) use import::Wish;
 use shadow::{Shadow, WINDOW};
+use watch::Watch;
 
 /// The memories of a device that the host can see.
 pub(crate) struct Memories {
     /// By number of the type, one bit each.
     visible: u32,
     coherent: u32,
+    /// None where memory is the driver's own.
+    import: Option<Import>,
     inner: Mutex<Inner>,
 }
 
@@ -56,6 +66,7 @@ struct State {
     is_imported: bool,
     /// Whether the application says what it wrote.
     is_flushed: bool,
+    watch: Watch,
     shadow: Shadow,
 }
 
@@ -75,13 +86,30 @@ pub(crate) struct Teller<'a> {
 
 #[derive(Default)]
 pub(crate) struct Space {
+    /// Bytes of a memory that may have changed.
+    parts: Vec<Range<u64>>,
     live: Vec<u8>,
     changed: Vec<Range<usize>>,
     writing: Writing,
 }
 
 impl Memories {
-    pub(crate) fn new(properties: &PhysicalDeviceMemoryProperties) -> Memories {
+    /// Those of a new device; none if nobody wants to know what is written into them. A table is given where memory of
+    /// ours can be imported.
+    pub(crate) fn of(
+        instance: &InstanceData,
+        physical_device: PhysicalDevice,
+        table: Option<&mut DeviceTable>,
+    ) -> Option<Memories> {
+        let get = instance.memory.and(instance.table.get_physical_device_memory_properties)?;
+        let mut properties = PhysicalDeviceMemoryProperties::zeroed();
+        // SAFETY: a physical device that is alive, and a place of ours.
+        unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+        let import = table.and_then(|it| Import::begin(instance, physical_device, it));
+        Some(Memories::new(&properties, import))
+    }
+
+    fn new(properties: &PhysicalDeviceMemoryProperties, import: Option<Import>) -> Memories {
         let with = |flag: MemoryPropertyFlags| {
             let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
             types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
@@ -89,6 +117,7 @@ impl Memories {
         Memories {
             visible: with(MemoryPropertyFlags::HOST_VISIBLE),
             coherent: with(MemoryPropertyFlags::HOST_COHERENT),
+            import,
             inner: Mutex::default(),
         }
     }
@@ -223,8 +252,16 @@ impl Memories {
             return;
         }
         state.mapped = Some(Mapped { host, bytes: offset..end });
+        state.watch = self.watch(memory, host.wrapping_sub(offset));
         drop(state);
         lock(&self.inner).add_mapped(it);
+    }
+
+    /// How writes into a memory are found, whose first byte is, or would be, at an address.
+    fn watch(&self, memory: DeviceMemory, first: u64) -> Watch {
+        let watched = self.import.as_ref().and_then(|it| it.watched(memory));
+        // A driver may map it elsewhere.
+        if watched == Some(first) { Watch::Faults } else { Watch::All }
     }
 
     /// The mapping was to end, and did not.
@@ -262,6 +299,18 @@ impl Memories {
     }
 }
 
+impl Mapped {
+    /// Where a byte of the memory is.
+    fn address(&self, byte: u64) -> u64 {
+        self.host + (byte - self.bytes.start)
+    }
+
+    /// The byte at an address, or the nearest that is mapped.
+    fn byte(&self, address: u64) -> u64 {
+        (address.saturating_sub(self.host) + self.bytes.start).min(self.bytes.end)
+    }
+}
+
 impl Inner {
     fn add_mapped(&mut self, it: Arc<Memory>) {
         let at = self.mapped.binary_search_by_key(&it.id.raw(), |it| it.id.raw());
@@ -290,18 +339,29 @@ impl Memory {
     fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
-        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
         if !HUB.is_capturing() {
             return;
         }
-        let Mapped { host, bytes } = mapped;
-        let mut at = wanted.start.max(bytes.start);
-        let end = wanted.end.min(bytes.end);
-        while at < end {
-            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(end);
+        let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
+        if wanted.is_empty() {
+            return;
+        }
+        let mut parts = std::mem::take(&mut teller.space.parts);
+        watch.written(mapped, wanted, &mut parts);
+        for part in parts.drain(..) {
+            self.compare(mapped, shadow, part, teller);
+        }
+        teller.space.parts = parts;
+    }
+
+    fn compare(&self, mapped: &Mapped, shadow: &mut Shadow, part: Range<u64>, teller: &mut Teller<'_>) {
+        let mut at = part.start;
+        while at < part.end {
+            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(part.end);
             let live = &mut teller.space.live;
             live.resize((next - at) as usize, 0);
-            let from = std::ptr::with_exposed_provenance::<u8>((*host + (at - bytes.start)) as usize);
+            let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
             // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
             // and what is copied then is one or the other.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
@@ -318,7 +378,7 @@ impl Memory {
 impl Teller<'_> {
     /// Makes a record of what has changed behind a byte of a memory.
     fn tell(&mut self, memory: ObjectId, first: u64) {
-        let Space { live, changed, writing } = &mut *self.space;
+        let Space { live, changed, writing, .. } = &mut *self.space;
         writing.begin(memory, first);
         for it in changed.iter() {
             writing.run(it.start as u32, &live[it.clone()]);

@@ -109,6 +109,8 @@ fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
 /// The program with Vulkan.
 struct Live<'a> {
     world: &'a World,
+    /// Whether the system must know which pages are written.
+    is_watched: bool,
     memory_type: u32,
     slots: [(vk::DeviceMemory, *mut u8, usize); SLOTS],
     /// Lavapipe of some versions does not have it.
@@ -119,8 +121,32 @@ impl<'a> Live<'a> {
     fn new(world: &'a World, has_second: bool) -> Live<'a> {
         let second = has_second.then(|| ash::khr::map_memory2::Device::new(&world.instance, &world.device));
         let slots = [(vk::DeviceMemory::null(), std::ptr::null_mut(), 0); SLOTS];
-        Live { world, memory_type: visible_type(world), slots, second }
+        Live { world, is_watched: false, memory_type: visible_type(world), slots, second }
     }
+}
+
+/// Whether the kernel has what is needed: 6.7 is the first.
+fn can_watch() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split('.').map(|it| it.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+}
+
+/// Whether the system notices writes to the page of an address.
+fn is_watched(address: usize) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("there are maps");
+    let mut is_inside = false;
+    for line in maps.lines() {
+        let range = line.split_once(' ').and_then(|it| it.0.split_once('-'));
+        if let Some((start, end)) = range {
+            let number = |it| usize::from_str_radix(it, 16).ok();
+            is_inside = number(start).is_some_and(|it| it <= address) && number(end).is_some_and(|it| address < it);
+        }
+        if let (true, Some(flags)) = (is_inside, line.strip_prefix("VmFlags:")) {
+            return flags.split_whitespace().any(|it| it == "uw");
+        }
+    }
+    false
 }
 
 fn visible_type(world: &World) -> u32 {
@@ -160,6 +186,9 @@ impl Actor for Live<'_> {
             }
         }
         (self.slots[slot].1, self.slots[slot].2) = (host.cast(), range.start);
+        if self.is_watched {
+            assert!(is_watched(host.addr()), "the memory is not the one that is watched");
+        }
     }
 
     fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How) {
@@ -308,7 +337,8 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Opt
         let entry = entry();
         let extensions: &[_] = if driver.is_none() { &[c"VK_KHR_map_memory2"] } else { &[] };
         let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
-        perform(seed, STEPS, ways, &mut Live::new(&world, driver.is_none()));
+        let live = Live::new(&world, driver.is_none());
+        perform(seed, STEPS, ways, &mut Live { is_watched: method == "userfaultfd" && can_watch(), ..live });
         world.destroy();
     })?;
     assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
@@ -440,4 +470,16 @@ fn imported_memory_and_events_count() {
         }
     }
     assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
+}
+
+#[test]
+fn the_system_tells_what_a_random_program_writes() {
+    let name = "memory::the_system_tells_what_a_random_program_writes";
+    captured(name, "userfaultfd", None, &ALL_WAYS);
+}
+
+#[test]
+fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::the_system_tells_what_a_random_program_writes_on_lavapipe";
+    captured(name, "userfaultfd", Some(&lavapipe()), &ALL_WAYS);
 }

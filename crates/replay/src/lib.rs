@@ -10,10 +10,13 @@
 
 mod addresses;
 mod alone;
+mod bind;
 mod call;
 mod chain;
 mod device;
 mod error;
+mod families;
+mod features;
 mod functions;
 #[rustfmt::skip]
 mod generated;

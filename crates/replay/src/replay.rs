@@ -10,6 +10,7 @@ use crate::Options;
 use crate::addresses::Addresses;
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::families::Families;
 use crate::functions::{Functions, Loader, Source};
 use crate::instance::Recorded;
 use crate::memory::{Memories, Results};
@@ -33,6 +34,7 @@ pub(crate) struct Replay {
     pub(crate) memories: Memories,
     pub(crate) swapchains: Swapchains,
     pub(crate) addresses: Addresses,
+    pub(crate) families: Families,
     pub(crate) results: Mutex<Results>,
     pub(crate) frames: AtomicU64,
     pub(crate) calls: AtomicU64,
@@ -60,6 +62,7 @@ impl Replay {
             memories: Memories::default(),
             swapchains: Swapchains::default(),
             addresses: Addresses::default(),
+            families: Families::default(),
             results: Mutex::default(),
             frames: AtomicU64::new(0),
             calls: AtomicU64::new(0),

@@ -13,6 +13,7 @@
 
 mod faults;
 mod import;
+mod protect;
 mod shadow;
 mod watch;
 
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 use lavascope_event::Writing;
+use lavascope_settings::CaptureMemory;
 use lavascope_stream::Thread;
 
 use crate::DeviceTable;
@@ -30,6 +32,7 @@ use crate::hub::HUB;
 use crate::instance::InstanceData;
 use import::Import;
 pub(crate) use import::Wish;
+use protect::Guard;
 use shadow::{Shadow, WINDOW};
 use watch::Watch;
 
@@ -40,6 +43,7 @@ pub(crate) struct Memories {
     coherent: u32,
     /// None where memory is the driver's own.
     import: Option<Import>,
+    method: CaptureMemory,
     inner: Mutex<Inner>,
 }
 
@@ -101,15 +105,15 @@ impl Memories {
         physical_device: PhysicalDevice,
         table: Option<&mut DeviceTable>,
     ) -> Option<Memories> {
-        let get = instance.memory.and(instance.table.get_physical_device_memory_properties)?;
+        let (method, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
         let import = table.and_then(|it| Import::begin(instance, physical_device, it));
-        Some(Memories::new(&properties, import))
+        Some(Memories::new(&properties, import, method))
     }
 
-    fn new(properties: &PhysicalDeviceMemoryProperties, import: Option<Import>) -> Memories {
+    fn new(properties: &PhysicalDeviceMemoryProperties, import: Option<Import>, method: CaptureMemory) -> Memories {
         let with = |flag: MemoryPropertyFlags| {
             let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
             types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
@@ -118,6 +122,7 @@ impl Memories {
             visible: with(MemoryPropertyFlags::HOST_VISIBLE),
             coherent: with(MemoryPropertyFlags::HOST_COHERENT),
             import,
+            method,
             inner: Mutex::default(),
         }
     }
@@ -251,17 +256,23 @@ impl Memories {
         if state.is_imported || offset >= end {
             return;
         }
-        state.mapped = Some(Mapped { host, bytes: offset..end });
-        state.watch = self.watch(memory, host.wrapping_sub(offset));
+        let mapped = Mapped { host, bytes: offset..end };
+        state.watch = self.watch(memory, &mapped);
+        state.mapped = Some(mapped);
         drop(state);
         lock(&self.inner).add_mapped(it);
     }
 
-    /// How writes into a memory are found, whose first byte is, or would be, at an address.
-    fn watch(&self, memory: DeviceMemory, first: u64) -> Watch {
+    /// How writes into a memory are found that was just mapped.
+    fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
+        if self.method == CaptureMemory::Mprotect {
+            let addresses = mapped.host..mapped.address(mapped.bytes.end);
+            return Guard::new(addresses).map_or(Watch::All, Watch::Guard);
+        }
         let watched = self.import.as_ref().and_then(|it| it.watched(memory));
         // A driver may map it elsewhere.
-        if watched == Some(first) { Watch::Faults } else { Watch::All }
+        let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
+        if is_it { Watch::Faults } else { Watch::All }
     }
 
     /// The mapping was to end, and did not.
@@ -279,6 +290,8 @@ impl Memories {
         let mut state = lock(&it.state);
         if !state.is_imported {
             state.before = state.mapped.take();
+            // Before the driver gives the pages to somebody else.
+            state.watch = Watch::All;
             drop(state);
             lock(&self.inner).mapped.retain(|other| other.id != it.id);
         }
@@ -290,12 +303,20 @@ impl Memories {
         inner.mapped.retain(|other| other.id != it.id);
         drop(inner);
         // Waits for whoever looks at it.
-        lock(&it.state).mapped = None;
+        lock(&it.state).end();
     }
 
     fn forget_all(&self) {
         let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
-        all.values().for_each(|it| lock(&it.state).mapped = None);
+        all.values().for_each(|it| lock(&it.state).end());
+    }
+}
+
+impl State {
+    /// Nobody may look at it any more.
+    fn end(&mut self) {
+        self.mapped = None;
+        self.watch = Watch::All;
     }
 }
 

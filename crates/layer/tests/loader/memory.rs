@@ -132,8 +132,8 @@ fn can_watch() -> bool {
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
 }
 
-/// Whether the system notices writes to the page of an address.
-fn is_watched(address: usize) -> bool {
+/// What the system says about the page of an address: `wr` that it can be written, `uw` that writes are noticed.
+fn flags_of(address: usize) -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("there are maps");
     let mut is_inside = false;
     for line in maps.lines() {
@@ -143,10 +143,10 @@ fn is_watched(address: usize) -> bool {
             is_inside = number(start).is_some_and(|it| it <= address) && number(end).is_some_and(|it| address < it);
         }
         if let (true, Some(flags)) = (is_inside, line.strip_prefix("VmFlags:")) {
-            return flags.split_whitespace().any(|it| it == "uw");
+            return flags.split_whitespace().map(str::to_owned).collect();
         }
     }
-    false
+    Vec::new()
 }
 
 fn visible_type(world: &World) -> u32 {
@@ -187,7 +187,8 @@ impl Actor for Live<'_> {
         }
         (self.slots[slot].1, self.slots[slot].2) = (host.cast(), range.start);
         if self.is_watched {
-            assert!(is_watched(host.addr()), "the memory is not the one that is watched");
+            let is_watched = flags_of(host.addr()).iter().any(|it| it == "uw");
+            assert!(is_watched, "the memory is not the one that is watched");
         }
     }
 
@@ -482,4 +483,117 @@ fn the_system_tells_what_a_random_program_writes() {
 fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::the_system_tells_what_a_random_program_writes_on_lavapipe";
     captured(name, "userfaultfd", Some(&lavapipe()), &ALL_WAYS);
+}
+
+/// Calls of the system cannot write to pages that fault.
+const OWN_WAYS: [How; 2] = [How::Plain, How::Thread];
+
+#[test]
+fn faults_tell_what_a_random_program_writes() {
+    let name = "memory::faults_tell_what_a_random_program_writes";
+    captured(name, "mprotect", None, &OWN_WAYS);
+}
+
+#[test]
+fn faults_tell_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::faults_tell_what_a_random_program_writes_on_lavapipe";
+    captured(name, "mprotect", Some(&lavapipe()), &OWN_WAYS);
+}
+
+/// A program that handles its own faults keeps them, whether it asked for them before us or after.
+#[test]
+fn a_program_keeps_its_own_faults() {
+    let name = "memory::a_program_keeps_its_own_faults";
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_CAPTURE_MEMORY", "mprotect"),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+    ];
+    let Some(outcome) = child(name, &environment, || {
+        let own = own_faults::Page::new();
+        own_faults::install();
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let mut live = Live::new(&world, false);
+        live.allocate(0, 100_000);
+        live.map(0, 0..100_000, false);
+        live.submit(false);
+        let flags = flags_of(live.slots[0].1.addr() + 50_000);
+        assert!(!flags.is_empty() && !flags.iter().any(|it| it == "wr"), "{flags:?}");
+        own.fault();
+        live.write(0, 50_000, b"one", How::Plain);
+        live.submit(false);
+        own_faults::install();
+        live.submit(false);
+        live.write(0, 60_000, b"two", How::Plain);
+        own.fault();
+        live.submit(false);
+        live.write(0, 70_000, b"three", How::Plain);
+        live.submit(false);
+        assert_eq!(own_faults::count(), 2);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let (found, _) = replay(&outcome.bytes("trace.lava"));
+    let last = &found.last().expect("there are submissions")[&0];
+    assert_eq!(&last[50_000..50_003], b"one");
+    assert_eq!((&last[60_000..60_003], &last[70_000..70_005]), (&b"two"[..], &b"three"[..]));
+}
+
+/// A program that makes a page writable when it is written.
+mod own_faults {
+    use std::ffi::{c_int, c_void};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const SIZE: usize = 4096;
+    static PAGE: AtomicUsize = AtomicUsize::new(0);
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    pub(crate) struct Page(*mut u8);
+
+    impl Page {
+        pub(crate) fn new() -> Page {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: a new mapping.
+            let page = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_READ, flags, -1, 0) };
+            PAGE.store(page.expose_provenance(), Ordering::Relaxed);
+            Page(page.cast())
+        }
+
+        pub(crate) fn fault(&self) {
+            // SAFETY: the page of ours; the write goes on in the handler.
+            unsafe {
+                libc::mprotect(self.0.cast(), SIZE, libc::PROT_READ);
+                self.0.write_volatile(1);
+            }
+        }
+    }
+
+    pub(crate) fn install() {
+        // SAFETY: plain data, and a handler that does what handlers may do.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut());
+        }
+    }
+
+    pub(crate) fn count() -> usize {
+        COUNT.load(Ordering::Relaxed)
+    }
+
+    extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: the system gives valid information.
+        let address = unsafe { (*info).si_addr() }.addr();
+        let page = PAGE.load(Ordering::Relaxed);
+        if !(page..page + SIZE).contains(&address) {
+            std::process::abort();
+        }
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        let place = std::ptr::with_exposed_provenance_mut(page);
+        // SAFETY: the page of ours.
+        unsafe { libc::mprotect(place, SIZE, libc::PROT_READ | libc::PROT_WRITE) };
+    }
 }

@@ -98,33 +98,28 @@ pub(crate) struct Space {
 }
 
 impl Memories {
-    /// Those of a new device; none if nobody wants to know what is written into them. A table is given where memory of
-    /// ours can be imported.
+    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
+    /// memory of ours can be imported.
     pub(crate) fn of(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
-        table: Option<&mut DeviceTable>,
+        import: Option<(&Wish, &mut DeviceTable)>,
     ) -> Option<Memories> {
         let (method, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
-        let import = table.and_then(|it| Import::begin(instance, physical_device, it));
-        Some(Memories::new(&properties, import, method))
-    }
-
-    fn new(properties: &PhysicalDeviceMemoryProperties, import: Option<Import>, method: CaptureMemory) -> Memories {
-        let with = |flag: MemoryPropertyFlags| {
-            let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
-            types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
-        };
-        Memories {
-            visible: with(MemoryPropertyFlags::HOST_VISIBLE),
-            coherent: with(MemoryPropertyFlags::HOST_COHERENT),
+        let import = import.and_then(|(wish, table)| {
+            let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
+            Import::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+        });
+        Some(Memories {
+            visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
+            coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
             method,
             inner: Mutex::default(),
-        }
+        })
     }
 
     /// A call is about to be recorded that lets the device read, or that ends a mapping.
@@ -310,6 +305,12 @@ impl Memories {
         let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
         all.values().for_each(|it| lock(&it.state).end());
     }
+}
+
+/// The types of memory with a property, one bit each.
+fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyFlags) -> u32 {
+    let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
+    types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
 }
 
 impl State {

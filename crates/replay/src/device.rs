@@ -18,6 +18,8 @@ pub(crate) struct Device {
     pub(crate) owner: u32,
     pub(crate) functions: Arc<Functions>,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    /// Whether buffers have addresses.
+    pub(crate) has_addresses: bool,
     /// What each type of memory of the trace is here.
     memory_types: Vec<u32>,
     /// A queue of ours, among those of the trace, and its family.
@@ -72,7 +74,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
     let available = extensions(&functions, physical);
     // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues) = unsafe {
+    let (result, queues, has_addresses) = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -87,24 +89,40 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         let infos = (*info).p_queue_create_infos.as_ptr();
         let queue_of = |it: usize| ((*infos.add(it)).queue_family_index, (*infos.add(it)).queue_count);
         let queues: Vec<(u32, u32)> = (0..(*info).queue_create_info_count as usize).map(queue_of).collect();
-        (performer.call(done, laid)?, queues)
+        let has_addresses = has_addresses(info);
+        (performer.call(done, laid)?, queues, has_addresses)
     };
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device = describe(performer, done, (&functions, physical, handle), queues)?;
+    let device = describe(performer, done, (&functions, physical, handle), (queues, has_addresses))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
+}
+
+/// Whether the features of a device have addresses of buffers.
+///
+/// # Safety
+///
+/// The chain must be valid.
+unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
+    // SAFETY: the caller's word.
+    unsafe {
+        let core = chain::find::<_, vk::PhysicalDeviceVulkan12Features>(info);
+        let alone = chain::find::<_, vk::PhysicalDeviceBufferDeviceAddressFeatures>(info);
+        core.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+            || alone.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+    }
 }
 
 fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
     (functions, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    queues: Vec<(u32, u32)>,
+    (queues, has_addresses): (Vec<(u32, u32)>, bool),
 ) -> Result<Device, ReplayError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     driver!(
@@ -123,7 +141,7 @@ fn describe(
     driver!(functions, GetDeviceQueue, FnGetDeviceQueue(handle, family, 0, out(&mut queue)));
     let recorded = lock(&performer.replay.recorded);
     let memory_types = memory_types(recorded.memory.get(&done.subject()), &memory);
-    Ok(Device { handle, owner, functions, memory, memory_types, queue, family, queues })
+    Ok(Device { handle, owner, functions, memory, has_addresses, memory_types, queue, family, queues })
 }
 
 fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String> {

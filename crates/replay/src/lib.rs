@@ -8,6 +8,7 @@
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.
 
+mod addresses;
 mod alone;
 mod call;
 mod chain;

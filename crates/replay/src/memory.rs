@@ -7,6 +7,7 @@ use lavascope_abi::{ObjectId, Structure};
 use lavascope_event::Call;
 use rustc_hash::FxHashMap;
 
+use crate::addresses::Addresses;
 use crate::chain;
 use crate::device::Device;
 use crate::error::ReplayError;
@@ -59,7 +60,7 @@ impl Memory {
     ///
     /// A capture cannot tell what the host wrote from what the device wrote. Here one can: a byte that is another than
     /// the trace had so far was written by the device, and should be what the trace has now.
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<Results, String> {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8], addresses: &Addresses) -> Result<Results, String> {
         let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
         end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
         let base = self.map()?;
@@ -82,7 +83,27 @@ impl Memory {
         }
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        if addresses.are_used() {
+            self.patch(offset, bytes.len(), addresses);
+        }
         Ok(results)
+    }
+
+    /// Puts addresses of here where the trace has its own. Only what changed is written, so the rest of an address is
+    /// in what the trace had before.
+    fn patch(&self, offset: u64, size: usize, addresses: &Addresses) {
+        let (Some(known), Ok(base)) = (&self.known, self.map()) else { return };
+        let known = lock(known);
+        let first = (offset as usize) & !7;
+        let end = (offset as usize + size).next_multiple_of(8).min(known.len());
+        for (at, it) in known[first..end].chunks_exact(8).enumerate() {
+            let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
+            if let Some(here) = addresses.find(recorded) {
+                let to = std::ptr::with_exposed_provenance_mut::<u64>(base + first + at * 8);
+                // SAFETY: the memory is mapped whole, and the word lies within.
+                unsafe { to.write_unaligned(here) };
+            }
+        }
     }
 
     /// Lets the device see what was written.
@@ -158,7 +179,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     let is_coherent = flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0;
     let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
     if let Some(id) = made_memory(done) {
-        let is_checked = performer.replay.options.verify && is_visible;
+        let is_checked = (performer.replay.options.verify || device.has_addresses) && is_visible;
         let known = is_checked.then(|| Mutex::new(vec![0; size as usize]));
         let memory = Memory { id, device, handle, size, is_coherent, mapped: Mutex::default(), known };
         if is_visible {

@@ -8,6 +8,7 @@ use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::record::{HEAD_SIZE, Record};
 use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
 
+use crate::addresses::Addresses;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::Functions;
@@ -56,10 +57,19 @@ fn word(words: &[u64], at: usize) -> u64 {
 /// Finds handles, and remembers what it did not find.
 struct Lookup<'a> {
     objects: &'a Objects,
+    addresses: &'a Addresses,
     missing: Cell<Option<ObjectId>>,
 }
 
 impl Handles for Lookup<'_> {
+    fn has_addresses(&self) -> bool {
+        self.addresses.are_used()
+    }
+
+    fn address(&self, recorded: u64) -> u64 {
+        self.addresses.find(recorded).unwrap_or(recorded)
+    }
+
     fn handle(&self, id: ObjectId) -> u64 {
         // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
         if id.is_unknown() {
@@ -122,7 +132,8 @@ impl<'a> Performer<'a> {
     /// The parameters as C memory, which lives until the next call is laid out.
     pub(crate) fn lay_out(&mut self, done: &Done<'_>) -> Result<Laid, ReplayError> {
         self.arena.clear();
-        let lookup = Lookup { objects: &self.replay.objects, missing: Cell::new(None) };
+        let lookup =
+            Lookup { objects: &self.replay.objects, addresses: &self.replay.addresses, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: Purpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {

@@ -7,6 +7,7 @@ use lavascope_abi as vk;
 use rustc_hash::FxHashMap;
 
 use crate::Options;
+use crate::addresses::Addresses;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::{Functions, Loader, Source};
@@ -31,6 +32,7 @@ pub(crate) struct Replay {
     pub(crate) recorded: Mutex<Recorded>,
     pub(crate) memories: Memories,
     pub(crate) swapchains: Swapchains,
+    pub(crate) addresses: Addresses,
     pub(crate) results: Mutex<Results>,
     pub(crate) frames: AtomicU64,
     pub(crate) calls: AtomicU64,
@@ -57,6 +59,7 @@ impl Replay {
             recorded: Mutex::default(),
             memories: Memories::default(),
             swapchains: Swapchains::default(),
+            addresses: Addresses::default(),
             results: Mutex::default(),
             frames: AtomicU64::new(0),
             calls: AtomicU64::new(0),

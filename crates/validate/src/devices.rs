@@ -271,11 +271,6 @@ impl Counts {
 
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
 fn is_about_ours(record: Record<'_>) -> bool {
-    let is_name =
-        matches!(record.command(), ApiCommand::SetDebugUtilsObjectNameEXT | ApiCommand::DebugMarkerSetObjectNameEXT);
-    if !is_name {
-        return true;
-    }
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),

@@ -12,6 +12,7 @@
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
 mod faults;
+mod host_copy;
 mod import;
 mod protect;
 mod shadow;
@@ -22,7 +23,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_event::Writing;
+use lavascope_event::{HostBytes, Writing};
 use lavascope_settings::CaptureMemory;
 use lavascope_stream::Thread;
 
@@ -30,6 +31,7 @@ use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::hub::HUB;
 use crate::instance::InstanceData;
+use host_copy::Images;
 use import::Import;
 pub(crate) use import::Wish;
 use protect::Guard;
@@ -44,6 +46,7 @@ pub(crate) struct Memories {
     /// None where memory is the driver's own.
     import: Option<Import>,
     method: CaptureMemory,
+    images: Images,
     inner: Mutex<Inner>,
 }
 
@@ -95,6 +98,7 @@ pub(crate) struct Space {
     live: Vec<u8>,
     changed: Vec<Range<usize>>,
     writing: Writing,
+    words: Vec<u64>,
 }
 
 impl Memories {
@@ -118,6 +122,7 @@ impl Memories {
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
             method,
+            images: Images::default(),
             inner: Mutex::default(),
         })
     }
@@ -162,6 +167,14 @@ impl Memories {
                 self.forget(unsafe { (*params.cast::<FreeMemoryParams>()).memory });
             }
             C::DestroyDevice => self.forget_all(),
+            // SAFETY: the caller's word.
+            C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
+            C::CopyMemoryToImage => {
+                // SAFETY: the caller's word; the info of a call is valid.
+                let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
+                // SAFETY: as above.
+                unsafe { self.tell_source(&*info, teller) };
+            }
             // Nobody else reads memory, or takes it away.
             _ => {}
         }
@@ -185,6 +198,8 @@ impl Memories {
                 // SAFETY: the caller's word; a call that succeeded wrote the memory.
                 unsafe { self.allocated(&*params.cast(), id_of) };
             }
+            // SAFETY: the caller's word.
+            Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::MapMemory if has_succeeded => {
                 // SAFETY: the caller's word.
                 let params = unsafe { &*params.cast::<MapMemoryParams>() };
@@ -208,6 +223,22 @@ impl Memories {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Records what a copy to an image reads from the host.
+    unsafe fn tell_source(&self, info: &CopyMemoryToImageInfo, teller: &mut Teller<'_>) {
+        for number in (0..u64::from(info.region_count)).take_while(|_| HUB.is_capturing()) {
+            // SAFETY: there are as many regions as the call says.
+            let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
+            let Some(source) = self.images.source(info, region) else { continue };
+            for at in source.clone().step_by(WINDOW) {
+                let size = (source.end - at).min(WINDOW as u64) as usize;
+                let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                // SAFETY: the call reads all of it, by its valid usage.
+                let bytes = unsafe { std::slice::from_raw_parts(from, size) };
+                teller.tell_host(HostBytes { region: number, first: at - source.start, bytes });
+            }
         }
     }
 
@@ -410,6 +441,18 @@ impl Teller<'_> {
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.touches());
         self.thread.append(record);
+        self.thread.end_record();
+        self.thread.complete(call);
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what the call that is about to be made reads.
+    fn tell_host(&mut self, bytes: HostBytes<'_>) {
+        self.thread.barrier(&HUB.threads);
+        let call = self.thread.begin();
+        bytes.to_words(call, self.thread.touches(), &mut self.space.words);
+        self.thread.append(&self.space.words);
         self.thread.end_record();
         self.thread.complete(call);
     }

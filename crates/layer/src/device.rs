@@ -99,7 +99,8 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         let device = unsafe { *params.p_device.as_ptr() };
         // SAFETY: what `get_device` gives for a name is that function.
         let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-        let memories = Memories::of(instance, params.physical_device, has_wish.then_some(&mut table));
+        let import = wish.as_ref().filter(|_| has_wish).map(|it| (it, &mut table));
+        let memories = Memories::of(instance, params.physical_device, import);
         let data = DeviceData {
             handle: device,
             get_device_proc_addr: get_device,

@@ -82,7 +82,7 @@ impl<'a> Player<'a> {
         }
         match head.kind {
             beside::MEMORY => self.write(words)?,
-            kind if kind > Kind::Leave as u8 => return Ok(()),
+            kind if kind > Kind::Leave as u8 => {}
             kind => self.half(words, kind == Kind::Leave as u8)?,
         }
         if let Some(call) = head.completed() {

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_event::{Call, Kind, Record, Written, check};
+use lavascope_event::{Call, HostBytes, Kind, Record, Written, check};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
 
@@ -61,6 +61,8 @@ struct Info {
     memory_allocated: u64,
     /// What the host wrote into mapped memory.
     memory_written: MemoryWritten,
+    /// What copies to images read from memory of the program.
+    host_bytes: u64,
     order: Order,
     damage: Vec<String>,
 }
@@ -127,6 +129,10 @@ impl Info {
                     last = last.max(it.time);
                     if let Some(written) = Written::of(it.record) {
                         self.memory_written.add(written);
+                        continue;
+                    }
+                    if let Some(it) = HostBytes::of(it.record) {
+                        self.host_bytes += it.bytes.len() as u64;
                         continue;
                     }
                     match check(it.record) {

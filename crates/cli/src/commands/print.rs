@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_event::{Kind, Titles, Written, check, print::print_with};
+use lavascope_event::{HostBytes, Kind, Titles, Written, check, print::print_with};
 use lavascope_trace::{Item, MomentKind};
 use serde_json::json;
 
@@ -93,6 +93,9 @@ impl Printing<'_> {
         if let Some(written) = Written::of(it.record) {
             return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
         }
+        if let Some(bytes) = HostBytes::of(it.record) {
+            return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
+        }
         let Ok(record) = check(it.record) else {
             return if self.is_wanted(it) { self.odd(it) } else { String::new() };
         };
@@ -157,6 +160,16 @@ impl Printing<'_> {
         }
         let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
         written.runs().map(line).collect()
+    }
+
+    /// What the call behind it reads from memory of the program.
+    fn host(&self, it: &Item<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+        if self.arguments.json {
+            let size = bytes.len();
+            let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
+            return format!("{line}\n");
+        }
+        format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
     }
 
     fn odd(&self, it: &Item<'_>) -> String {

@@ -16,6 +16,7 @@ use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
 use crate::lost;
+use crate::memory::{Memories, Wish};
 use crate::names::{Names, PROCESS};
 use crate::validation::Inbox;
 
@@ -90,12 +91,15 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
     let create = found.or(instance.table.create_device)?;
     // SAFETY: the caller's word.
-    let result = unsafe { call_next(instance, create, params) };
+    let wish = unsafe { Wish::of(instance, params) };
+    // SAFETY: the caller's word.
+    let (result, has_wish) = unsafe { call_next(instance, create, params, wish.as_ref()) };
     if result == Result::SUCCESS {
         // SAFETY: a call that succeeded wrote the device.
         let device = unsafe { *params.p_device.as_ptr() };
         // SAFETY: what `get_device` gives for a name is that function.
-        let table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let memories = Memories::of(instance, params.physical_device, has_wish.then_some(&mut table));
         let data = DeviceData {
             handle: device,
             get_device_proc_addr: get_device,
@@ -105,7 +109,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: a call that succeeded had a valid create info.
             has_faults: unsafe { has_faults(params.p_create_info) },
             is_lost: AtomicBool::new(false),
-            names: Names::default(),
+            names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
         };
         // SAFETY: the device was just created.
@@ -142,16 +146,36 @@ fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
     Some(Inbox::open(HUB.objects.id(slot)?, &instance.messages, wanted))
 }
 
-unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {
+/// Makes the device, with what we wish for where that is possible; says whether it was.
+unsafe fn call_next(
+    instance: &InstanceData,
+    create: FnCreateDevice,
+    params: &CreateDeviceParams,
+    wish: Option<&Wish>,
+) -> (Result, bool) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
-    if instance.listeners == 0 {
+    let mut has_wish = false;
+    let mut next = || {
+        if let Some(wish) = wish {
+            // SAFETY: there is no wish without a valid info.
+            let info = wish.info(unsafe { &*p_create_info.as_ptr() });
+            // SAFETY: the application's own parameters, with one extension more that the driver has.
+            let result = unsafe { create(physical_device, Ptr::to(&info), p_allocator, p_device) };
+            if result == Result::SUCCESS {
+                has_wish = true;
+                return result;
+            }
+        }
         // SAFETY: the application's own parameters.
-        return unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
-    }
-    // SAFETY: the application's own parameters.
-    let next = || unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
-    // SAFETY: as above.
-    unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, next) }
+        unsafe { create(physical_device, p_create_info, p_allocator, p_device) }
+    };
+    let result = if instance.listeners == 0 {
+        next()
+    } else {
+        // SAFETY: the application's own parameters.
+        unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, &mut next) }
+    };
+    (result, has_wish)
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lavascope_event::Head;
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 
@@ -48,6 +49,8 @@ pub(crate) struct Hub {
     reader_thread: AtomicI32,
     /// Records that were looked at. Relaxed: who waits looks whether it moves.
     looked_at: AtomicU64,
+    /// Whether calls are captured. Relaxed: a little too much or too little does no harm.
+    is_capturing: AtomicBool,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -113,6 +116,7 @@ impl Hub {
             reader_process: AtomicI32::new(0),
             reader_thread: AtomicI32::new(0),
             looked_at: AtomicU64::new(0),
+            is_capturing: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -179,6 +183,7 @@ impl Hub {
         {
             let capture = Box::new(Capture::begin(path, settings)?);
             lock(&WORK).capture = Some(capture);
+            self.set_capturing(true);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -190,6 +195,15 @@ impl Hub {
         }
         reader.users += 1;
         Ok(Reading(()))
+    }
+
+    /// Whether what the host writes is to be recorded.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.is_capturing.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_capturing(&self, is_capturing: bool) {
+        self.is_capturing.store(is_capturing, Ordering::Relaxed);
     }
 
     /// From now on calls are validated where they are made.
@@ -337,6 +351,9 @@ impl Work {
             }
             // Only who has the lock writes it.
             HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
+            if !Head::from_words(record[0], record[1]).is_call() {
+                return;
+            }
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {

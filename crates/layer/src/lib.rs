@@ -30,6 +30,7 @@ mod instance;
 mod interface;
 mod library;
 mod lost;
+mod memory;
 mod message_json;
 mod messages;
 mod names;

@@ -1,6 +1,6 @@
 //! *Unpack*: a record to C memory, ready for a driver.
 
-use lavascope_abi::desc::{Blob, Layout, ObjectNumbering, Pointer, Target, Work};
+use lavascope_abi::desc::{Blob, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::memory::{Memory, RecordMemory};
@@ -15,6 +15,16 @@ use crate::arena::Arena;
 pub trait Handles {
     /// The handle of an id that is not null.
     fn handle(&self, id: ObjectId) -> u64;
+
+    /// Whether device addresses are others here, and [`Handles::address`] knows them.
+    fn has_addresses(&self) -> bool {
+        false
+    }
+
+    /// The device address that one of the record stands for here.
+    fn address(&self, recorded: u64) -> u64 {
+        recorded
+    }
 
     /// Bytes to provide for an output whose size the record does not tell.
     fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
@@ -125,6 +135,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     fn structure(&mut self, frame: &Frame<'_>, to: *mut u8, pass: Pass) -> Unpacked {
+        if self.handles.has_addresses() && pass == Pass::Enter {
+            self.addresses(frame.layout, frame.base, to);
+        }
         frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
     }
 
@@ -152,6 +165,25 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             }
         }
         Ok(())
+    }
+
+    /// The device addresses among the plain values of a structure.
+    fn addresses(&self, layout: &Layout, from: u64, to: *mut u8) {
+        for field in layout.fields {
+            for index in 0..field.count {
+                let at = u64::from(field.at + index * field.ty.size());
+                match field.ty {
+                    Ty::DeviceAddress => {
+                        Self::write(to.wrapping_add(at as usize), self.handles.address(self.word(from + at)));
+                    }
+                    // Of a union nobody knows here what it holds.
+                    Ty::Struct(inner) if !layout.is_union => {
+                        self.addresses(inner, from + at, to.wrapping_add(at as usize));
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     fn word(&self, at: u64) -> u64 {
@@ -190,6 +222,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 return Err(UnpackError::Missing { item: frame.layout.name });
             }
             self.opaque(from, slot);
+        } else if self.handles.has_addresses() {
+            Self::write(slot, self.handles.address(self.word(from)));
         }
         Ok(())
     }
@@ -217,6 +251,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         };
         let block = self.copy(base, layout.size as usize);
         let inner = frame.child(layout, base, 0);
+        if self.handles.has_addresses() && pass == Pass::Enter {
+            self.addresses(layout, base, block);
+        }
         for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
             self.work(&inner, block, work, pass)?;
         }
@@ -310,6 +347,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                 Target::Handle(_) => self.handle_array(from, to, 1),
                 Target::Pointer(inner) => self.pointer(frame, from, to, inner, pass, index)?,
                 Target::Opaque => self.opaque(from, to),
+                Target::Values(Ty::DeviceAddress) if self.handles.has_addresses() => {
+                    Self::write(to, self.handles.address(self.word(from)));
+                }
                 Target::Values(_) | Target::Text | Target::AnyStruct | Target::Blob(_) | Target::Template => break,
             }
         }

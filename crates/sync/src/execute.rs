@@ -9,6 +9,7 @@ use lavascope_program::{
 };
 use smallvec::smallvec;
 
+use crate::address::Identity;
 use crate::alias::pieces;
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
@@ -505,7 +506,7 @@ pub(crate) fn now<'n>(
     queue: u8,
     instance: Option<&'n Instance>,
     tag: Tag,
-    through: ResourceId,
+    through: Identity,
 ) -> Now<'n> {
     Now {
         rules,
@@ -545,7 +546,7 @@ pub(crate) struct MergedPart {
 /// What is made available of accesses through a resource.
 #[derive(Clone, Copy)]
 struct Source {
-    through: ResourceId,
+    through: Identity,
     usages: Usages,
 }
 
@@ -553,7 +554,7 @@ struct Source {
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
-    through: ResourceId,
+    through: Identity,
     scope: Expanded,
     is_transition: bool,
 }

@@ -7,7 +7,7 @@ use crate::clock::Tag;
 use crate::device::TAGS_PER_COMMAND;
 
 /// Entries that are worth a look at what can go.
-const SWEEP_MIN: usize = 4096;
+const SWEEP_MIN: usize = 512;
 
 #[derive(Default)]
 pub(crate) struct Places {
@@ -31,6 +31,11 @@ impl Places {
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
         self.kept = 0;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
     }
 
     pub(crate) fn get(&self, tag: Tag) -> Option<Place> {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lavascope_program::{Access, Command, ResourceId};
 
-use crate::address::{Addresses, Looked};
+use crate::address::{Addresses, Identity, Looked};
 use crate::mark::{Made, Marks};
 use crate::order;
 use crate::spot::Spot;
@@ -404,7 +404,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 #[inline]
-fn spot(access: &Access, range: Range<u64>, through: ResourceId) -> Option<Spot> {
+fn spot(access: &Access, range: Range<u64>, through: Identity) -> Option<Spot> {
     let usage = TABLES.usage(access.stage, access.access)?;
     Some(Spot { range, resource: access.resource, through, usage, order: access.order.into() })
 }

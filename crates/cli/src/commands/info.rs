@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_event::{Call, Kind, Record, check};
+use lavascope_event::{Call, Kind, Record, Written, check};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
 
@@ -59,6 +59,8 @@ struct Info {
     device_extensions: BTreeSet<String>,
     /// Bytes of memory that were allocated, in all.
     memory_allocated: u64,
+    /// What the host wrote into mapped memory.
+    memory_written: MemoryWritten,
     order: Order,
     damage: Vec<String>,
 }
@@ -74,6 +76,14 @@ struct Thread {
 struct Stored {
     bytes: u64,
     unpacked: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct MemoryWritten {
+    bytes: u64,
+    /// Pieces of bytes in a row.
+    runs: u64,
+    memories: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -115,6 +125,10 @@ impl Info {
             match merged.take_next() {
                 Ok(Some(it)) => {
                     last = last.max(it.time);
+                    if let Some(written) = Written::of(it.record) {
+                        self.memory_written.add(written);
+                        continue;
+                    }
                     match check(it.record) {
                         Ok(record) => self.add(it.stream, record),
                         Err(_) => self.unknown_records += 1,
@@ -182,6 +196,7 @@ impl Info {
             row("calls", &self.calls.to_string()),
             row("threads", &self.threads.len().to_string()),
             row("memory allocated", &format!("{} bytes", self.memory_allocated)),
+            row("memory written", &self.memory_written.text()),
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
         for (name, it) in &self.stored {
@@ -213,6 +228,21 @@ impl Info {
             true => "the calls of all threads fit into one order",
             false => "broken: calls wait for each other, or what they wait for is missing",
         }
+    }
+}
+
+impl MemoryWritten {
+    fn add(&mut self, it: Written<'_>) {
+        self.bytes += it.size() as u64;
+        self.runs += it.runs().len() as u64;
+        let memory = it.memory().to_string();
+        if !self.memories.contains(&memory) {
+            self.memories.insert(memory);
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
     }
 }
 

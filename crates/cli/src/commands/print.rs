@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_event::{Kind, Titles, check, print::print_with};
+use lavascope_event::{Kind, Titles, Written, check, print::print_with};
 use lavascope_trace::{Item, MomentKind};
 use serde_json::json;
 
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 /// `A..B`, `A..`, `..B` or one number.
-fn range(text: &str) -> Result<Range<u64>, String> {
+pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let number = |it: &str, missing| match it {
         "" => Ok(missing),
         it => it.parse().map_err(|_| format!("`{it}` is no number; use A..B, A.., ..B or one number")),
@@ -90,6 +90,9 @@ struct Printing<'a> {
 impl Printing<'_> {
     /// A record as it is printed; nothing if it is not wanted.
     fn text(&mut self, it: &Item<'_>) -> String {
+        if let Some(written) = Written::of(it.record) {
+            return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
+        }
         let Ok(record) = check(it.record) else {
             return if self.is_wanted(it) { self.odd(it) } else { String::new() };
         };
@@ -141,6 +144,19 @@ impl Printing<'_> {
         self.arguments.thread.is_none_or(|thread| thread == it.stream)
             && is_in(&self.arguments.frame, self.frame)
             && is_in(&self.arguments.range, call)
+    }
+
+    /// What the host wrote before the call behind it.
+    fn written(&self, it: &Item<'_>, written: Written<'_>) -> String {
+        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
+        if self.arguments.json {
+            let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
+            let line =
+                json!({ "thread": it.stream, "seconds": seconds, "kind": "memory", "memory": memory, "runs": runs });
+            return format!("{line}\n");
+        }
+        let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
+        written.runs().map(line).collect()
     }
 
     fn odd(&self, it: &Item<'_>) -> String {

@@ -104,6 +104,7 @@ impl Capture {
 
     /// The file cannot be written any more: the application goes on without it.
     fn give_up(&mut self, merger: &mut Merger) {
+        HUB.set_capturing(false);
         HUB.wake.set_room(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
@@ -118,6 +119,7 @@ impl Capture {
         if self.is_broken {
             return self.give_up(merger);
         }
+        HUB.set_capturing(false);
         HUB.wake.set_room(None);
         self.seal();
         let elapsed = self.began.0.elapsed();

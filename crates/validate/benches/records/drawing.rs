@@ -118,6 +118,10 @@ impl App {
                 p_descriptor_sets: Ptr::to_slice(&sets),
             },
         );
+        self.write_sets(sets, ty);
+    }
+
+    fn write_sets(&mut self, sets: [DescriptorSet; 2], ty: DescriptorType) {
         let info = DescriptorBufferInfo { buffer: buffer(UNIFORMS), offset: 0, range: UNIFORM };
         let write = |dst_set| WriteDescriptorSet {
             dst_set,
@@ -129,7 +133,7 @@ impl App {
         self.call(
             Command::UpdateDescriptorSets,
             &UpdateDescriptorSetsParams {
-                device,
+                device: device(1),
                 descriptor_write_count: 2,
                 p_descriptor_writes: Ptr::to_slice(&sets.map(write)),
                 descriptor_copy_count: 0,

@@ -27,7 +27,7 @@ const SHARE_MAX: f64 = 1.0 / 8.0;
 const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
 /// Of the version that Debian 12 has, 1.3.239.
 const KHRONOS_SETTINGS: &str = "\
-khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
 khronos_validation.disables = VK_VALIDATION_FEATURE_DISABLE_CORE_CHECKS_EXT,VK_VALIDATION_FEATURE_DISABLE_OBJECT_LIFETIMES_EXT,VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT,VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT,VK_VALIDATION_FEATURE_DISABLE_UNIQUE_HANDLES_EXT,VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT
 khronos_validation.report_flags = error
 ";
@@ -130,7 +130,7 @@ fn add(
 
 fn has_khronos() -> bool {
     // SAFETY: the loader is one that works.
-    let layers = unsafe { ash::Entry::load().and_then(|it| Ok(it.enumerate_instance_layer_properties())) };
+    let layers = unsafe { ash::Entry::load().map(|it| it.enumerate_instance_layer_properties()) };
     let layers = layers.expect("there is a loader").expect("layers can be listed");
     let has = layers.iter().any(|it| it.layer_name_as_c_str() == Ok(KHRONOS));
     if !has {

@@ -90,7 +90,8 @@ fn print(entries: &[Entry]) {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
         // So many times as much as we add the peer adds.
         let times = it.share().map(f64::recip);
-        let cells = [it.bare, Some(it.ours), it.added, it.peer, times, it.ratio(), it.limit, it.process, it.instructions];
+        let cells =
+            [it.bare, Some(it.ours), it.added, it.peer, times, it.ratio(), it.limit, it.process, it.instructions];
         let cells = cells.map(figure);
         let mark = if it.is_within_limit() { "" } else { "  OVER" };
         println!("{:width$} {:>8} {}{mark}", it.name, it.unit, cells.join(" "));

@@ -25,6 +25,8 @@ pub(crate) unsafe fn reduce(
     info: *mut vk::DeviceCreateInfo,
 ) -> Vec<&'static str> {
     let mut gone = Vec::new();
+    let mut here = vk::PhysicalDeviceFeatures::zeroed();
+    driver!(functions, GetPhysicalDeviceFeatures, FnGetPhysicalDeviceFeatures(physical, out(&mut here)));
     // SAFETY: the caller's word.
     unsafe {
         if !(*info).p_enabled_features.is_null() {

@@ -611,6 +611,9 @@ impl Local {
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
+            if let Some(memories) = &names.memories {
+                memories.learned(&mut Teller { thread: &mut self.thread, space: &mut self.space });
+            }
         }
         found
     }

@@ -24,6 +24,7 @@ mod instance;
 mod memory;
 mod objects;
 mod options;
+mod origin;
 mod pair;
 mod perform;
 mod picture;
@@ -64,7 +65,7 @@ pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: Options) -> Resul
     streams.extend(tail.into_iter().flat_map(Tail::streams));
     streams.sort_unstable();
     streams.dedup();
-    let replay = Replay::new(options, &streams)?;
+    let replay = Replay::new(options, trace.facts(), &streams)?;
     match replay.options.one_thread {
         true => play_alone(&replay, trace, tail, &streams)?,
         false => play_all(&replay, trace, tail, &streams)?,

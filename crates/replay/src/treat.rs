@@ -61,6 +61,8 @@ fn special(command: Command) -> Option<Special> {
         C::AllocateMemory => memory::allocate,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind::bind,
         C::FreeMemory => memory::free,
+        C::MapMemory | C::MapMemory2 => memory::map,
+        C::UnmapMemory | C::UnmapMemory2 => memory::unmap,
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
@@ -117,11 +119,7 @@ fn is_elsewhere(command: Command) -> bool {
         || is_export
         || matches!(
             command,
-            C::MapMemory
-                | C::MapMemory2
-                | C::UnmapMemory
-                | C::UnmapMemory2
-                | C::FlushMappedMemoryRanges
+            C::FlushMappedMemoryRanges
                 | C::InvalidateMappedMemoryRanges
                 | C::CreateDebugUtilsMessengerEXT
                 | C::DestroyDebugUtilsMessengerEXT

@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// How the file is packed: zstd, lz4 or none
     #[arg(long, value_name = "HOW")]
     compression: Option<String>,
+    /// Capture what the device writes into memory that the host can see as well, for `replay --verify`
+    #[arg(long)]
+    results: bool,
     /// Print JSON about what was captured
     #[arg(long)]
     json: bool,
@@ -53,6 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     command.env("LAVASCOPE_CAPTURE", &output);
     if let Some(how) = &arguments.compression {
         command.env("LAVASCOPE_CAPTURE_COMPRESSION", how);
+    }
+    if arguments.results {
+        command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
     }
     let end = program::run(&mut command)?;
     let report = Report::read(folder.path())?;

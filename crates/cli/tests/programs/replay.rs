@@ -14,7 +14,7 @@ const WITHOUT_RESULTS: [&str; 2] = ["present", "queries"];
 
 fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
     let mut command = stage.lavascope();
-    command.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     if let Some(it) = display {
         command.env("DISPLAY", &it.display);
     }

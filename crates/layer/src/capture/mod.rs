@@ -55,7 +55,7 @@ impl Capture {
         let header =
             Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::facts(&facts()).pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(RawBlock::facts(&facts(settings)).pack(Codec::Zstd)).map_err(failed)?;
         let room = Arc::new(TailRoom::create(&tail_of(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
@@ -164,7 +164,7 @@ fn tail_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn facts() -> serde_json::Value {
+fn facts(settings: &Settings) -> serde_json::Value {
     let program = std::env::current_exe().ok().and_then(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
     json!({
         "program": program,
@@ -172,6 +172,7 @@ fn facts() -> serde_json::Value {
         "lavascope": env!("CARGO_PKG_VERSION"),
         "system": std::env::consts::OS,
         "architecture": std::env::consts::ARCH,
+        "results": settings.capture_results,
     })
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
+use serde_json::Value;
 
 use crate::backtrace;
 use crate::capture::Capture;
@@ -48,6 +49,10 @@ pub(crate) struct Hub {
     reader_thread: AtomicI32,
     /// Records that were looked at. Relaxed: who waits looks whether it moves.
     looked_at: AtomicU64,
+    /// Whether calls go into a trace. Relaxed: facts that come a little late are in nobody's way.
+    is_capturing: AtomicBool,
+    /// What is to be told of the capture in the trace.
+    facts: Mutex<Vec<Value>>,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -113,6 +118,8 @@ impl Hub {
             reader_process: AtomicI32::new(0),
             reader_thread: AtomicI32::new(0),
             looked_at: AtomicU64::new(0),
+            is_capturing: AtomicBool::new(false),
+            facts: Mutex::new(Vec::new()),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -152,6 +159,23 @@ impl Hub {
         Ok(())
     }
 
+    /// Whether calls go into a trace.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.is_capturing.load(Ordering::Relaxed)
+    }
+
+    /// Something that belongs into the trace and is no call.
+    pub(crate) fn add_fact(&self, fact: Value) {
+        if self.is_capturing() {
+            lock(&self.facts).push(fact);
+        }
+    }
+
+    /// What was added since the last time.
+    pub(crate) fn take_facts(&self) -> Vec<Value> {
+        std::mem::take(&mut *lock(&self.facts))
+    }
+
     /// Shows a record to the printer.
     #[cold]
     pub(crate) fn print(&self, thread: u32, record: &[u64]) {
@@ -179,6 +203,7 @@ impl Hub {
         {
             let capture = Box::new(Capture::begin(path, settings)?);
             lock(&WORK).capture = Some(capture);
+            self.is_capturing.store(true, Ordering::Relaxed);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -287,6 +312,7 @@ impl Hub {
             let Work { capture, merger, .. } = &mut *work;
             if let Some(capture) = capture.take() {
                 capture.end(merger);
+                self.is_capturing.store(false, Ordering::Relaxed);
             }
         }
     }

@@ -87,12 +87,20 @@ impl Capture {
         if self.is_broken {
             return self.give_up(merger);
         }
+        self.write_facts();
         if self.recorder.words_held() > WORDS_MAX || self.sealed.elapsed() >= self.every {
             self.seal();
             self.sealed = Instant::now();
         }
         for it in self.writer.written() {
             merger.release(it.stream, it.position);
+        }
+    }
+
+    /// What others have to say about the capture.
+    fn write_facts(&mut self) {
+        for it in HUB.take_facts() {
+            self.is_broken |= !self.writer.write(RawBlock::facts(&it));
         }
     }
 
@@ -119,6 +127,7 @@ impl Capture {
             return self.give_up(merger);
         }
         HUB.wake.set_room(None);
+        self.write_facts();
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);

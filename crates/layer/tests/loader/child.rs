@@ -103,6 +103,11 @@ impl Outcome {
         fs::read_to_string(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
     }
 
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        let path = self.folder.join(name);
+        fs::read(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
+    }
+
     /// The lines of all reports, kind and value each.
     pub(crate) fn report(&self) -> Vec<(String, Value)> {
         let files = fs::read_dir(self.folder.join("report")).expect("the folder is ours");

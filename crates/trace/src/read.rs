@@ -1,9 +1,8 @@
 //! A file, read with care: everything in it may be wrong.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_event::record::Head;
 use rustc_hash::FxHashMap;
@@ -34,13 +33,13 @@ pub struct Trace<'a> {
     damages: Vec<Damage>,
     numbers: Numbers,
     /// Where each piece of content is: the block, and the bytes in it. Found out when somebody asks.
-    pieces: RefCell<Option<Pieces>>,
-    unpacked: RefCell<Vec<(u64, Rc<Vec<u8>>)>>,
+    pieces: Mutex<Option<Pieces>>,
+    unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
 }
 
 type Pieces = FxHashMap<ContentHash, (u64, Range<usize>)>;
 /// A block of contents, unpacked, and which bytes of it are meant.
-type Piece = (Rc<Vec<u8>>, Range<usize>);
+type Piece = (Arc<Vec<u8>>, Range<usize>);
 
 /// The records of a block.
 pub(crate) struct Calls {
@@ -58,8 +57,8 @@ impl<'a> Trace<'a> {
             moments: None,
             damages: Vec::new(),
             numbers: Numbers::default(),
-            pieces: RefCell::default(),
-            unpacked: RefCell::default(),
+            pieces: Mutex::default(),
+            unpacked: Mutex::default(),
         };
         match trace.read_index() {
             Some(index) => (trace.entries, trace.moments) = (index.entries, Some(index.moments)),
@@ -158,7 +157,7 @@ impl<'a> Trace<'a> {
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
         let contents = self.contents_of(entry.at)?;
         let mut decoded = columns::decode(&contents).map_err(|it| inside(entry.at, it))?;
-        for place in &decoded.places {
+        for place in decoded.places.iter().filter(|_| !self.numbers.are_own()) {
             let head = &mut decoded.words[place.first as usize];
             let number = (*head >> 32) as u16;
             // A command that nobody knows keeps a number that nobody has.
@@ -195,19 +194,19 @@ impl<'a> Trace<'a> {
 
     /// The block that a piece of content is in, unpacked, and where in it.
     fn piece(&self, hash: ContentHash) -> Result<Option<Piece>, TraceError> {
-        if self.pieces.borrow().is_none() {
-            let found = self.look_for_pieces()?;
-            *self.pieces.borrow_mut() = Some(found);
-        }
-        let Some((at, range)) = self.pieces.borrow().as_ref().and_then(|it| it.get(&hash)).cloned() else {
-            return Ok(None);
+        let mut pieces = lock(&self.pieces);
+        let known = match &mut *pieces {
+            Some(known) => known,
+            none => none.insert(self.look_for_pieces()?),
         };
-        let kept = self.unpacked.borrow().iter().find(|it| it.0 == at).map(|it| it.1.clone());
+        let Some((at, range)) = known.get(&hash).cloned() else { return Ok(None) };
+        drop(pieces);
+        let mut unpacked = lock(&self.unpacked);
+        let kept = unpacked.iter().find(|it| it.0 == at).map(|it| it.1.clone());
         let block = match kept {
             Some(block) => block,
             None => {
-                let block = Rc::new(self.contents_of(at)?);
-                let mut unpacked = self.unpacked.borrow_mut();
+                let block = Arc::new(self.contents_of(at)?);
                 if unpacked.len() >= UNPACKED_MAX {
                     unpacked.remove(0);
                 }
@@ -218,8 +217,8 @@ impl<'a> Trace<'a> {
         Ok(Some((block, range)))
     }
 
-    fn at_of(&self, block: &Rc<Vec<u8>>) -> u64 {
-        self.unpacked.borrow().iter().find(|it| Rc::ptr_eq(&it.1, block)).map_or(0, |it| it.0)
+    fn at_of(&self, block: &Arc<Vec<u8>>) -> u64 {
+        lock(&self.unpacked).iter().find(|it| Arc::ptr_eq(&it.1, block)).map_or(0, |it| it.0)
     }
 
     fn look_for_pieces(&self) -> Result<Pieces, TraceError> {
@@ -340,6 +339,11 @@ impl<'a> Trace<'a> {
         let head = self.head(at).map_err(wrong)?;
         head.contents(&self.file[at as usize..]).map_err(wrong)
     }
+}
+
+/// What is behind these locks is whole at every moment.
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn inside(at: u64, bad: Bad) -> TraceError {

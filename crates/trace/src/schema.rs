@@ -58,6 +58,11 @@ impl Schema {
 pub(crate) struct Numbers(Option<Vec<Option<u16>>>);
 
 impl Numbers {
+    /// Whether the file is numbered as this version is.
+    pub(crate) fn are_own(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// The number of a command here; none if this version does not know it.
     pub(crate) fn command(&self, number: u16) -> Option<u16> {
         match &self.0 {

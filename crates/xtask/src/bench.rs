@@ -13,6 +13,7 @@ const BENCHES: &[(&str, &str)] = &[
     ("lavascope-layer", "overhead"),
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
+    ("lavascope-trace", "file"),
 ];
 
 pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: Option<&str>) -> Result<()> {

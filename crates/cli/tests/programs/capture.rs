@@ -42,13 +42,16 @@ fn every_sample_is_captured_call_by_call() {
 #[test]
 fn the_hazards_of_a_trace_are_those_of_the_program() {
     let stage = Stage::new("capture-faults");
-    for name in ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"] {
-        let options = &["--sync", "--null-driver", "--capture", "trace.lava"];
+    let names = ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"];
+    let mut all: Vec<Value> = Vec::new();
+    for name in names {
+        let file = format!("{name}.lava");
+        let options = &["--sync", "--null-driver", "--capture", &file];
         output(stage.counted(options, samples()).args([name, "--no-check"]));
         let live = stage.report();
         let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
         let check = || {
-            let told = output(stage.lavascope().args(["check", "--json", "trace.lava"]));
+            let told = output(stage.lavascope().args(["check", "--json", &file]));
             assert_eq!(told.status.code(), Some(1), "{name}: {}", text(&told.stderr));
             told.stdout
         };
@@ -58,7 +61,13 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         let texts = |it: &Value, key: &str| it[0][key].clone();
         assert_eq!(texts(&found, "message"), live.0["findings"][0]["details"]["message"], "{name}");
         assert_eq!(first, check(), "{name}: the same each time");
+        all.extend(found.as_array().expect("a list").clone());
     }
+    // All at once, side by side, and told in their order.
+    let files = names.map(|it| format!("{it}.lava"));
+    let told = output(stage.lavascope().args(["check", "--json"]).args(&files));
+    assert_eq!(told.status.code(), Some(1));
+    assert_eq!(serde_json::from_slice::<Value>(&told.stdout).expect("JSON"), Value::from(all));
 }
 
 /// A killed program leaves everything that it had recorded, and the call that it was in.
@@ -114,6 +123,25 @@ fn calls_are_printed_with_what_they_come_after() {
     let second = print(&["--thread", "2", "--json"]);
     let lines: Vec<Value> = second.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
     assert!(!lines.is_empty() && lines.iter().all(|it| it["thread"] == 2));
+}
+
+/// What a program is made of can be read off its trace.
+#[test]
+fn a_trace_says_what_it_was_made_on_and_with() {
+    let stage = Stage::new("capture-facts");
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
+    succeed(command.args(["triangle-dynamic", "--no-check"]));
+    let info = info(&stage, "trace.lava");
+    assert_eq!(info["devices"].as_array().map(Vec::len), Some(1), "{info:#}");
+    assert!(info["devices"][0]["limits"]["maxPushConstantsSize"].as_u64().is_some_and(|it| it >= 128));
+    let has = |list: &str, name: &str| info[list].as_array().is_some_and(|it| it.iter().any(|it| it == name));
+    assert!(has("features", "dynamicRendering") && has("features", "synchronization2"), "{}", info["features"]);
+    assert!(!has("features", "geometryShader"));
+    let memory: u64 = info["memory"].as_object().expect("by type").values().filter_map(|it| it["bytes"].as_u64()).sum();
+    assert!(memory > 0, "{}", info["memory"]);
+    let shown = text(&succeed(stage.lavascope().args(["info", "trace.lava"])).stdout);
+    assert!(shown.contains("memory of type ") && shown.contains("feature "), "{shown}");
 }
 
 #[test]

@@ -65,13 +65,16 @@ const BUFFER_USAGE: u32 = vk::BufferUsageFlags::TRANSFER_SRC.0
 
 /// Whether the memory of each resource is where the program says, by what drivers tell.
 pub(crate) fn check_resources(program: &Program) -> Result<(), Unable> {
-    for it in &program.resources {
+    for (at, it) in program.resources.iter().enumerate() {
         let own = match &it.kind {
             ResourceKind::Buffer { size } => *size,
             ResourceKind::Image(image) => formats::size(image),
         };
         if it.binding.is_some_and(|it| it.size != own) {
             return Unable::new("more memory than the resource has bytes");
+        }
+        if it.binding.is_some() && is_presented(program, ResourceId(at as u32)) {
+            return Unable::new("the memory of what is presented is not the application's");
         }
         if let ResourceKind::Image(Image { tiling: Tiling::Pitched(_), mips: 2.., .. }) = it.kind {
             return Unable::new("the layouts of single levels are the driver's business");

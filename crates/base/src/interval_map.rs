@@ -219,6 +219,28 @@ impl<V: Clone + Default> IntervalMap<V> {
         (self.len, self.last) = (0, 0);
     }
 
+    /// Keeps only the ranges whose values fit.
+    pub fn retain(&mut self, mut fits: impl FnMut(&V) -> bool) {
+        for leaf in &mut self.leaves {
+            let mut kept = 0;
+            for at in 0..leaf.values.len() {
+                if fits(&leaf.values[at]) {
+                    leaf.starts.swap(kept, at);
+                    leaf.ends.swap(kept, at);
+                    leaf.values.swap(kept, at);
+                    kept += 1;
+                }
+            }
+            leaf.starts.truncate(kept);
+            leaf.ends.truncate(kept);
+            leaf.values.truncate(kept);
+        }
+        self.leaves.retain(|it| !it.starts.is_empty());
+        self.firsts.clear();
+        self.firsts.extend(self.leaves.iter().map(|it| it.starts[0]));
+        (self.len, self.last) = (self.leaves.iter().map(|it| it.starts.len()).sum(), 0);
+    }
+
     /// Neighbors inside `range`, and at its edges, that have equal values become one.
     pub fn join(&mut self, range: Range<u64>)
     where
@@ -404,6 +426,10 @@ mod tests {
                     array[start as usize..end as usize].fill(0);
                 }
                 1 => map.join(start..end),
+                _ if round % 1_000 == 500 => {
+                    map.retain(|it| *it != value);
+                    array.iter_mut().filter(|it| **it == value).for_each(|it| *it = 0);
+                }
                 _ if round % 10_000 == 5_000 => {
                     map.clear();
                     assert!(map.is_empty() && map.iter().next().is_none());

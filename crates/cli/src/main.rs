@@ -31,7 +31,9 @@ use std::sync::LazyLock;
 
 use clap::{Parser, Subcommand};
 
-use commands::{Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, layer, print, run};
+use commands::{
+    Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, layer, print, replay, replay_here, run,
+};
 
 static VERSION: LazyLock<String> =
     LazyLock::new(|| format!("{} (Vulkan registry {})", env!("CARGO_PKG_VERSION"), catalog::registry_version()));
@@ -62,6 +64,9 @@ enum Command {
     Explain(explain::Arguments),
     Info(info::Arguments),
     Print(print::Arguments),
+    Replay(replay::Arguments),
+    #[command(hide = true)]
+    ReplayHere(replay::Arguments),
     Run(run::Arguments),
     Env(env::Arguments),
     Layer(layer::Arguments),
@@ -78,6 +83,8 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Print(arguments) => print::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::ReplayHere(arguments) => replay_here::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Layer(arguments) => layer::run(&arguments),

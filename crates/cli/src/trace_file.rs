@@ -39,6 +39,11 @@ impl TraceFile {
         self.bytes.len() as u64
     }
 
+    /// What the capture had not written yet.
+    pub(crate) fn tail(&self) -> Option<&Tail> {
+        self.tail.as_ref()
+    }
+
     /// Whether there is something beside the file that belongs into it.
     pub(crate) fn has_tail(&self) -> bool {
         self.tail.is_some()

@@ -20,6 +20,7 @@ mod names;
 mod null_driver;
 mod overrides;
 mod pointers;
+mod replay;
 mod state;
 mod tables;
 mod text;
@@ -57,6 +58,7 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
     marshal::emit(&model, &mut files);
     entry_points::emit(&model, &mut files);
     null_driver::emit(registry, &model, &mut files);
+    replay::emit(&model, &mut files);
     let undecided = state::check(&model);
     if !undecided.is_empty() {
         return Err(undecided);

@@ -23,6 +23,7 @@ pub mod template;
 mod titles;
 mod view;
 pub mod walk;
+pub mod written;
 
 pub use check::{CheckError, Fault, check, own};
 pub use generated::{Call, Outcome};
@@ -30,3 +31,4 @@ pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};
 pub use titles::{LabelPath, Titles};
 pub use view::{Chain, Chained, View, Views};
+pub use written::{Writing, Written};

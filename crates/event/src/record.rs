@@ -39,7 +39,7 @@ pub enum Kind {
 pub mod beside {
     /// When the record behind it was made: the low 48 bits of the word are the time, and there is no second word.
     pub const TIME: u8 = 2;
-    /// What the host wrote into mapped memory. The image is the memory's id, where in it, how many bytes, and the bytes.
+    /// What the host wrote into mapped memory: see [`Written`](crate::Written).
     pub const MEMORY: u8 = 3;
     /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
     pub const FACTS: u8 = 4;
@@ -104,11 +104,20 @@ impl Head {
         [first, self.call & CALL_MAX | u64::from(self.touches) << TOUCHES_SHIFT]
     }
 
-    /// The call that a record completes: its leave, or its enter where there is no leave.
+    /// The call that a record completes: its leave, or its enter where there is no leave. What the host wrote has a
+    /// number of its own.
     pub fn completed(self) -> Option<u64> {
         let has_leave = Command::from_number(self.command).is_some_and(|it| it.desc().outputs.is_some());
-        let is_complete = self.kind == Kind::Leave as u8 || (self.kind == Kind::Enter as u8 && !has_leave);
+        let is_complete = match self.kind {
+            beside::MEMORY => true,
+            kind => kind == Kind::Leave as u8 || (kind == Kind::Enter as u8 && !has_leave),
+        };
         is_complete.then_some(self.call)
+    }
+
+    /// Whether this is half of a call, and not something [beside](beside) calls.
+    pub fn is_call(self) -> bool {
+        self.kind <= Kind::Leave as u8
     }
 
     /// Bytes of the whole record, the touches included.

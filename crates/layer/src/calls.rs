@@ -23,6 +23,7 @@ use crate::hub::{HUB, Hub};
 use crate::inline::{self, Found, Moment};
 use crate::instance::InstanceData;
 use crate::kin;
+use crate::memory::{Space, Teller};
 use crate::messages::Answer;
 use crate::names::Names;
 use crate::order::{After, Order};
@@ -38,6 +39,8 @@ pub(crate) struct Local {
     notes: Notes,
     recorder: Option<Recorder>,
     stacks: Stacks,
+    /// For records of what was written into memory.
+    space: Space,
 }
 
 /// The command buffer that the thread recorded into last: mostly the one it records into next.
@@ -186,6 +189,7 @@ fn enlist() -> *mut Local {
         notes: Notes::default(),
         recorder: None,
         stacks: Stacks::default(),
+        space: Space::default(),
     };
     let local = Box::into_raw(Box::new(local));
     LOCAL.set(local);
@@ -312,8 +316,13 @@ pub(crate) unsafe fn enter<T: Structure>(
     let work = || {
         // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
         let local = unsafe { &mut *called.local };
+        let names = called.owner.names();
+        if order.before {
+            // SAFETY: the caller says that the parameters are valid.
+            unsafe { local.look_at_memory(listeners, names, command, std::ptr::from_ref(params).cast()) };
+        }
         let call = local.begin(listeners, order);
-        let (names, thread) = (called.owner.names(), local.thread.number());
+        let thread = local.thread.number();
         let look = Look {
             names,
             thread,
@@ -371,6 +380,10 @@ pub(crate) unsafe fn enter_walking(
         let place = local();
         // SAFETY: as in `enter`.
         let local = unsafe { &mut *place };
+        if order.before {
+            // SAFETY: the caller says that the parameters are valid.
+            unsafe { local.look_at_memory(listeners, names, command, params) };
+        }
         let call = local.begin(listeners, order);
         let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: None };
         // SAFETY: the caller says that the parameters are valid.
@@ -466,6 +479,18 @@ impl Local {
         }
         self.stream.clear();
         self.thread.begin()
+    }
+
+    /// Before a call that may let the device read: what the host wrote comes first.
+    #[cold]
+    unsafe fn look_at_memory(&mut self, listeners: u8, names: &Names, command: Command, params: *const u8) {
+        if let Some(memories) = &names.memories
+            && listeners & Hub::READS != 0
+        {
+            let mut teller = Teller { thread: &mut self.thread, space: &mut self.space };
+            // SAFETY: the caller says that the parameters are valid.
+            unsafe { memories.before(command, params, &mut teller) };
+        }
     }
 
     /// The record of the parameters is made: it is given away, and then the objects are touched, so that whoever
@@ -597,6 +622,11 @@ impl Local {
         }
         if !is_read {
             return found;
+        }
+        if let Some(memories) = &names.memories {
+            let id_of = |it: DeviceMemory| HUB.objects.id(names.slot(HandleType::DeviceMemory, it.0)?);
+            // SAFETY: as above.
+            unsafe { memories.after(command, params, result, id_of) };
         }
         self.thread.complete(call);
         // SAFETY: as above.

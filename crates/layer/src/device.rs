@@ -17,6 +17,7 @@ use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
 use crate::lost;
+use crate::memory::Memories;
 use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
 use crate::validation::Inbox;
@@ -108,7 +109,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: a call that succeeded had a valid create info.
             has_faults: unsafe { has_faults(params.p_create_info) },
             is_lost: AtomicBool::new(false),
-            names: Names::default(),
+            names: Names::of_device(memories_of(instance, params.physical_device)),
             inbox: inbox_of(instance, device),
             messages: Arc::clone(&instance.messages),
         };
@@ -141,6 +142,15 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
         let features = find_in_chain::<PhysicalDeviceFaultFeaturesEXT>(info.p_next, ty);
         has_name(names, count, c"VK_EXT_device_fault") && features.is_some_and(|it| (*it.as_ptr()).device_fault.0 != 0)
     }
+}
+
+/// The memories of a new device; none if nobody wants to know what is written into them.
+fn memories_of(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<Memories> {
+    let get = instance.memory.and(instance.table.get_physical_device_memory_properties)?;
+    let mut properties = PhysicalDeviceMemoryProperties::zeroed();
+    // SAFETY: a physical device that is alive, and a place of ours.
+    unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+    Some(Memories::new(&properties))
 }
 
 /// Where messages about a new device wait.

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lavascope_event::Head;
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 use serde_json::Value;
@@ -159,11 +160,6 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether calls go into a trace.
-    pub(crate) fn is_capturing(&self) -> bool {
-        self.is_capturing.load(Ordering::Relaxed)
-    }
-
     /// Something that belongs into the trace and is no call.
     pub(crate) fn add_fact(&self, fact: Value) {
         if self.is_capturing() {
@@ -203,7 +199,7 @@ impl Hub {
         {
             let capture = Box::new(Capture::begin(path, settings)?);
             lock(&WORK).capture = Some(capture);
-            self.is_capturing.store(true, Ordering::Relaxed);
+            self.set_capturing(true);
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
@@ -215,6 +211,15 @@ impl Hub {
         }
         reader.users += 1;
         Ok(Reading(()))
+    }
+
+    /// Whether what the host writes is to be recorded.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.is_capturing.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_capturing(&self, is_capturing: bool) {
+        self.is_capturing.store(is_capturing, Ordering::Relaxed);
     }
 
     /// From now on calls are validated where they are made.
@@ -312,7 +317,6 @@ impl Hub {
             let Work { capture, merger, .. } = &mut *work;
             if let Some(capture) = capture.take() {
                 capture.end(merger);
-                self.is_capturing.store(false, Ordering::Relaxed);
             }
         }
     }
@@ -363,6 +367,9 @@ impl Work {
             }
             // Only who has the lock writes it.
             HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
+            if !Head::from_words(record[0], record[1]).is_call() {
+                return;
+            }
             stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{Settings, Severity, SyncMode};
+use lavascope_settings::{CaptureMemory, Settings, Severity, SyncMode};
 
 use crate::application::Wishes;
 use crate::calls::around;
@@ -34,6 +34,8 @@ pub(crate) struct InstanceData {
     pub(crate) wanted: Option<Wanted>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
+    /// How what the host writes into memory is found; none if calls are not captured.
+    pub(crate) memory: Option<CaptureMemory>,
     /// Whether the application is told of one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
@@ -117,6 +119,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             _listening: listening,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
+            memory: settings.capture.is_some().then_some(settings.capture_memory),
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
@@ -158,6 +161,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             wanted: None,
             has_debug_utils: false,
             has_debug_report: false,
+            memory: None,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };

@@ -33,6 +33,7 @@ mod interface;
 mod kin;
 mod library;
 mod lost;
+mod memory;
 mod message_json;
 mod messages;
 mod names;

@@ -16,6 +16,7 @@ use lavascope_stream::{Parent, Slot};
 
 use crate::deferred::Deferred;
 use crate::hub::HUB;
+use crate::memory::Memories;
 
 /// The objects of a device, or those of the process, by the handles that the driver gave.
 #[derive(Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Names {
     children: Mutex<HashMap<Slot, HashSet<(HandleType, u64)>>>,
     facts: RwLock<Known>,
     pub(crate) deferred: Deferred,
+    /// None where nobody wants to know what is written into them.
+    pub(crate) memories: Option<Memories>,
 }
 
 /// Facts by handle.
@@ -56,6 +59,13 @@ pub(crate) const fn is_of_process(ty: HandleType) -> bool {
 }
 
 impl Names {
+    /// Of a device, with what is known of its memories.
+    pub(crate) fn of_device(memories: Option<Memories>) -> Names {
+        let mut names = Names::default();
+        names.memories = memories;
+        names
+    }
+
     /// The names that hold objects of a type, of those of a device and of the process.
     #[inline(always)]
     pub(crate) fn of(&self, ty: HandleType) -> &Names {

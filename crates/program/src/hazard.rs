@@ -153,6 +153,12 @@ pub struct Findings {
     pub faults: Vec<Fault>,
 }
 
+impl Findings {
+    pub fn is_empty(&self) -> bool {
+        self.hazards.is_empty() && self.faults.is_empty()
+    }
+}
+
 impl From<Vec<Found>> for Findings {
     fn from(hazards: Vec<Found>) -> Findings {
         Findings { hazards, faults: Vec::new() }

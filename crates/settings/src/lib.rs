@@ -45,7 +45,9 @@ pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
 pub use problem::{PROBLEMS_MAX, Place, Problem, Severity};
 pub use resolve::{Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
-pub use value::{Compression, DebugAction, Frames, Kind, MessageId, Output, ReportFlag, SyncMode, Value};
+pub use value::{
+    CaptureMemory, Compression, DebugAction, Frames, Kind, MessageId, Output, ReportFlag, SyncMode, Value,
+};
 
 /// The layer's own name, and the one it also answers to.
 pub const OWN_LAYER: &str = "VK_LAYER_LAVASCOPE_inspect";

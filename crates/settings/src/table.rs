@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
-use crate::value::{Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag, SyncMode};
+use crate::value::{
+    CaptureMemory, Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag, SyncMode,
+};
 
 /// What is known of a setting before anybody sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +297,11 @@ settings! {
     capture_compression: Compression {
         kind: Kind::Choice(Compression::WORDS), default: "zstd", exists: true,
         help: "How the file is packed.",
+        aliases: [],
+    }
+    capture_memory: CaptureMemory {
+        kind: Kind::Choice(CaptureMemory::WORDS), default: "auto", exists: true,
+        help: "How what the host writes into mapped memory is found: by pages that the system tells of, by pages that fault, or by comparing with a copy.",
         aliases: [],
     }
     capture_flush_ms: u64 {

@@ -342,6 +342,16 @@ words! {
 }
 
 words! {
+    /// How what the host writes into mapped memory is found.
+    CaptureMemory {
+        Auto = "auto",
+        Userfaultfd = "userfaultfd",
+        Mprotect = "mprotect",
+        Compare = "compare",
+    }
+}
+
+words! {
     /// How a trace is packed.
     Compression {
         Zstd = "zstd",

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_program::{Access, Area, AttachmentView, Components, ImageRegion, Region};
+use smallvec::SmallVec;
 
 use crate::raster::Raster;
 use crate::shader::{Shader, TileReads};
@@ -14,6 +15,9 @@ use crate::usage::{
     COLOR_READ, COLOR_WRITE, DENSITY_MAP_READ, EARLY_READ, EARLY_WRITE, LATE_READ, LATE_WRITE, SHADING_RATE_READ,
     TILE_COLOR_READ, TILE_DEPTH_READ, Usage,
 };
+
+/// What a command touches: few enough to need no memory of their own.
+pub(crate) type Touches = SmallVec<[Touch; 6]>;
 
 /// A use of an attachment of the current subpass or rendering.
 #[derive(Clone, Debug)]
@@ -58,15 +62,21 @@ pub(crate) struct Targets {
     pub(crate) view_mask: u32,
 }
 
-/// What a draw touches.
-pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u32]>, colors: usize) -> Vec<Touch> {
+/// Adds what a draw touches.
+pub(crate) fn add_of_draw(
+    found: &mut Touches,
+    raster: &Raster,
+    shaders: &[Shader],
+    locations: Option<&[u32]>,
+    colors: usize,
+) {
     if raster.is_discarded || raster.is_all_culled() && shaders.iter().all(|it| !it.makes_primitives()) {
-        return Vec::new();
+        return;
     }
     let layers = layers_of(shaders);
     let touch =
         |target, usage| Touch { target, usage, components: Components::ALL, area: None, layers: layers.clone() };
-    let mut found = vec![touch(Target::ShadingRate, SHADING_RATE_READ), touch(Target::DensityMap, DENSITY_MAP_READ)];
+    found.extend([touch(Target::ShadingRate, SHADING_RATE_READ), touch(Target::DensityMap, DENSITY_MAP_READ)]);
     let fragment = shaders.iter().find(|it| it.is_fragment());
     let interface = fragment.and_then(|it| it.interface.as_deref());
     let is_early = interface.is_some_and(|it| it.has_early_tests);
@@ -80,7 +90,7 @@ pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u
         found.push(touch(Target::Stencil, if raster.stencil_writes() { write } else { read }));
     }
     if fragment.is_none() {
-        return found;
+        return;
     }
     let tile = interface.map_or(TileReads::default(), |it| it.tile);
     let tile_read = |usage: Usage, at: usize| if tile.unordered[at] { usage.unordered() } else { usage };
@@ -102,7 +112,6 @@ pub(crate) fn of_draw(raster: &Raster, shaders: &[Shader], locations: Option<&[u
         }
         found.push(Touch { components: Components(state.write_mask & 0xf), ..touch(target, COLOR_WRITE) });
     }
-    found
 }
 
 /// Only a shader can choose another layer than the first.
@@ -131,11 +140,18 @@ pub(crate) fn of_clear(clear: &vk::ClearAttachment, area: Area, layers: Range<u3
 impl Targets {
     /// The accesses that touches are, here.
     pub(crate) fn accesses(&self, touches: &[Touch]) -> Vec<Access> {
-        touches.iter().flat_map(|it| self.access(it)).collect()
+        let mut found = Vec::new();
+        self.add_accesses(touches, &mut found);
+        found
     }
 
-    fn access(&self, touch: &Touch) -> Vec<Access> {
-        let (Some(view), Some(area)) = (self.view(touch.target), self.area_of(touch)) else { return Vec::new() };
+    /// The same, behind others.
+    pub(crate) fn add_accesses(&self, touches: &[Touch], found: &mut Vec<Access>) {
+        touches.iter().for_each(|it| self.add_access(it, found));
+    }
+
+    fn add_access(&self, touch: &Touch, found: &mut Vec<Access>) {
+        let (Some(view), Some(area)) = (self.view(touch.target), self.area_of(touch)) else { return };
         let aspects = match touch.target {
             Target::Depth => vk::ImageAspectFlags::DEPTH.0,
             Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
@@ -152,8 +168,8 @@ impl Targets {
             touch.usage.on(view.resource, Region::Image(region))
         };
         let Some(slices) = view.region.area else {
-            let layers = self.layers(&view.region.layers, &touch.layers).into_iter();
-            return layers.map(|it| of_part(it, area)).collect();
+            found.extend(self.layers(&view.region.layers, &touch.layers).map(|it| of_part(it, area)));
+            return;
         };
         // What others have as layers are slices here.
         let all = slices.offset[2]..slices.offset[2].saturating_add(slices.extent[2]);
@@ -162,7 +178,7 @@ impl Targets {
             (offset[2], extent[2]) = (it.start, it.end - it.start);
             of_part(view.region.layers.clone(), Area { offset, extent })
         };
-        self.layers(&all, &touch.layers).into_iter().map(of_slices).collect()
+        found.extend(self.layers(&all, &touch.layers).map(of_slices));
     }
 
     fn view(&self, target: Target) -> Option<&AttachmentView> {
@@ -190,18 +206,23 @@ impl Targets {
         }
     }
 
-    fn layers(&self, own: &Range<u32>, wanted: &Layers) -> Vec<Range<u32>> {
-        if self.view_mask != 0 {
-            let views = (0..32).filter(|it| self.view_mask >> it & 1 != 0).map(|it| own.start.saturating_add(it));
-            return views.filter(|it| *it < own.end).map(|it| it..it + 1).collect();
-        }
-        let range = match wanted {
+    fn layers(&self, own: &Range<u32>, wanted: &Layers) -> impl Iterator<Item = Range<u32>> + use<> {
+        let (mask, Range { start, end }) = (self.view_mask, own.clone());
+        let views = (0..32).filter(move |it| mask >> it & 1 != 0).map(move |it| start.saturating_add(it));
+        let views = views.filter(move |it| *it < end).map(|it| it..it + 1);
+        let whole = Some(wanted.of(own)).filter(|it| mask == 0 && !it.is_empty());
+        whole.into_iter().chain(Some(views).filter(|_| mask != 0).into_iter().flatten())
+    }
+}
+
+impl Layers {
+    fn of(&self, own: &Range<u32>) -> Range<u32> {
+        match self {
             Layers::All => own.clone(),
             Layers::Some(part) => {
                 own.start.saturating_add(part.start).min(own.end)..own.start.saturating_add(part.end).min(own.end)
             }
-        };
-        Some(range).filter(|it| !it.is_empty()).into_iter().collect()
+        }
     }
 }
 

@@ -24,6 +24,8 @@ use crate::vertex::{Bound, BoundIndices, VertexInput, index_size};
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) points: [Point; 5],
+    /// How many accesses the last draw had.
+    pub(crate) accesses: usize,
     pub(crate) vertices: BTreeMap<u32, Bound>,
     pub(crate) indices: Option<BoundIndices>,
     /// What commands have set; pipelines say what of it counts.
@@ -111,6 +113,22 @@ impl State {
         point.pipeline = Some(Arc::new(Pipeline { shaders, dynamic: Dynamic::ALL, ..Pipeline::default() }));
     }
 
+    /// Binds a set of a handle, in the room of what was bound before.
+    fn bind_handle(&mut self, kind: Kind, index: u32, handle: u64, offsets: &[u32]) {
+        let slot = self.points[kind as usize].sets.get_mut(index as usize);
+        match slot.and_then(Option::as_mut) {
+            Some(own) => {
+                own.set = SetRef::Handle(handle);
+                own.offsets.clear();
+                own.offsets.extend_from_slice(offsets);
+            }
+            None => {
+                let bound = BoundSet { set: SetRef::Handle(handle), offsets: offsets.to_vec() };
+                self.bind_set(kind, index, Some(bound));
+            }
+        }
+    }
+
     pub(crate) fn bind_set(&mut self, kind: Kind, index: u32, bound: Option<BoundSet>) {
         if index < SETS_MAX {
             let sets = &mut self.points[kind as usize].sets;
@@ -124,9 +142,9 @@ impl Device {
     pub(crate) fn binds(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match event.call {
             Call::CmdBindDescriptorSets(it) => {
-                let kinds = kind_of(it.pipeline_bind_point).into_iter().collect::<Vec<_>>();
+                let kinds = kind_of(it.pipeline_bind_point);
                 let (sets, offsets) = (it.p_descriptor_sets(), it.p_dynamic_offsets());
-                self.bind_sets(it.command_buffer, &kinds, it.first_set, sets, offsets, out);
+                self.bind_sets(it.command_buffer, kinds.as_slice(), it.first_set, sets, offsets, out);
             }
             Call::CmdBindDescriptorSets2(it) => {
                 let Some(info) = it.p_bind_descriptor_sets_info() else { return true };
@@ -261,18 +279,20 @@ impl Device {
         offsets: &[u32],
         out: &mut Out<'_>,
     ) {
-        let mut offsets = offsets.iter().copied();
+        let mut offsets = offsets;
         for (at, set) in (first..).zip(sets) {
             let count = self.sets.get(set.0).map(|it| it.layout.dynamic_count);
             if count.is_none() && set.0 != 0 {
                 out.missing("a descriptor set that nobody allocated");
             }
-            let count = count.unwrap_or(0);
-            let offsets = offsets.by_ref().take(count as usize).collect();
-            let bound = (set.0 != 0).then_some(BoundSet { set: SetRef::Handle(set.0), offsets });
+            let (own_offsets, others) = offsets.split_at(offsets.len().min(count.unwrap_or(0) as usize));
+            offsets = others;
             let Some(own) = self.recording(buffer) else { return };
             for kind in kinds {
-                own.state.bind_set(*kind, at, bound.clone());
+                match set.0 {
+                    0 => own.state.bind_set(*kind, at, None),
+                    handle => own.state.bind_handle(*kind, at, handle, own_offsets),
+                }
             }
         }
     }

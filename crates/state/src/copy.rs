@@ -52,13 +52,13 @@ impl Device {
     pub(crate) fn copies(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         match event.call {
             Call::CmdCopyBuffer(it) => {
-                let regions = it.p_regions().iter().map(|it| buffer_buffer!(it)).collect::<Vec<_>>();
-                self.copy_buffer(it.command_buffer, it.src_buffer, it.dst_buffer, &regions, out);
+                let regions = it.p_regions().iter().map(|it| buffer_buffer!(it));
+                self.copy_buffer(it.command_buffer, it.src_buffer, it.dst_buffer, regions, out);
             }
             Call::CmdCopyBuffer2(it) => {
                 let Some(info) = it.p_copy_buffer_info() else { return true };
-                let regions = info.p_regions().iter().map(|it| buffer_buffer!(it)).collect::<Vec<_>>();
-                self.copy_buffer(it.command_buffer, info.src_buffer, info.dst_buffer, &regions, out);
+                let regions = info.p_regions().iter().map(|it| buffer_buffer!(it));
+                self.copy_buffer(it.command_buffer, info.src_buffer, info.dst_buffer, regions, out);
             }
             Call::CmdCopyImage(it) => {
                 let boxes = it.p_regions().iter().map(|it| image_image!(it)).collect();
@@ -169,14 +169,16 @@ impl Device {
         commands: vk::CommandBuffer,
         src: vk::Buffer,
         dst: vk::Buffer,
-        regions: &[(u64, u64, u64)],
+        regions: impl ExactSizeIterator<Item = (u64, u64, u64)>,
         out: &mut Out<'_>,
     ) {
-        let mut accesses = Vec::new();
-        for (index, (src_offset, dst_offset, size)) in regions.iter().enumerate() {
-            let both = [(src, *src_offset, COPY_READ), (dst, *dst_offset, COPY_WRITE)];
-            let found = both.map(|(buffer, offset, usage)| self.buffer_access(buffer, offset, *size, usage, out));
-            accesses.extend(found.into_iter().flatten().map(|it| it.of(Origin::region(index as u32))));
+        let mut accesses = Vec::with_capacity(2 * regions.len());
+        for (index, (src_offset, dst_offset, size)) in (0..).zip(regions) {
+            let origin = Origin::region(index);
+            let read = self.buffer_access(src, src_offset, size, COPY_READ, out);
+            accesses.extend(read.map(|it| it.of(origin)));
+            let write = self.buffer_access(dst, dst_offset, size, COPY_WRITE, out);
+            accesses.extend(write.map(|it| it.of(origin)));
         }
         self.act(commands, accesses, out);
     }

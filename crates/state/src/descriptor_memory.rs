@@ -105,6 +105,14 @@ impl Device {
 }
 
 impl State {
+    /// Whether any descriptors stand in memory.
+    pub(crate) fn has_descriptors_in_memory(&self, kind: Kind) -> bool {
+        let is_in_memory = |it: &Option<BoundSet>| matches!(it, Some(BoundSet { set: SetRef::InMemory(..), .. }));
+        self.memory.resource_heap.is_some()
+            || self.memory.sampler_heap.is_some()
+            || self.point(kind).sets.iter().any(is_in_memory)
+    }
+
     /// The descriptors that a shader reads from memory.
     pub(crate) fn descriptors_read(&self, kind: Kind, shader: &Shader, out: &mut Out<'_>) -> Vec<Access> {
         let Some(interface) = shader.interface.as_ref().filter(|_| self.memory.is_used) else { return Vec::new() };

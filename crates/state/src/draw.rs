@@ -6,7 +6,7 @@ use lavascope_abi as vk;
 use lavascope_event::{Call, View};
 use lavascope_program::{Access, Certainty};
 
-use crate::attachment::{self, Touch};
+use crate::attachment::{self, Touches};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
 use crate::launch::Launch;
@@ -229,23 +229,23 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = own.state.point(kind).pipeline.clone();
-        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
+        let bound = own.state.point(kind).pipeline.as_slice();
+        let pipelines = chosen.as_deref().unwrap_or(bound);
         if pipelines.is_empty() {
             out.missing("no pipeline that is known");
         }
         if let Some(view) = own.state.invocation_mask.as_ref().filter(|_| kind == Kind::RayTracing) {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
-        let mut late = Vec::new();
+        let mut uses = Uses { fixed, late: Vec::new() };
         for pipeline in pipelines {
-            let ordered = pipeline.raster.ordered;
-            let mut uses = self.shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, out);
-            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
-            fixed.extend(uses.fixed);
-            late.extend(uses.late);
+            let (known, ordered) = (uses.len(), pipeline.raster.ordered);
+            self.add_shader_uses(&own.state, kind, &pipeline.shaders, launch, ordered, &mut uses, out);
+            if pipelines.len() > 1 || own.state.is_conditional {
+                uses.weaken_from(known);
+            }
         }
-        self.act_on(buffer, fixed, Vec::new(), late, out);
+        self.act_on(buffer, uses.fixed, &[], uses.late, out);
     }
 
     pub(crate) fn draw(&mut self, buffer: vk::CommandBuffer, draw: &Draw, out: &mut Out<'_>) {
@@ -261,33 +261,47 @@ impl Device {
         out: &mut Out<'_>,
     ) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
-        let bound = own.state.point(Kind::Graphics).pipeline.clone();
-        let pipelines = chosen.as_deref().unwrap_or(bound.as_slice());
-        if pipelines.is_empty() || draw.is_nothing() {
+        let bound = own.state.point(Kind::Graphics).pipeline.as_slice();
+        let pipelines = if draw.is_nothing() { &[] } else { chosen.as_deref().unwrap_or(bound) };
+        if pipelines.is_empty() {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
             self.act(buffer, draw.reads.clone(), out);
             return;
         }
-        let (mut fixed, mut touches, mut late) = (draw.reads.clone(), Vec::new(), Vec::new());
+        let mut uses = Uses { fixed: Vec::with_capacity(own.state.accesses), late: Vec::new() };
+        uses.fixed.extend_from_slice(&draw.reads);
+        let mut touches = Touches::new();
         for pipeline in pipelines {
-            let (mut uses, touched) = self.drawn(&own.state, pipeline, draw, out);
-            uses.weaken_unless(pipelines.len() == 1 && !own.state.is_conditional);
-            fixed.extend(uses.fixed);
-            late.extend(uses.late);
-            touches.extend(touched);
+            let known = uses.len();
+            self.add_drawn(&own.state, pipeline, draw, (&mut uses, &mut touches), out);
+            if pipelines.len() > 1 || own.state.is_conditional {
+                uses.weaken_from(known);
+            }
         }
-        self.act_on(buffer, fixed, touches, late, out);
+        // The next draw has as many, most likely.
+        let count = uses.fixed.len() + touches.len();
+        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
+            own.state.accesses = count;
+        }
+        self.act_on(buffer, uses.fixed, &touches, uses.late, out);
     }
 
-    fn drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, out: &mut Out<'_>) -> (Uses, Vec<Touch>) {
+    fn add_drawn(
+        &self,
+        state: &State,
+        pipeline: &Pipeline,
+        draw: &Draw,
+        (uses, touches): (&mut Uses, &mut Touches),
+        out: &mut Out<'_>,
+    ) {
         let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
-        let mut uses = self.shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, out);
+        self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         if draw.has_vertices {
-            uses.fixed.extend(vertices_read(state, pipeline, draw));
+            add_vertices_read(state, pipeline, draw, &mut uses.fixed);
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
-                uses.fixed.extend(bound.accesses(indices));
+                bound.add_accesses(indices, &mut uses.fixed);
             }
         }
         let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
@@ -298,8 +312,7 @@ impl Device {
             uses.fixed.push(view.read(SHADING_RATE_READ));
         }
         let colors = state.scene.colors();
-        let touches = attachment::of_draw(&raster, &pipeline.shaders, state.locations.as_deref(), colors);
-        (uses, touches)
+        attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -330,14 +343,14 @@ pub(crate) fn somewhere(it: Access) -> Access {
     Access { certainty: Certainty::Somewhere, ..it }
 }
 
-fn vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw) -> Vec<Access> {
+fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {
     let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
     let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
     let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
     let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
     let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
     let strides = if is_bound { Strides::Bound } else { Strides::Input };
-    input.accesses(&state.vertices, strides, inputs, &draw.vertices, &draw.instances)
+    input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
 }
 
 /// Several draws in one.

@@ -31,15 +31,23 @@ impl Device {
     pub(crate) fn act_on(
         &mut self,
         buffer: vk::CommandBuffer,
-        fixed: Vec<Access>,
-        touches: Vec<Touch>,
+        mut fixed: Vec<Access>,
+        touches: &[Touch],
         uses: Vec<LateUse>,
         out: &mut Out<'_>,
     ) {
-        let Some(own) = self.command_buffers.get(buffer.0) else { return };
+        let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
+        let is_inherited = matches!(own.state.scene, Scene::Inherited { .. });
+        if uses.is_empty() && (touches.is_empty() || !is_inherited) {
+            if let Scene::Known(targets) = &own.state.scene {
+                targets.add_accesses(touches, &mut fixed);
+            }
+            own.push(Command::Action(fixed), out);
+            return;
+        }
         let (attached, touches) = match &own.state.scene {
-            Scene::Known(targets) => (targets.accesses(&touches), Vec::new()),
-            Scene::Inherited { .. } => (Vec::new(), touches),
+            Scene::Known(targets) => (targets.accesses(touches), Vec::new()),
+            Scene::Inherited { .. } => (Vec::new(), touches.to_vec()),
             Scene::None => (Vec::new(), Vec::new()),
         };
         let resolved = uses.iter().flat_map(|it| self.resolve(it));

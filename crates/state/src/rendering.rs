@@ -228,7 +228,7 @@ impl Device {
                 touches.extend(attachment::of_clear(clear.get(), area_of(rect.rect), layers));
             }
         }
-        self.act_on(it.command_buffer, Vec::new(), touches, Vec::new(), out);
+        self.act_on(it.command_buffer, Vec::new(), &touches, Vec::new(), out);
     }
 
     /// The scene of a secondary command buffer that goes on with a render pass instance.

@@ -32,13 +32,15 @@ pub(crate) struct Uses {
 }
 
 impl Uses {
-    /// Where these shaders are only some of those that may run, nothing of it is certain.
-    pub(crate) fn weaken_unless(&mut self, is_sure: bool) {
-        if !is_sure {
-            let certainties = self.fixed.iter_mut().map(|it| &mut it.certainty);
-            for it in certainties.chain(self.late.iter_mut().map(|it| &mut it.access.certainty)) {
-                *it = (*it).max(Certainty::Maybe);
-            }
+    pub(crate) fn len(&self) -> [usize; 2] {
+        [self.fixed.len(), self.late.len()]
+    }
+
+    /// Where these shaders are only some of those that may run, nothing of what they add is certain.
+    pub(crate) fn weaken_from(&mut self, [fixed, late]: [usize; 2]) {
+        let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
+        for it in certainties.chain(self.late[late..].iter_mut().map(|it| &mut it.access.certainty)) {
+            *it = (*it).max(Certainty::Maybe);
         }
     }
 }
@@ -77,17 +79,18 @@ const FEW: usize = 16;
 const PICKED_MAX: usize = 4096;
 
 impl Device {
-    /// The accesses of shaders that are launched with what is bound.
-    pub(crate) fn shader_uses(
+    /// Adds the accesses of shaders that are launched with what is bound.
+    #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
+    pub(crate) fn add_shader_uses(
         &self,
         state: &State,
         kind: Kind,
         shaders: &[Shader],
         launch: &Launch,
         ordered: Ordered,
+        uses: &mut Uses,
         out: &mut Out<'_>,
-    ) -> Uses {
-        let mut uses = Uses::default();
+    ) {
         for shader in shaders {
             let Some(interface) = &shader.interface else { continue };
             let numbers = Numbers {
@@ -98,15 +101,16 @@ impl Device {
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
-            uses.fixed.extend(state.descriptors_read(kind, shader, out));
+            if state.has_descriptors_in_memory(kind) {
+                uses.fixed.extend(state.descriptors_read(kind, shader, out));
+            }
             for it in &interface.descriptors {
-                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), &mut uses, out);
+                self.add_descriptor(&numbers, stage, it, (area_of(&state.scene), ordered), uses, out);
             }
             for it in &interface.addresses {
                 uses.fixed.extend(self.at_address_used(&numbers, stage, it, out));
             }
         }
-        uses
     }
 
     fn add_descriptor(

@@ -135,8 +135,7 @@ impl<L: Listener> Tracker<L> {
             self.out(thread, record, 0).missing("an object of a device that nobody created");
             return true;
         };
-        let queue = self.queues.get(first_handle(record)).map(|it| it.1);
-        let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
+        let Tracker { listener, devices, missing, reflect, tells_picked, queues, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
@@ -158,8 +157,8 @@ impl<L: Listener> Tracker<L> {
             Family::Copy => device.copies(event, out),
             Family::Barrier => device.barriers(event, out),
             Family::Sync => device.sync_objects(event, out),
-            Family::Queue => match queue {
-                Some(queue) => device.submits(queue, event, out),
+            Family::Queue => match queues.get(first_handle(record)) {
+                Some(queue) => device.submits(queue.1, event, out),
                 None => {
                     out.missing("a queue that nobody asked for");
                     true

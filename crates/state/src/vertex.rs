@@ -1,11 +1,12 @@
 //! Vertex and index buffers: what is bound, and which part of it a draw reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_event::View;
-use lavascope_program::{Access, Certainty, Region, ResourceId};
+use lavascope_program::{Access, Certainty, ResourceId};
 
 use crate::format;
 use crate::usage::{INDEX_READ, Usage, VERTEX_READ};
@@ -122,18 +123,20 @@ impl Taken {
         resource: ResourceId,
         bytes: &Range<u64>,
         bytes_of: impl Fn(&Range<u64>) -> Range<u64>,
-    ) -> Vec<Access> {
+        found: &mut Vec<Access>,
+    ) {
         let inside = |it: Range<u64>| {
             let at = |it: u64| bytes.start.saturating_add(it).min(bytes.end);
             at(it.start)..at(it.end)
         };
-        let of_part = |it: &Range<u64>| usage.on_bytes(resource, inside(bytes_of(it)));
-        let mut reads = match self.parts() {
-            Some(parts) => parts.iter().filter(|it| !it.is_empty()).map(of_part).collect(),
-            None => vec![Access { certainty: Certainty::Somewhere, ..usage.on_bytes(resource, bytes.clone()) }],
-        };
-        reads.retain(|it| !matches!(&it.region, Region::Buffer(bytes) if bytes.is_empty()));
-        reads
+        match self.parts() {
+            Some(parts) => {
+                let parts = parts.iter().filter(|it| !it.is_empty()).map(|it| inside(bytes_of(it)));
+                found.extend(parts.filter(|it| !it.is_empty()).map(|it| usage.on_bytes(resource, it)));
+            }
+            None if bytes.is_empty() => {}
+            None => found.push(Access { certainty: Certainty::Somewhere, ..usage.on_bytes(resource, bytes.clone()) }),
+        }
     }
 }
 
@@ -178,16 +181,15 @@ impl VertexInput {
         self.bindings.is_empty()
     }
 
-    /// What a draw reads of its vertex buffers. `inputs` has a bit for each location that is read.
-    pub(crate) fn accesses(
+    /// Adds what a draw reads of its vertex buffers. `inputs` has a bit for each location that is read.
+    pub(crate) fn add_accesses(
         &self,
         bound: &BTreeMap<u32, Bound>,
         strides: Strides,
         inputs: u64,
-        vertices: &Taken,
-        instances: &Taken,
-    ) -> Vec<Access> {
-        let mut found = Vec::new();
+        (vertices, instances): (&Taken, &Taken),
+        found: &mut Vec<Access>,
+    ) {
         for binding in &self.bindings {
             let is_read =
                 |it: &&Attribute| it.binding == binding.number && (it.location >= 64 || inputs >> it.location & 1 != 0);
@@ -200,14 +202,13 @@ impl VertexInput {
             let of_bound = buffer.stride.filter(|_| strides == Strides::Bound);
             let stride = of_bound.unwrap_or(u64::from(binding.stride));
             let elements = match binding.divisor {
-                None => vertices.clone(),
-                Some(divisor) => per_instance(instances, divisor),
+                None => Cow::Borrowed(vertices),
+                Some(divisor) => Cow::Owned(per_instance(instances, divisor)),
             };
             let at = |element: u64, byte: u64| element.saturating_mul(stride).saturating_add(byte);
             let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
-            found.extend(elements.reads(VERTEX_READ, buffer.resource, &buffer.bytes, bytes_of));
+            elements.reads(VERTEX_READ, buffer.resource, &buffer.bytes, bytes_of, found);
         }
-        found
     }
 }
 
@@ -232,9 +233,9 @@ fn per_instance(instances: &Taken, divisor: u32) -> Taken {
 }
 
 impl BoundIndices {
-    pub(crate) fn accesses(&self, indices: &Taken) -> Vec<Access> {
+    pub(crate) fn add_accesses(&self, indices: &Taken, found: &mut Vec<Access>) {
         let at = |it: u64| it.saturating_mul(self.size);
-        indices.reads(INDEX_READ, self.resource, &self.bytes, |it| at(it.start)..at(it.end))
+        indices.reads(INDEX_READ, self.resource, &self.bytes, |it| at(it.start)..at(it.end), found);
     }
 }
 

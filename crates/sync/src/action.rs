@@ -8,6 +8,7 @@ use std::ops::Range;
 use lavascope_base::IntervalMap;
 use lavascope_program::{Access, Region, ResourceId};
 
+use crate::address::Identity;
 use crate::alias;
 use crate::clock::Tag;
 use crate::device::Device;
@@ -32,7 +33,7 @@ impl Executor<'_> {
         let is_done = match kind {
             PlanKind::Apart => self.check_and_keep(tag, &commands.plans, index),
             PlanKind::Overlapping => self.check_then_keep(tag, spots),
-            PlanKind::Unknown => false,
+            PlanKind::Unknown | PlanKind::Other => false,
         };
         if !is_done {
             self.progress.is_clean = false;
@@ -66,7 +67,7 @@ impl Executor<'_> {
         let Executor { device, queue, instance, progress, .. } = self;
         let Device { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
+        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, Identity::default());
         let (is_made, mut left, mut inner, mut again) = (progress.marking == Marking::Made, left, 0, 0);
         while left != 0 {
             let at = left.trailing_zeros() as usize;
@@ -120,7 +121,7 @@ impl Executor<'_> {
         let Executor { device, queue, instance, .. } = self;
         let Device { rules, queues, states, .. } = &mut **device;
         let clock = &queues[usize::from(*queue)].clock;
-        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, ResourceId(0));
+        let mut now = now(*rules, clock, *queue, instance.as_ref(), tag, Identity::default());
         while left != 0 {
             let (bits, spots) = marked.group(left.trailing_zeros() as usize);
             let is_write = marked.marks.beside_write & bits != 0;

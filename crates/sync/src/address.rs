@@ -4,15 +4,14 @@
 //! which one address is one texel or one block of texels (`texels`). Once single components of an image are used, it has
 //! a range for each of them, so that runs of texels stay runs.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use lavascope_base::IntervalMap;
 use lavascope_program::{
     Binding, Components, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
 };
 
+use crate::memories::Memories;
 use crate::sparse::{Block, Part, Sparse};
 use crate::texels::Texels;
 
@@ -20,12 +19,10 @@ use crate::texels::Texels;
 #[derive(Clone, Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
-    /// Ids of what was destroyed, to be given again.
+    /// Ids that may be given: of what was destroyed, unless somebody has taken them since.
     free: Vec<ResourceId>,
-    memories: HashMap<MemoryId, Memory>,
+    memories: Memories,
     next: u64,
-    /// What is sparse, to be held against what is added later.
-    sparse: Vec<ResourceId>,
     /// How often something that exists got other addresses, sparse resources aside.
     moves: u64,
     /// How often two resources were found to share memory in a way that cannot be compared.
@@ -35,12 +32,10 @@ pub(crate) struct Addresses {
     doomed: Vec<ResourceId>,
 }
 
-#[derive(Clone, Default)]
-struct Memory {
-    base: u64,
-    /// Which resources lie where.
-    bound: IntervalMap<Vec<ResourceId>>,
-}
+/// What a resource is, whatever it is called: the same for compatible aliases, which are all one. Used once only,
+/// unlike ids; the default is that of nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Identity(u32);
 
 #[derive(Clone)]
 struct Placed {
@@ -52,25 +47,35 @@ struct Placed {
     is_exclusive: bool,
     /// Of a sparse resource.
     sparse: Option<Box<Sparse>>,
-    /// The same for compatible aliases, which are all one; used once only, unlike ids.
-    identity: ResourceId,
+    identity: Identity,
     /// Whether there is a range for each component, one behind the other.
     has_planes: bool,
     /// Resources in the same memory whose addresses say nothing about this one's.
     aliases: Vec<ResourceId>,
     is_gone: bool,
+    /// Whether its id is among those that may be given.
+    is_free: bool,
 }
 
 /// Red, green, blue, alpha.
 const COMPONENTS: u64 = 4;
-/// Room for a memory whose size nobody told.
-const MEMORY_SIZE: u64 = 1 << 40;
 
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
-        let id = self.free.last().copied().unwrap_or(ResourceId(self.places.len() as u32));
+        let id = self.take_free().unwrap_or(ResourceId(self.places.len() as u32));
         self.set(id, resource);
         id
+    }
+
+    fn take_free(&mut self) -> Option<ResourceId> {
+        loop {
+            let id = self.free.pop()?;
+            let placed = &mut self.places[id.0 as usize];
+            placed.is_free = false;
+            if placed.is_gone {
+                return Some(id);
+            }
+        }
     }
 
     /// There is a resource of this number from now on.
@@ -88,7 +93,7 @@ impl Addresses {
                 Some((base, ..)) => base,
                 None => self.allocate(size),
             },
-            (_, Some(binding)) => self.memory(binding.memory) + binding.offset,
+            (_, Some(binding)) => self.memories.place(binding.memory) + binding.offset,
             (ResourceKind::Buffer { size }, None) => self.allocate(*size),
             (ResourceKind::Image(_), None) => self.allocate(size),
         };
@@ -106,30 +111,28 @@ impl Addresses {
             has_planes: same.is_some_and(|it| it.2),
             aliases: Vec::new(),
             is_gone: false,
+            is_free: false,
         };
         self.put(id, placed);
-        self.find_aliases(id);
-        for index in 0..self.sparse.len() {
-            self.relate(self.sparse[index], id);
+        if let Some(binding) = resource.binding {
+            self.find_aliases(id, binding);
         }
-        self.sparse.extend(Some(id).filter(|_| resource.is_sparse));
     }
 
-    fn next_identity(&mut self) -> ResourceId {
+    fn next_identity(&mut self) -> Identity {
         self.identities = self.identities.wrapping_add(1);
-        ResourceId(self.identities)
+        Identity(self.identities)
     }
 
     fn put(&mut self, id: ResourceId, placed: Placed) {
-        while self.places.len() <= id.0 as usize {
+        while self.places.len() < id.0 as usize {
             self.free.push(ResourceId(self.places.len() as u32));
-            self.places.push(Placed::gone());
+            self.places.push(Placed { is_free: true, ..Placed::gone() });
         }
-        // The last one was freed last, in most cases.
-        if let Some(at) = self.free.iter().rposition(|it| *it == id) {
-            self.free.swap_remove(at);
+        match self.places.get_mut(id.0 as usize) {
+            Some(own) => *own = Placed { is_free: own.is_free, ..placed },
+            None => self.places.push(placed),
         }
-        self.places[id.0 as usize] = placed;
     }
 
     /// A resource is no more. Work that waits may still use it, though it must not.
@@ -148,18 +151,24 @@ impl Addresses {
     fn remove(&mut self, id: ResourceId) {
         let Some(placed) = self.places.get_mut(id.0 as usize).filter(|it| !it.is_gone) else { return };
         placed.is_gone = true;
+        let is_listed = std::mem::replace(&mut placed.is_free, true);
+        self.free.extend(Some(id).filter(|_| !is_listed));
         let (binding, aliases) = (placed.binding, std::mem::take(&mut placed.aliases));
+        let sparse = placed.sparse.take();
         for other in aliases {
             self.places[other.0 as usize].aliases.retain(|it| *it != id);
         }
-        if let Some((binding, memory)) = binding.and_then(|it| Some((it, self.memories.get_mut(&it.memory)?))) {
-            memory.bound.update(range_of(binding), |_, all| {
-                all.iter_mut().for_each(|it| it.retain(|it| *it != id));
-                *all = all.take().filter(|it| !it.is_empty());
-            });
+        if let Some(binding) = binding {
+            self.memories.unbind(id, binding);
         }
-        self.sparse.retain(|it| *it != id);
-        self.free.push(id);
+        for memory in sparse.iter().flat_map(|it| it.memories()) {
+            self.memories.unbind_sparse(id, memory);
+        }
+    }
+
+    /// Addresses that mean nothing any more, since the last time.
+    pub(crate) fn take_gone(&mut self) -> Vec<Range<u64>> {
+        self.memories.take_gone()
     }
 
     /// How often addresses of something that exists have changed. Those of sparse resources change with every binding,
@@ -183,7 +192,7 @@ impl Addresses {
         };
         // Memory that was bound to something sparse may have been bound to anything.
         let is_sparse = own.sparse.is_some() && !own.is_opaque();
-        let is_shared = is_sparse || own.binding.is_some_and(|it| self.bound(it).any(is_beside));
+        let is_shared = is_sparse || own.binding.is_some_and(|it| self.memories.bound(it).any(is_beside));
         if is_shared { Vec::new() } else { vec![own.whole()] }
     }
 
@@ -204,40 +213,23 @@ impl Addresses {
         base
     }
 
-    fn memory(&mut self, memory: MemoryId) -> u64 {
-        if let Some(memory) = self.memories.get(&memory) {
-            return memory.base;
-        }
-        let base = self.allocate(MEMORY_SIZE);
-        self.memories.insert(memory, Memory { base, ..Memory::default() });
-        base
-    }
-
-    /// What lies in the memory of a binding.
-    fn bound(&self, binding: Binding) -> impl Iterator<Item = ResourceId> {
-        let memory = self.memories.get(&binding.memory).into_iter();
-        memory.flat_map(move |it| it.bound.overlapping(range_of(binding))).flat_map(|it| it.1).copied()
-    }
-
     /// An image that is the same one under another name.
     fn compatible(&self, resource: &Resource) -> Option<&Placed> {
         let (ResourceKind::Image(image), Some(binding)) = (&resource.kind, resource.binding) else { return None };
         let same = |it: &&Placed| it.kind == resource.kind && it.binding == resource.binding;
-        image.alias.then(|| self.bound(binding).map(|it| &self.places[it.0 as usize]).find(same)).flatten()
+        image.alias.then(|| self.memories.bound(binding).map(|it| &self.places[it.0 as usize]).find(same)).flatten()
     }
 
     /// What a resource is, whatever it is called.
     #[inline]
-    pub(crate) fn identity(&self, resource: ResourceId) -> ResourceId {
-        self.places.get(resource.0 as usize).map_or(resource, |it| it.identity)
+    pub(crate) fn identity(&self, resource: ResourceId) -> Identity {
+        self.places.get(resource.0 as usize).map_or(Identity::default(), |it| it.identity)
     }
 
     /// Finds what shares memory with a new resource in a way that cannot be compared.
-    fn find_aliases(&mut self, new: ResourceId) {
+    fn find_aliases(&mut self, new: ResourceId, binding: Binding) {
         let index = new.0 as usize;
-        let Some(binding) = self.places[index].binding else { return };
-        self.memory(binding.memory);
-        let mut others: Vec<ResourceId> = self.bound(binding).collect();
+        let mut others: Vec<ResourceId> = self.memories.bound(binding).collect();
         others.sort_unstable();
         others.dedup();
         for other in others {
@@ -249,8 +241,9 @@ impl Addresses {
                 self.places[index].aliases.push(other);
             }
         }
-        if let Some(memory) = self.memories.get_mut(&binding.memory) {
-            memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(new));
+        self.memories.bind(new, binding);
+        for sparse in self.memories.sparse(binding.memory).to_vec() {
+            self.relate(sparse, new);
         }
     }
 
@@ -346,15 +339,19 @@ impl Addresses {
     /// Gives memory to a part of a sparse resource, or takes it away. Gives addresses of which nothing is known any more.
     pub(crate) fn bind(&mut self, bind: &SparseBind) -> Vec<Range<u64>> {
         let index = bind.resource.0 as usize;
+        if !self.is_sparse(bind.resource) {
+            return Vec::new();
+        }
         let own = match &bind.part {
             SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
             SparsePart::Bytes(_) => Vec::new(),
         };
-        let base = bind.memory.map(|(memory, offset)| self.memory(memory) + offset);
+        let base = bind.memory.map(|(memory, offset)| (memory, self.memories.place(memory) + offset));
         let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
         let (whole, is_opaque, first, has_planes) =
             (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
         let Some(sparse) = &mut placed.sparse else { return Vec::new() };
+        let before: Vec<MemoryId> = sparse.memories().collect();
         let moved = match bind.part {
             SparsePart::Bytes(start) if is_opaque => {
                 let has_moved = sparse.bind_opaque(start..start + bind.size, bind.memory);
@@ -374,8 +371,28 @@ impl Addresses {
                 moved.into_iter().map(|it| first + it.start..first + it.end).collect()
             }
         };
-        (0..self.places.len() as u32).for_each(|it| self.relate(bind.resource, ResourceId(it)));
+        let after: Vec<MemoryId> = sparse.memories().collect();
+        self.note_memories(bind.resource, &before, &after);
+        // Those that shared memory with it, and those that do now.
+        let mut others = self.places[index].aliases.clone();
+        if let Some((memory, offset)) = bind.memory {
+            others.extend(self.memories.bound(Binding { memory, offset, size: bind.size }));
+            others.extend(self.memories.sparse(memory));
+        }
+        others.sort_unstable();
+        others.dedup();
+        others.into_iter().for_each(|it| self.relate(bind.resource, it));
         moved
+    }
+
+    /// A sparse resource had parts of some memories, and has parts of others.
+    fn note_memories(&mut self, sparse: ResourceId, before: &[MemoryId], after: &[MemoryId]) {
+        for memory in after.iter().filter(|it| !before.contains(it)) {
+            self.memories.bind_sparse(sparse, *memory);
+        }
+        for memory in before.iter().filter(|it| !after.contains(it)) {
+            self.memories.unbind_sparse(sparse, *memory);
+        }
     }
 
     /// Finds out again whether a sparse resource shares memory with another in a way that cannot be compared.
@@ -410,7 +427,7 @@ impl Addresses {
 
     /// The memory that a resource has, as addresses, with the own addresses that lie there if these are others.
     fn memory_of(&self, placed: &Placed) -> Vec<(Range<u64>, Option<Range<u64>>)> {
-        let base = |memory: MemoryId| self.memories.get(&memory).map(|it| it.base);
+        let base = |memory: MemoryId| self.memories.find(memory);
         let whole = placed.is_opaque().then(|| placed.whole());
         match (&placed.sparse, placed.binding) {
             (Some(sparse), _) if placed.is_opaque() => {
@@ -484,8 +501,8 @@ impl Addresses {
 /// What there is to know about the addresses of a part of a resource: they are one run or several, and the resource has
 /// this identity.
 pub(crate) enum Looked {
-    One(Range<u64>, ResourceId),
-    Many(Vec<Range<u64>>, ResourceId),
+    One(Range<u64>, Identity),
+    Many(Vec<Range<u64>>, Identity),
     Nothing,
     /// They may be others each time.
     Unsettled,
@@ -521,10 +538,11 @@ impl Placed {
             binding: None,
             is_exclusive: false,
             sparse: None,
-            identity: ResourceId(0),
+            identity: Identity::default(),
             has_planes: false,
             aliases: Vec::new(),
             is_gone: true,
+            is_free: false,
         }
     }
 
@@ -598,57 +616,5 @@ fn block((memory, offset): (MemoryId, u64), size: u64) -> Block {
     Block { memory, offset, size }
 }
 
-fn range_of(binding: Binding) -> Range<u64> {
-    binding.offset..binding.offset.saturating_add(binding.size)
-}
-
 #[cfg(test)]
-mod tests {
-    use lavascope_abi::Format;
-    use lavascope_program::{Image, Tiling};
-
-    use super::*;
-
-    /// Programs create resources while others have their memory already.
-    #[test]
-    fn what_is_added_after_a_binding_is_related_to_it() {
-        let image = |alias| {
-            let (format, tiling) = (Format::R8_UNORM, Tiling::Optimal);
-            ResourceKind::Image(Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias })
-        };
-        let mut addresses = Addresses::default();
-        let buffer = Resource { is_sparse: true, ..Resource::new(ResourceKind::Buffer { size: 16 }, None) };
-        let sparse = addresses.add(&buffer);
-        let memory = MemoryId(3);
-        let (part, moves) = (SparsePart::Bytes(0), addresses.moves());
-        addresses.bind(&SparseBind { resource: sparse, part, size: 16, memory: Some((memory, 32)) });
-        let at = |offset| Some(Binding { memory, offset, size: 16 });
-        let over = addresses.add(&Resource::new(image(true), at(40)));
-        let beside = addresses.add(&Resource::new(image(false), at(64)));
-        assert!(addresses.has_aliases(sparse) && addresses.has_aliases(over) && !addresses.has_aliases(beside));
-        assert_eq!(addresses.moves(), moves);
-        assert!(matches!(addresses.look_up(sparse, &Region::Buffer(0..16)), Looked::Unsettled));
-        addresses.remove(over);
-        assert!(!addresses.has_aliases(sparse));
-    }
-
-    /// Another name of an image that has planes by now has the same ones.
-    #[test]
-    fn a_new_name_of_an_image_has_its_planes() {
-        let kind = ResourceKind::Image(Image {
-            format: Format::R8G8B8A8_UNORM,
-            extent: [4, 4, 1],
-            mips: 1,
-            layers: 1,
-            tiling: Tiling::Optimal,
-            alias: true,
-        });
-        let resource = Resource::new(kind, Some(Binding { memory: MemoryId(0), offset: 0, size: 64 }));
-        let mut addresses = Addresses::default();
-        let first = addresses.add(&resource);
-        addresses.add_planes(first);
-        let second = addresses.add(&resource);
-        assert_eq!(addresses.whole(first), addresses.whole(second));
-        assert_eq!(addresses.identity(second), addresses.identity(first));
-    }
-}
+mod tests;

@@ -75,6 +75,7 @@ impl Engine {
 
     pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
         let id = self.device.addresses.add(resource);
+        self.device.forget_gone();
         self.device.add_owned(id);
         id
     }
@@ -82,6 +83,7 @@ impl Engine {
     /// There is a resource of this number from now on; there was none, or it was destroyed.
     pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.device.addresses.set(id, resource);
+        self.device.forget_gone();
         self.device.contents.forget(id);
         self.device.add_owned(id);
     }
@@ -181,6 +183,11 @@ impl Engine {
     /// What the first work that waits on a queue waits for, and nobody has signaled.
     pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
         self.device.unsignaled(queue)
+    }
+
+    /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.
+    pub fn forget_known(&mut self) {
+        self.device.forget_known();
     }
 
     /// Ranges of memory about which something is known.

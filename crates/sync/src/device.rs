@@ -29,6 +29,11 @@ use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 pub(crate) const TAGS_PER_COMMAND: Tag = 8;
 const OWN_TAG: Tag = 2;
 
+/// Ranges that are worth a look at what can go.
+const SWEEP_MIN: usize = 4096;
+/// Signals of one timeline that are told apart. Whoever waits for one that is older gets the next one that is known.
+const SIGNALS_MAX: usize = 1024;
+
 /// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
 
@@ -48,6 +53,8 @@ pub(crate) struct Device {
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: HashMap<ResourceId, (usize, Known)>,
     pub(crate) places: Places,
+    /// Ranges that were left when they were looked at last.
+    kept: usize,
     pub(crate) found: Vec<Found>,
     /// What is known of contents, and what is wrong with them.
     pub(crate) contents: Contents,
@@ -194,6 +201,7 @@ impl Device {
             tag: TAGS_PER_COMMAND,
             presented: HashMap::new(),
             places: Places::default(),
+            kept: 0,
             found: Vec::new(),
             contents: Contents::default(),
             is_alone: false,
@@ -260,8 +268,21 @@ impl Device {
         self.tag + OWN_TAG
     }
 
-    /// Forgets where tags were given that nothing remembers.
-    fn sweep_places(&mut self) {
+    /// Forgets what is over and cannot be part of a hazard any more: all that the host knows of, and may look at.
+    /// Whatever is submitted from now on comes after it.
+    pub(crate) fn forget_known(&mut self) {
+        if self.queues.iter().all(|it| it.parked.is_empty()) {
+            let (carry, clock) = (&self.host.carry, &self.host_clock);
+            self.states.retain(|it| !it.is_over(carry, clock));
+        }
+        self.kept = self.states.len();
+    }
+
+    /// Forgets what nobody can ask for any more, once enough has come together.
+    fn sweep(&mut self) {
+        if self.states.len() > 2 * self.kept + SWEEP_MIN {
+            self.forget_known();
+        }
         if self.places.is_grown(self.states.len()) {
             let states = self.states.iter().flat_map(|(_, state)| state.tags());
             let mut tags: Vec<Tag> = states.chain(self.contents.tags()).collect();
@@ -279,7 +300,7 @@ impl Device {
         fence: Option<FenceId>,
         execute: Execute<'_>,
     ) {
-        self.sweep_places();
+        self.sweep();
         let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
         let batches = batches.iter().enumerate().map(|(index, batch)| Work::Batch(index as u32, batch.clone()));
         for work in batches.chain(fence.map(Work::Fence)) {
@@ -321,6 +342,7 @@ impl Device {
             for range in self.addresses.bind(bind) {
                 self.states.remove(range);
             }
+            self.forget_gone();
         }
         known.carry.raise_all(&self.queues[queue].signals);
         if !work.signals.is_empty() || work.fence.is_some() {
@@ -353,6 +375,14 @@ impl Device {
     pub(crate) fn remove_destroyed(&mut self) {
         if self.queues.iter().all(|it| it.parked.is_empty()) {
             self.addresses.remove_destroyed();
+            self.forget_gone();
+        }
+    }
+
+    /// Nothing is known at addresses that are given to something else.
+    pub(crate) fn forget_gone(&mut self) {
+        for range in self.addresses.take_gone() {
+            self.states.remove(range);
         }
     }
 
@@ -450,6 +480,9 @@ impl Device {
             None => semaphore.binary = Some(known),
             Some(value) => {
                 semaphore.values.insert(value, known);
+                if semaphore.values.len() > SIGNALS_MAX {
+                    semaphore.values.pop_first();
+                }
             }
         }
     }
@@ -489,6 +522,12 @@ impl Device {
             semaphore.values = semaphore.values.split_off(&last);
             semaphore.values.insert(last, Known::default());
         }
+    }
+
+    /// Signals of timelines that can be waited for.
+    #[cfg(test)]
+    pub(crate) fn known_signals(&self) -> usize {
+        self.semaphores.iter().map(|it| it.values.len()).sum()
     }
 
     /// There is an event of this number, which is not set.

@@ -9,12 +9,14 @@ use lavascope_program::{
 };
 use smallvec::smallvec;
 
+use crate::address::Identity;
 use crate::alias::pieces;
 use crate::clock::{Clock, Keys, Stretch, Tag};
 use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
 use crate::mark::{Marking, Progress};
 use crate::order::Order;
+use crate::plan;
 use crate::prepare::Prepared;
 use crate::record::is_inside;
 use crate::render::Instance;
@@ -120,7 +122,7 @@ impl<'a> Executor<'a> {
     fn run(&mut self, commands: &Prepared) {
         self.at.path.push(0);
         self.device.begin_run(self.at);
-        self.run_part(commands, 0..commands.source.commands.len());
+        self.run_part(commands, 0..commands.plans.len());
         self.at.path.pop();
     }
 
@@ -141,17 +143,19 @@ impl<'a> Executor<'a> {
             if self.progress.is_smooth && self.progress.is_growing {
                 self.keep_last(commands, index - 1);
             }
-            let command = &commands.source.commands[index];
             let tag = self.device.next_tag();
-            if let Command::Action(accesses) = command {
-                self.progress.is_smooth = self.action(tag, accesses, commands, index);
-                continue;
+            match commands.plans.command(index) {
+                plan::Recorded::Action(accesses) => {
+                    self.progress.is_smooth = self.action(tag, accesses, commands, index);
+                }
+                plan::Recorded::Other(command) => {
+                    self.progress.is_smooth = false;
+                    if let Some(last) = self.at.path.last_mut() {
+                        *last = index as u32;
+                    }
+                    self.command(tag, command);
+                }
             }
-            self.progress.is_smooth = false;
-            if let Some(last) = self.at.path.last_mut() {
-                *last = index as u32;
-            }
-            self.command(tag, command);
         }
     }
 
@@ -502,7 +506,7 @@ pub(crate) fn now<'n>(
     queue: u8,
     instance: Option<&'n Instance>,
     tag: Tag,
-    through: ResourceId,
+    through: Identity,
 ) -> Now<'n> {
     Now {
         rules,
@@ -542,7 +546,7 @@ pub(crate) struct MergedPart {
 /// What is made available of accesses through a resource.
 #[derive(Clone, Copy)]
 struct Source {
-    through: ResourceId,
+    through: Identity,
     usages: Usages,
 }
 
@@ -550,7 +554,7 @@ struct Source {
 #[derive(Clone, Copy)]
 struct Merged {
     resource: ResourceId,
-    through: ResourceId,
+    through: Identity,
     scope: Expanded,
     is_transition: bool,
 }

@@ -10,7 +10,7 @@ use crate::clock::Tag;
 use crate::device::{Device, Known, SetAt};
 use crate::order::Order;
 use crate::scope;
-use crate::state::{By, Conflict, Name, Now};
+use crate::state::{By, Conflict, Name, Now, State};
 use crate::usage::{PRESENT, TABLES, Usage};
 
 impl Device {
@@ -84,17 +84,27 @@ impl Device {
         let tag = self.step_tag(step);
         for image in images {
             let queue = self.presentation_queue(*image);
-            let mut conflicts = Vec::new();
-            for (part, state) in self.states.overlapping(self.addresses.whole(*image)) {
-                let found = state.check_present(self.rules, &known.carry, queue);
-                if !found.is_empty() {
-                    conflicts.push((part, found));
-                }
-            }
+            let conflicts = self.present_conflicts(*image, &known, queue);
             self.report(tag, *image, conflicts);
             self.keep_known(*image, &known);
             self.keep_presented(queue, tag, *image);
         }
+    }
+
+    fn present_conflicts(&self, image: ResourceId, known: &Known, queue: u8) -> Vec<(Range<u64>, Vec<Conflict>)> {
+        let check = |state: &State| state.check_present(self.rules, &known.carry, queue);
+        let whole = self.addresses.whole(image);
+        let own = self.states.overlapping(whole.clone()).map(|(part, state)| (part, check(state)));
+        let mut conflicts: Vec<_> = own.filter(|it| !it.1.is_empty()).collect();
+        let (through, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
+        for (own, theirs) in self.addresses.aliased(image, &[whole]) {
+            let name = Name::Alias { start: own.start, end: own.end };
+            let now = Now { rules, clock, queue, tag: Tag::MAX, instance: None, from: 0, apart: &[], through, name };
+            for (_, state) in self.states.overlapping(theirs) {
+                conflicts.extend(self.by_another_name(now, (PRESENT, Order::None), &own, &check(state)));
+            }
+        }
+        conflicts
     }
 
     fn keep_presented(&mut self, queue: u8, tag: Tag, image: ResourceId) {

@@ -10,6 +10,8 @@
 mod action;
 mod address;
 mod alias;
+#[cfg(test)]
+mod bounded;
 mod check;
 mod clock;
 mod contents;
@@ -18,6 +20,7 @@ mod execute;
 pub mod explain;
 mod host;
 mod mark;
+mod memories;
 mod order;
 mod overlay;
 mod places;

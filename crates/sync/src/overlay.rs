@@ -6,8 +6,7 @@
 
 use std::ops::Range;
 
-use lavascope_program::ResourceId;
-
+use crate::address::Identity;
 use crate::clock::{Keys, Tag};
 use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
@@ -24,7 +23,7 @@ pub(crate) struct Overlay {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ToHost {
-    through: ResourceId,
+    through: Identity,
     queue: u8,
     tag: Tag,
     usages: Usages,
@@ -37,7 +36,7 @@ struct Visible {
     /// The beginning of the subpass in which this holds; zero outside, where it holds from then on.
     from: Tag,
     /// Through this resource.
-    through: ResourceId,
+    through: Identity,
     usages: Usages,
 }
 

@@ -33,6 +33,11 @@ impl Places {
         self.kept = 0;
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
     pub(crate) fn get(&self, tag: Tag) -> Option<Place> {
         let at = self.runs.partition_point(|it| it.first <= tag).checked_sub(1)?;
         let run = &self.runs[at];

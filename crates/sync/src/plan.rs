@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use lavascope_program::{Access, Command, ResourceId};
 
-use crate::address::{Addresses, Looked};
+use crate::address::{Addresses, Identity, Looked};
 use crate::mark::{Made, Marks};
 use crate::order;
 use crate::spot::Spot;
@@ -16,9 +16,15 @@ use crate::usage::TABLES;
 #[derive(Default)]
 pub(crate) struct Plans {
     plans: Vec<Plan>,
+    /// Of all actions.
+    accesses: Vec<Access>,
     spots: Vec<Spot>,
     /// For each 64 spots of a command.
     marks: Vec<Marks>,
+    /// Commands that are not actions.
+    others: Vec<Command>,
+    /// The accesses of the last action, with the numbers that they came with.
+    last: Vec<Access>,
 }
 
 /// What a command uses: its spots.
@@ -27,6 +33,8 @@ struct Plan {
     first: u32,
     end: u32,
     marks: u32,
+    /// Its accesses; of a command that is not an action, its place among those.
+    accesses: (u32, u32),
     kind: PlanKind,
     /// Whether each access has one spot, in the order of accesses, and there are at most 64.
     is_straight: bool,
@@ -37,8 +45,16 @@ pub(crate) enum PlanKind {
     /// What is written overlaps with another spot only if that is the same range, and next to it.
     Apart,
     Overlapping,
-    /// Not an action, or its addresses are not known before it is executed.
+    /// Its addresses are not known before it is executed.
     Unknown,
+    /// Not an action.
+    Other,
+}
+
+/// What is recorded.
+pub(crate) enum Recorded<'a> {
+    Action(&'a [Access]),
+    Other(&'a Command),
 }
 
 /// Room that is not worth giving back.
@@ -47,21 +63,76 @@ const ROOM_MIN: usize = 1024;
 const WORD: usize = 64;
 
 impl Plans {
+    /// Room for much more than there was would stay for as long as the command buffer.
     pub(crate) fn clear(&mut self) {
+        if self.spots.capacity() > 4 * self.spots.len() + ROOM_MIN {
+            *self = Plans::default();
+        }
         self.plans.clear();
+        self.accesses.clear();
         self.spots.clear();
         self.marks.clear();
+        self.others.clear();
     }
 
-    /// Room for much more than there is now would stay for as long as the command buffer.
-    pub(crate) fn shrink(&mut self) -> bool {
-        let is_large = self.spots.capacity() > 4 * self.spots.len() + ROOM_MIN;
-        if is_large {
-            self.spots.shrink_to_fit();
-            self.plans.shrink_to_fit();
-            self.marks.shrink_to_fit();
+    pub(crate) fn len(&self) -> usize {
+        self.plans.len()
+    }
+
+    #[inline]
+    pub(crate) fn command(&self, command: usize) -> Recorded<'_> {
+        let Plan { kind, accesses, .. } = self.plans[command];
+        match kind {
+            PlanKind::Other => Recorded::Other(&self.others[accesses.0 as usize]),
+            _ => Recorded::Action(&self.accesses[accesses.0 as usize..accesses.1 as usize]),
         }
-        is_large
+    }
+
+    /// Takes the last command out; gives it if it is not an action.
+    pub(crate) fn pop(&mut self) -> Option<Command> {
+        let is_action = self.plans.pop()?.kind != PlanKind::Other;
+        if is_action { None } else { self.others.pop() }
+    }
+
+    /// An action has other accesses. What was known of it is wrong until all is looked up again.
+    pub(crate) fn replace(&mut self, command: usize, accesses: &[Access]) {
+        let first = self.accesses.len() as u32;
+        if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::Other) {
+            plan.accesses = (first, first + accesses.len() as u32);
+            self.accesses.extend_from_slice(accesses);
+        }
+    }
+
+    /// Looks everything up again.
+    pub(crate) fn renew(&mut self, addresses: &Addresses) {
+        let (plans, accesses) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.accesses));
+        self.spots.clear();
+        self.marks.clear();
+        for it in plans {
+            if it.kind == PlanKind::Other {
+                self.plans.push(Plan { first: 0, end: 0, marks: 0, ..it });
+            } else {
+                self.add_action(&accesses[it.accesses.0 as usize..it.accesses.1 as usize], |it| it, addresses);
+            }
+        }
+        // They came with other numbers.
+        self.last.clear();
+    }
+
+    /// Commands that have something to be done, as bits.
+    pub(crate) fn busy(&self) -> Vec<u64> {
+        let (mut is_rendering, mut busy) = (false, vec![0; self.plans.len().div_ceil(WORD)]);
+        for (index, plan) in self.plans.iter().enumerate() {
+            busy[index / WORD] |= u64::from(self.is_busy(index, is_rendering)) << (index % WORD);
+            if plan.kind == PlanKind::Other {
+                match &self.others[plan.accesses.0 as usize] {
+                    Command::BeginRendering(_) | Command::BeginRenderPass { .. } => is_rendering = true,
+                    Command::EndRendering | Command::EndRenderPass => is_rendering = false,
+                    _ => {}
+                }
+            }
+        }
+        busy
     }
 
     #[inline]
@@ -115,28 +186,41 @@ impl Plans {
         self.marked(command).flat_map(|it| bits(it.marks.inner).map(move |at| &it.spots[at]))
     }
 
-    /// Looks up what the next command uses, which comes right behind another.
-    pub(crate) fn add(&mut self, before: Option<&Command>, command: &Command, addresses: &Addresses) {
-        let (first, marks) = (self.spots.len() as u32, self.marks.len() as u32);
-        let (mut kind, mut is_straight) = (PlanKind::Unknown, false);
-        if let Command::Action(accesses) = command {
-            let last = self.plans.last().copied().filter(|it| it.is_straight);
-            let is_done = match (last, before) {
-                (Some(last), Some(Command::Action(before))) if before.len() == accesses.len() => {
-                    self.add_alike(last, before, accesses, addresses)
-                }
-                _ => false,
-            };
-            (kind, is_straight) = match is_done {
-                true => (PlanKind::Apart, true),
-                false => self.add_all(first as usize, accesses, addresses),
-            };
-        }
-        self.plans.push(Plan { first, end: self.spots.len() as u32, marks, kind, is_straight });
+    /// The next command is not an action.
+    pub(crate) fn add_other(&mut self, command: Command) {
+        let (at, kind) = (self.others.len() as u32, PlanKind::Other);
+        self.plans.push(Plan { first: 0, end: 0, marks: 0, accesses: (at, at), kind, is_straight: false });
+        self.others.push(command);
     }
 
-    fn add_all(&mut self, first: usize, accesses: &[Access], addresses: &Addresses) -> (PlanKind, bool) {
-        self.spots.truncate(first);
+    /// Looks up what the next command uses, an action whose resources have other numbers.
+    pub(crate) fn add_action(
+        &mut self,
+        accesses: &[Access],
+        number: impl Fn(ResourceId) -> ResourceId,
+        addresses: &Addresses,
+    ) {
+        let (first, marks, own) = (self.spots.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
+        let last = self.plans.last().copied().filter(|it| it.is_straight && self.last.len() == accesses.len());
+        let is_alike = last.is_some_and(|it| self.add_alike(it, accesses, &number, addresses));
+        let (kind, is_straight) = match is_alike {
+            true => (PlanKind::Apart, true),
+            false => {
+                self.spots.truncate(first as usize);
+                self.accesses.truncate(own as usize);
+                self.last.clear();
+                self.last.extend_from_slice(accesses);
+                let numbered = |it: &Access| Access { resource: number(it.resource), ..it.clone() };
+                self.accesses.extend(accesses.iter().map(numbered));
+                self.add_all(first as usize, own as usize, addresses)
+            }
+        };
+        let (end, accesses) = (self.spots.len() as u32, (own, self.accesses.len() as u32));
+        self.plans.push(Plan { first, end, marks, accesses, kind, is_straight });
+    }
+
+    fn add_all(&mut self, first: usize, own: usize, addresses: &Addresses) -> (PlanKind, bool) {
+        let accesses = &self.accesses[own..];
         let mut is_straight = (1..=WORD).contains(&accesses.len());
         for access in accesses {
             // An access that its stage cannot make is another's to report.
@@ -164,64 +248,79 @@ impl Plans {
 
     /// A command that is much like the one before, which is straight: all that is looked up is what is different. False
     /// if it is not straight itself.
-    fn add_alike(&mut self, last: Plan, before: &[Access], accesses: &[Access], addresses: &Addresses) -> bool {
-        let (old, new) = (last.first as usize, self.spots.len());
-        self.spots.extend_from_within(old..new);
-        let (marks, spots) = (self.marks[last.marks as usize], &mut self.spots[new..]);
+    fn add_alike(
+        &mut self,
+        last: Plan,
+        accesses: &[Access],
+        number: &impl Fn(ResourceId) -> ResourceId,
+        addresses: &Addresses,
+    ) -> bool {
+        let (new, own) = (self.spots.len(), self.accesses.len());
+        self.spots.extend_from_within(last.first as usize..new);
+        self.accesses.extend_from_within(last.accesses.0 as usize..last.accesses.1 as usize);
+        let (spots, own) = (&mut self.spots[new..], &mut self.accesses[own..]);
+        let marks = &self.marks[last.marks as usize];
         // What is different, and which of it does something else.
         let (mut different, mut other) = (0_u64, 0_u64);
-        for (index, spot) in spots.iter_mut().enumerate() {
-            let (access, before) = (&accesses[index], &before[index]);
+        for (index, ((spot, own), (access, before))) in
+            spots.iter_mut().zip(own).zip(accesses.iter().zip(&mut self.last)).enumerate()
+        {
             if access == before {
                 continue;
             }
-            let looked = addresses.look_up(access.resource, &access.region);
-            let Looked::One(range, through) = looked else { return false };
             different |= 1 << index;
             if (access.stage, access.access) != (before.stage, before.access) {
                 other |= 1 << index;
                 let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
                 spot.usage = usage;
             }
+            let resource = number(access.resource);
+            let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
             (spot.range, spot.through) = (range, through);
-            (spot.resource, spot.order) = (access.resource, access.order.into());
+            (spot.resource, spot.order) = (resource, access.order.into());
+            before.clone_from(access);
+            *own = Access { resource, ..access.clone() };
         }
         let spots = &self.spots[new..];
         let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
         // What is written is the same, and nothing new is the same range.
         if different & marks.beside_write == 0 && other == 0 && !bits(different).any(meets_write) {
             let before = !different & valid(spots.len()) & (!marks.beside_write | marks.ordered);
+            let marks = Marks { before, ..marks.of_command() };
             self.marks[last.marks as usize].behind = before;
-            self.marks.push(Marks { before, ..marks.of_command() });
+            self.marks.push(marks);
             return true;
         }
-        let (kind, has_moved) = self.group(new);
+        let (all, (kind, has_moved)) = (valid(spots.len()), self.group(new));
         if kind != PlanKind::Apart || has_moved {
             self.marks.truncate(last.marks as usize + 1);
             return false;
         }
-        self.mark_repeats(last, new);
+        if different != all {
+            self.mark_repeats(last, new);
+        }
         true
     }
 
     /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
     /// whether anything was moved.
     fn group(&mut self, first: usize) -> (PlanKind, bool) {
-        let marks = self.marks.len();
         let spots = &mut self.spots[first..];
+        if spots.len() <= WORD
+            && let Some(marks) = marks_alone(spots)
+        {
+            self.marks.extend(Some(marks).filter(|_| !spots.is_empty()));
+            return (PlanKind::Apart, false);
+        }
+        let marks = self.marks.len();
         self.marks.resize(marks + spots.len().div_ceil(WORD), Marks::default());
-        let mut has_moved = false;
-        let is_alone = spots.len() <= WORD && is_alone(spots);
-        if !is_alone {
-            let kind;
-            (kind, has_moved) = put_together(spots);
-            if kind != PlanKind::Apart {
-                return (kind, has_moved);
-            }
+        let (kind, has_moved) = put_together(spots);
+        if kind != PlanKind::Apart {
+            return (kind, has_moved);
         }
         let mut at = 0;
         while at < spots.len() {
-            let same = |it: &&Spot| !is_alone && it.is_same_range(&spots[at]);
+            let same = |it: &&Spot| it.is_same_range(&spots[at]);
             let len = 1 + spots[at + 1..].iter().take_while(same).count();
             let group = &spots[at..at + len];
             let has_write = group.iter().any(is_write);
@@ -303,7 +402,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 #[inline]
-fn spot(access: &Access, range: Range<u64>, through: ResourceId) -> Option<Spot> {
+fn spot(access: &Access, range: Range<u64>, through: Identity) -> Option<Spot> {
     let usage = TABLES.usage(access.stage, access.access)?;
     Some(Spot { range, resource: access.resource, through, usage, order: access.order.into() })
 }
@@ -319,13 +418,19 @@ fn is_ordered(group: &[Spot]) -> bool {
     group.iter().all(|it| group.iter().all(|other| order::is_ordered(key(it), key(other))))
 }
 
-/// Whether nothing that is written overlaps with anything else.
-fn is_alone(spots: &[Spot]) -> bool {
-    let is_alone = |at: usize| {
-        let others = spots[..at].iter().chain(&spots[at + 1..]);
-        !others.into_iter().any(|it| it.overlaps(&spots[at]))
-    };
-    (0..spots.len()).filter(|it| is_write(&spots[*it])).all(is_alone)
+/// The marks of some spots, if nothing that is written overlaps with anything else.
+#[inline]
+fn marks_alone(spots: &[Spot]) -> Option<Marks> {
+    let mut marks = Marks::default();
+    for (at, spot) in spots.iter().enumerate().filter(|it| is_write(it.1)) {
+        if spots.iter().enumerate().any(|(other, it)| other != at && it.overlaps(spot)) {
+            return None;
+        }
+        marks.writes |= 1 << at;
+        marks.ordered |= u64::from(is_ordered(std::slice::from_ref(spot))) << at;
+    }
+    marks.beside_write = marks.writes;
+    Some(marks)
 }
 
 /// Puts what is written next to other spots of the same range, if it overlaps only with such. Gives whether anything was

@@ -1,7 +1,7 @@
 //! What can be looked up once about a command buffer, however often it is executed: the usages and addresses of its
 //! accesses.
 
-use lavascope_program::{Command, CommandBuffer, CommandBufferId, Queue};
+use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
 use crate::address::Addresses;
 use crate::plan::{PlanKind, Plans};
@@ -11,7 +11,6 @@ use crate::spot::Spot;
 /// A command buffer, made ready.
 #[derive(Default)]
 pub struct Prepared {
-    pub(crate) source: CommandBuffer,
     pub(crate) plans: Plans,
     /// How often addresses had changed when this was looked up.
     moves: u64,
@@ -44,27 +43,27 @@ impl Prepared {
         prepared
     }
 
-    /// Recorded anew, in the room that there is.
+    /// Recorded anew, in the room that there is, and not checked meanwhile.
     pub(crate) fn record(&mut self, source: CommandBuffer, addresses: &Addresses) {
-        self.source = source;
-        self.queue = None;
-        self.told = Told::default();
-        self.version += 1;
-        self.renew(addresses);
-        self.plans.shrink();
+        self.begin(None, addresses);
+        for command in source.commands {
+            match command {
+                Command::Action(accesses) => self.push_action(&accesses, |it| it, addresses),
+                command => self.push(command, &[], addresses),
+            }
+        }
     }
 
     /// To be recorded anew, command by command. If it is for a queue of some kind, it is checked meanwhile.
-    pub(crate) fn begin(&mut self, is_secondary: bool, queue: Option<Queue>, addresses: &Addresses) {
-        if self.plans.shrink() {
-            self.source.commands.shrink_to_fit();
-        }
-        self.source.is_secondary = is_secondary;
-        self.source.commands.clear();
+    pub(crate) fn begin(&mut self, queue: Option<Queue>, addresses: &Addresses) {
+        self.plans.clear();
+        self.executed.clear();
+        self.is_special = false;
+        self.moves = addresses.moves();
         self.queue = queue;
         self.told = Told::default();
         self.version += 1;
-        self.renew(addresses);
+        self.busy.clear();
         self.marked = queue.map(|_| addresses.relations());
     }
 
@@ -72,34 +71,54 @@ impl Prepared {
     pub(crate) fn push(&mut self, command: Command, versions: &[u64], addresses: &Addresses) {
         self.refresh(addresses);
         if let Command::Execute(buffers) = &command {
-            self.executed.extend(buffers.iter().copied().zip(versions.iter().copied()));
+            let versions = versions.iter().copied().chain(std::iter::repeat(0));
+            self.executed.extend(buffers.iter().copied().zip(versions));
         }
         self.is_special |= matches!(command, Command::WaitEvents(_));
         self.busy.clear();
-        self.plans.add(self.source.commands.last(), &command, addresses);
-        self.source.commands.push(command);
+        self.plans.add_other(command);
+    }
+
+    /// Adds an action command, whose resources have other numbers.
+    #[inline]
+    pub(crate) fn push_action(
+        &mut self,
+        accesses: &[Access],
+        number: impl Fn(ResourceId) -> ResourceId,
+        addresses: &Addresses,
+    ) {
+        self.refresh(addresses);
+        self.busy.clear();
+        self.plans.add_action(accesses, number, addresses);
     }
 
     /// The last command was not recorded after all.
     pub(crate) fn pop(&mut self) {
-        self.source.commands.pop();
-        self.told.forget(self.source.commands.len());
+        if let Some(Command::Execute(buffers)) = self.plans.pop() {
+            self.executed.truncate(self.executed.len().saturating_sub(buffers.len()));
+        }
+        self.told.forget(self.plans.len());
         self.moves = STALE;
         self.version += 1;
     }
 
+    /// A command is another one from now on: an action like it was before.
     pub(crate) fn replace(&mut self, index: usize, command: Command) {
-        if let Some(slot) = self.source.commands.get_mut(index) {
-            *slot = command;
+        if let Command::Action(accesses) = command {
+            self.plans.replace(index, &accesses);
             self.moves = STALE;
             self.version += 1;
         }
     }
 
     /// Looks everything up again if addresses have changed since.
+    #[inline]
     pub(crate) fn refresh(&mut self, addresses: &Addresses) {
         if self.moves != addresses.moves() {
-            self.renew(addresses);
+            self.moves = addresses.moves();
+            self.marked = None;
+            self.busy.clear();
+            self.plans.renew(addresses);
         }
     }
 
@@ -111,6 +130,7 @@ impl Prepared {
     }
 
     /// Whether marks tell what need not be looked at when it is executed.
+    #[inline]
     pub(crate) fn is_marked(&self, addresses: &Addresses) -> bool {
         self.marked == Some(addresses.relations()) && self.moves == addresses.moves()
     }
@@ -118,17 +138,7 @@ impl Prepared {
     /// Finds out what must be done when it is executed.
     pub(crate) fn find_busy(&mut self, addresses: &Addresses) {
         if self.busy.is_empty() && self.is_marked(addresses) {
-            let (mut is_rendering, mut busy) = (false, vec![0; self.source.commands.len().div_ceil(64)]);
-            for (index, command) in self.source.commands.iter().enumerate() {
-                let is_busy = !matches!(command, Command::Action(_)) || self.plans.is_busy(index, is_rendering);
-                busy[index / 64] |= u64::from(is_busy) << (index % 64);
-                match command {
-                    Command::BeginRendering(_) | Command::BeginRenderPass { .. } => is_rendering = true,
-                    Command::EndRendering | Command::EndRenderPass => is_rendering = false,
-                    _ => {}
-                }
-            }
-            self.busy = busy;
+            self.busy = self.plans.busy();
         }
     }
 
@@ -138,7 +148,7 @@ impl Prepared {
         let mut left = self.busy.get(word).map_or(0, |it| it & u64::MAX << (from % 64));
         while left == 0 {
             word += 1;
-            let Some(next) = self.busy.get(word) else { return self.source.commands.len() };
+            let Some(next) = self.busy.get(word) else { return self.plans.len() };
             left = *next;
         }
         word * 64 + left.trailing_zeros() as usize
@@ -147,24 +157,5 @@ impl Prepared {
     /// When it is executed, all of it must be looked at.
     pub(crate) fn unmark(&mut self) {
         self.marked = None;
-    }
-
-    fn renew(&mut self, addresses: &Addresses) {
-        self.moves = addresses.moves();
-        self.marked = None;
-        self.busy.clear();
-        self.plans.clear();
-        self.executed.clear();
-        self.is_special = false;
-        let mut before = None;
-        for command in &self.source.commands {
-            if let Command::Execute(buffers) = command {
-                // Marks are gone, and with them the need for versions.
-                self.executed.extend(buffers.iter().map(|it| (*it, 0)));
-            }
-            self.is_special |= matches!(command, Command::WaitEvents(_));
-            self.plans.add(before, command, addresses);
-            before = Some(command);
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! command buffers are checked as part of the primary ones that execute them: what rendering they are part of only
 //! those know.
 
-use lavascope_program::{At, Command, CommandBufferId, Fault, Findings, Found, Place, Queue};
+use lavascope_program::{Access, At, Command, CommandBufferId, Fault, Findings, Found, Place, Queue, ResourceId};
 
 use crate::check::Engine;
 use crate::device::{Device, slot};
@@ -40,34 +40,56 @@ impl Engine {
     pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.end_recording(id);
         let checked = Some(queue).filter(|_| !is_secondary);
-        slot(&mut self.command_buffers, id.0 as usize).begin(is_secondary, checked, &self.device.addresses);
+        slot(&mut self.command_buffers, id.0 as usize).begin(checked, &self.device.addresses);
     }
 
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
-        let index = id.0 as usize;
         let (versions, is_special) = match &command {
+            Command::Action(accesses) => return self.record_action(id, accesses, |it| it),
             Command::Execute(executed) => self.about_to_execute(executed),
             command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
         };
-        let Some(commands) = self.command_buffers.get_mut(index) else { return Findings::default() };
+        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
         let has_events = matches!(command, Command::SetEvent(_) | Command::Execute(_));
         commands.push(command, &versions, &self.device.addresses);
+        // Events may be set before it is executed; then less is ordered inside of it.
+        if is_special {
+            commands.unmark();
+        }
+        self.check_last(id, has_events)
+    }
+
+    /// The same for an action command, whose resources have other numbers.
+    pub fn record_action(
+        &mut self,
+        id: CommandBufferId,
+        accesses: &[Access],
+        number: impl Fn(ResourceId) -> ResourceId,
+    ) -> Findings {
+        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
+        commands.push_action(accesses, number, &self.device.addresses);
+        self.check_last(id, false)
+    }
+
+    /// Checks the command that was recorded last.
+    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Findings {
+        let index = id.0 as usize;
+        let commands = &mut self.command_buffers[index];
         let Some(queue) = commands.queue else { return Findings::default() };
-        let known = commands.alone.take().filter(|it| it.moves == self.device.addresses.moves());
+        let (until, moves) = (commands.plans.len(), self.device.addresses.moves());
+        let is_marked = commands.is_marked(&self.device.addresses);
+        let known = commands.alone.take().filter(|it| it.moves == moves);
         let mut alone = known.unwrap_or_else(|| self.caught_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
-        let commands = &self.command_buffers[index];
-        let (until, is_marked) = (commands.source.commands.len(), commands.is_marked(&self.device.addresses));
         alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
         self.go_on(&mut alone, index, until);
         let commands = &mut self.command_buffers[index];
         alone.walk.progress.made.drain(..).for_each(|(number, made)| commands.plans.mark(number, made));
-        // Events may be set before it is executed; then less is ordered inside of it.
-        if is_special || alone.device.has_used_sparse {
+        if alone.device.has_used_sparse {
             commands.unmark();
         }
         let found = alone.take_findings();
@@ -124,7 +146,7 @@ impl Engine {
             None => Box::new(Alone::new(queue)),
         };
         alone.device.rules = self.device.rules;
-        let last = self.command_buffers[index].source.commands.len() - 1;
+        let last = self.command_buffers[index].plans.len() - 1;
         alone.walk.progress.marking = Marking::None;
         if last > 0 {
             alone.device.grow_events(&self.device);

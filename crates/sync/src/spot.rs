@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lavascope_program::ResourceId;
 
+use crate::address::Identity;
 use crate::order::Order;
 use crate::state::By;
 use crate::usage::Usage;
@@ -13,7 +14,7 @@ pub(crate) struct Spot {
     pub(crate) range: Range<u64>,
     pub(crate) resource: ResourceId,
     /// What the resource is, whatever it is called.
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) usage: Usage,
     pub(crate) order: Order,
 }

@@ -3,16 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lavascope_program::{HazardKind, ResourceId};
+use lavascope_program::HazardKind;
 use smallvec::SmallVec;
 
+use crate::address::Identity;
 use crate::clock::{Carry, Clock, Tag};
 use crate::execute::Ready;
 use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::rules::Rules;
-use crate::scope::Expanded;
+use crate::scope::{self, Expanded};
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
 /// Small, because there is one for every range: most ranges have one write and one lane that read it since. What else
@@ -25,7 +26,7 @@ pub(crate) struct State {
     last: Tag,
     more: Option<Box<More>>,
     /// Through which resource it was written.
-    through: Through,
+    through: Identity,
     /// How long before the last read the first one was.
     span: u32,
     writer: By,
@@ -42,30 +43,27 @@ pub(crate) struct By {
     pub(crate) order: Order,
 }
 
-/// A resource; none yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Through(ResourceId);
-
-impl Default for Through {
-    fn default() -> Through {
-        Through(ResourceId(u32::MAX))
-    }
-}
-
 impl Default for By {
     fn default() -> By {
         By { usage: TRANSITION_WRITE, queue: 0, order: Order::None }
     }
 }
 
+/// One of a few ranges has this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
     /// Of the last write.
     overlay: Option<Arc<Overlay>>,
-    /// What the same command wrote in other ways.
-    writes: Vec<(By, ResourceId, Tag, Option<Arc<Overlay>>)>,
     /// Of other lanes.
     reads: Vec<Read>,
+    /// What hardly any range has.
+    rest: Option<Box<Rest>>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Rest {
+    /// What the command that wrote last wrote in other ways.
+    writes: Vec<(By, Identity, Tag, Option<Arc<Overlay>>)>,
     /// Reads of lanes that have read again, where a write by another name lies between: whoever comes after one of
     /// these has been checked against what is before it.
     past: Vec<Read>,
@@ -75,7 +73,7 @@ struct More {
 struct Write<'a> {
     usage: Usage,
     /// Through which resource.
-    through: ResourceId,
+    through: Identity,
     queue: u8,
     tag: Tag,
     order: Order,
@@ -105,7 +103,7 @@ pub(crate) struct Now<'a> {
     /// Stretches of tags of subpasses that nothing orders before this one.
     pub(crate) apart: &'a [(Tag, Tag)],
     /// Through which resource the memory is accessed, and whether by its own addresses.
-    pub(crate) through: ResourceId,
+    pub(crate) through: Identity,
     pub(crate) name: Name,
 }
 
@@ -126,9 +124,9 @@ pub(crate) struct First {
     /// What it has of everything.
     pub(crate) carry: Carry,
     /// What it has in addition of accesses through the resource that it names; in version 1, through each of them.
-    pub(crate) own: Vec<(ResourceId, Carry)>,
+    pub(crate) own: Vec<(Identity, Carry)>,
     /// In version 1 also of accesses to the same memory by names whose addresses are others: these.
-    pub(crate) elsewhere: Vec<(Range<u64>, ResourceId, Carry)>,
+    pub(crate) elsewhere: Vec<(Range<u64>, Identity, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: SmallVec<[(Stages, Tag); 1]>,
 }
@@ -165,7 +163,7 @@ impl State {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
         // Rarely, a command wrote in several ways, or a write meets reads of several lanes.
-        if more.is_some_and(|it| !it.writes.is_empty() || is_write && !it.reads.is_empty()) {
+        if more.is_some_and(|it| it.has_writes() || is_write && !it.reads.is_empty()) {
             return self.has_conflict(now, (by.usage, by.order));
         }
         let own = (by.usage, by.order);
@@ -176,7 +174,7 @@ impl State {
         }
         let By { usage, queue, order } = self.writer;
         let overlay = more.and_then(|it| it.overlay.as_deref());
-        let write = Write { usage, through: self.through.0, queue, tag: self.written, order, overlay };
+        let write = Write { usage, through: self.through, queue, tag: self.written, order, overlay };
         match is_write {
             _ if self.written == 0 => false,
             true => self.check_write(now, write, own).is_some(),
@@ -200,9 +198,10 @@ impl State {
         let By { usage, queue, order } = self.writer;
         let more = self.more.as_deref();
         let overlay = more.and_then(|it| it.overlay.as_deref());
-        let (through, tag) = (self.through.0, self.written);
+        let (through, tag) = (self.through, self.written);
         let last = (tag != 0).then_some(Write { usage, through, queue, tag, order, overlay });
-        let others = more.map_or(&[][..], |it| &it.writes).iter().map(|(by, through, tag, overlay)| Write {
+        let others = more.and_then(|it| it.rest.as_deref()).map_or(&[][..], |it| &it.writes);
+        let others = others.iter().map(|(by, through, tag, overlay)| Write {
             usage: by.usage,
             through: *through,
             queue: by.queue,
@@ -291,7 +290,8 @@ impl State {
 
     /// Whether a read happens before this one that was checked in its stead against what is older.
     fn is_covered(&self, now: Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
-        let past = self.more.as_deref().map_or(&[][..], |it| &it.past);
+        let rest = self.more.as_deref().and_then(|it| it.rest.as_deref());
+        let past = rest.map_or(&[][..], |it| &it.past);
         self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
             it.happens_before(now, TABLES.stage(usage), it.first)
                 || now.is_ordered(it.queue, it.first, (it.usage, it.order), (usage, order))
@@ -336,8 +336,7 @@ impl State {
     /// Another resource in the same memory has got other addresses, once for each component.
     pub(crate) fn move_names(&mut self, old: &Range<u64>, planes: &[u64]) {
         let Some(more) = &mut self.more else { return };
-        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
-        for overlay in overlays.flatten().filter(|it| it.cuts().next().is_some()) {
+        for overlay in more.overlays().flatten().filter(|it| it.cuts().next().is_some()) {
             Arc::make_mut(overlay).move_names(old, planes);
         }
     }
@@ -378,6 +377,16 @@ impl State {
             found.push(Conflict { kind: HazardKind::PresentAfterWrite, prior: it.tag, prior_usage: it.usage });
         }
         found
+    }
+
+    /// Whether all of it is known to the host, and visible to it by whatever name.
+    pub(crate) fn is_over(&self, known: &Carry, host: &Clock) -> bool {
+        let is_seen = |it: &Write<'_>| {
+            let is_visible = |usage| host.is_visible(usage, it.queue, it.usage, it.tag);
+            known.has_available(it.queue, it.usage, it.tag) && scope::usages_of(scope::host()).iter().all(is_visible)
+        };
+        self.reads().all(|it| known.has(it.queue, TABLES.stage(it.usage), it.last))
+            && self.writes().all(|it| is_seen(&it))
     }
 
     /// Keeps a read.
@@ -450,10 +459,11 @@ impl State {
         }
         let (written, more) = (self.written, self.more.get_or_insert_default());
         more.reads.retain(|it| !is_past(it));
-        more.past.extend(past);
+        let rest = more.rest.get_or_insert_default();
+        rest.past.extend(past);
         // Only the first read behind a write can stand for others that come after the write.
-        let all = more.past.clone();
-        more.past.retain(|it| {
+        let all = rest.past.clone();
+        rest.past.retain(|it| {
             let is_first = |write: Tag| {
                 let is_between = |other: &Read| write < other.first && other.first < it.first && other.is_like(it);
                 write != 0 && write < it.first && !all.iter().any(is_between)
@@ -463,13 +473,14 @@ impl State {
     }
 
     #[inline]
-    pub(crate) fn add_write(&mut self, by: By, through: ResourceId, tag: Tag) {
+    pub(crate) fn add_write(&mut self, by: By, through: Identity, tag: Tag) {
         self.is_marked = false;
         if self.written != tag {
-            *self = State { written: tag, writer: by, through: Through(through), ..State::default() };
+            *self = State { written: tag, writer: by, through, ..State::default() };
         } else if self.writes().all(|it| (it.usage, it.through) != (by.usage, through)) || by.usage == TRANSITION_WRITE
         {
-            self.more.get_or_insert_default().writes.push((by, through, tag, None));
+            let more = self.more.get_or_insert_default();
+            more.rest.get_or_insert_default().writes.push((by, through, tag, None));
         }
     }
 
@@ -477,9 +488,7 @@ impl State {
     /// transitions comes after it.
     pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
         self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.through, now.tag);
-        let more = self.more.get_or_insert_default();
-        let overlay = more.writes.last_mut().map_or(&mut more.overlay, |it| &mut it.3);
-        shared.change(overlay, |it| {
+        shared.change(self.more.get_or_insert_default().newest_overlay(), |it| {
             it.add(now, scope);
             it.add_itself(now);
         });
@@ -503,7 +512,7 @@ impl State {
         shared: &mut Shared,
         is_wanted: impl Fn(Write<'_>) -> bool,
     ) {
-        if self.more.as_ref().is_none_or(|it| it.writes.is_empty()) {
+        if self.more.as_ref().is_none_or(|it| !it.has_writes()) {
             if self.writes().any(is_wanted) {
                 shared.change(&mut self.more.get_or_insert_default().overlay, |it| it.add(now, scope));
             }
@@ -511,10 +520,28 @@ impl State {
         }
         let wanted: Vec<bool> = self.writes().map(is_wanted).collect();
         let more = self.more.get_or_insert_default();
-        let overlays = Some(&mut more.overlay).into_iter().chain(more.writes.iter_mut().map(|it| &mut it.3));
-        for (overlay, _) in overlays.zip(wanted).filter(|it| it.1) {
+        for (overlay, _) in more.overlays().zip(wanted).filter(|it| it.1) {
             shared.change(overlay, |it| it.add(now, scope));
         }
+    }
+}
+
+impl More {
+    /// Whether a command wrote in several ways.
+    #[inline]
+    fn has_writes(&self) -> bool {
+        self.rest.as_ref().is_some_and(|it| !it.writes.is_empty())
+    }
+
+    fn newest_overlay(&mut self) -> &mut Option<Arc<Overlay>> {
+        let newest = self.rest.as_mut().and_then(|it| it.writes.last_mut());
+        newest.map_or(&mut self.overlay, |it| &mut it.3)
+    }
+
+    /// Of all writes, in the order of `State::writes`.
+    fn overlays(&mut self) -> impl Iterator<Item = &mut Option<Arc<Overlay>>> {
+        let others = self.rest.iter_mut().flat_map(|it| &mut it.writes).map(|it| &mut it.3);
+        std::iter::once(&mut self.overlay).chain(others)
     }
 }
 
@@ -592,7 +619,7 @@ impl Write<'_> {
 
     /// Whether the first scope of a dependency has this write, which is at some addresses.
     fn is_in_scope(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> bool {
-        let has = |through: ResourceId, carry: &Carry| {
+        let has = |through: Identity, carry: &Carry| {
             through == self.through && carry.has_available(self.queue, self.usage, self.tag)
         };
         let is_there = |it: &Range<u64>| it.start <= at.start && at.end <= it.end;

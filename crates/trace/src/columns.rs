@@ -6,7 +6,7 @@
 //! all lowest bytes first, as they are or as differences. What is left to the compressor is what really varies.
 
 use lavascope_event::Kind;
-use lavascope_event::record::{HEAD_SIZE, Head};
+use lavascope_event::record::{HEAD_SIZE, Head, beside};
 use rustc_hash::FxHashMap;
 
 use crate::bytes::{Bad, Bytes, put_varint};
@@ -151,7 +151,8 @@ impl Gather {
 
 /// The number of the record behind one with number `last`: the next call, or the second half of that one.
 fn expected(last: u64, kind: u8) -> u64 {
-    if kind == Kind::Enter as u8 { last.wrapping_add(1) } else { last }
+    let is_next = kind == Kind::Enter as u8 || kind == beside::MEMORY;
+    if is_next { last.wrapping_add(1) } else { last }
 }
 
 impl Shape {

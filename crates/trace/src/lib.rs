@@ -23,6 +23,7 @@ mod read;
 mod record;
 mod repair;
 mod schema;
+mod stream_read;
 mod tail;
 mod write;
 
@@ -34,5 +35,6 @@ pub use merge::{Item, Merged};
 pub use read::Trace;
 pub use record::{RawBlock, Recorded, Recorder};
 pub use repair::{Repair, repair};
+pub use stream_read::StreamReader;
 pub use tail::{Slot, Tail, TailHeader};
 pub use write::{BlockWriter, PackedBlock, Written};

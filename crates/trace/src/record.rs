@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use lavascope_abi::{Command, bytes_of_slice};
-use lavascope_event::Kind as Half;
 use lavascope_event::record::{HEAD_SIZE, Head};
+use lavascope_event::{Kind as Half, Written};
 
 use crate::block::Kind;
 use crate::columns::{Body, Gather, HEAD_WORDS, WORDS_MAX};
@@ -78,7 +78,11 @@ impl Recorder {
         let touches = &record[head.body_words as usize..];
         self.note_moment(stream, time, head);
         let is_large = body.len() * 8 > BODY_MAX || HEAD_WORDS + body.len() + touches.len() >= WORDS_MAX;
-        let pieces = is_large.then(|| self.store(body, give));
+        let pieces = is_large.then(|| {
+            // What the host wrote is found again wherever it is written.
+            let own = Written::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
+            self.store(body, own, give)
+        });
         let body = pieces.as_deref().map_or(Body::Here(body), Body::Elsewhere);
         let (Body::Here(row) | Body::Elsewhere(row)) = body;
         let own = self.streams.entry(stream).or_default();
@@ -110,10 +114,11 @@ impl Recorder {
         &self.moments
     }
 
-    /// Stores a body in pieces; two words for each.
-    fn store(&mut self, body: &[u64], give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
+    /// Stores a body in pieces; two words for each. So many words are a piece of their own.
+    fn store(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
         let mut hashes = Vec::new();
-        for piece in body.chunks(PIECE_MAX / 8) {
+        let (first, rest) = body.split_at(own);
+        for piece in first.chunks(PIECE_MAX / 8).chain(rest.chunks(PIECE_MAX / 8)) {
             if self.contents.is_full() {
                 give_contents(&mut self.contents, give);
             }

@@ -140,13 +140,18 @@ impl Device {
     }
 
     /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
-    pub(crate) fn command(&mut self, id: CommandBufferId, command: Command, mark: Mark) -> Findings {
+    pub(crate) fn command(
+        &mut self,
+        id: CommandBufferId,
+        command: Command,
+        mark: impl FnOnce(ObjectId) -> Mark,
+    ) -> Findings {
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
         let found = self.live.record(id, &command);
         let recorded = Arc::make_mut(own);
         recorded.has_events |= uses_events(&command);
         recorded.buffer.commands.push(command);
-        recorded.marks.push(mark);
+        recorded.marks.push(mark(recorded.object));
         found
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Devices {
     devices: FxHashMap<ObjectId, Device>,
     titles: Titles,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
-    counts: FxHashMap<u64, u32>,
+    counts: Counts,
     pub(crate) causes: Causes,
     /// The call stack of the call that is followed.
     pub(crate) stack: u32,
@@ -32,7 +32,7 @@ impl Devices {
     pub(crate) fn follow(&mut self, record: Record<'_>) {
         let kind = KINDS[record.command() as usize];
         if kind & RECORDED != 0 {
-            *self.counts.entry(first_handle(record)).or_default() += 1;
+            self.counts.add(first_handle(record));
         }
         if kind & TITLES != 0 {
             self.follow_titles(record);
@@ -41,7 +41,7 @@ impl Devices {
 
     fn follow_titles(&mut self, record: Record<'_>) {
         if record.command() == ApiCommand::BeginCommandBuffer {
-            self.counts.insert(first_handle(record), 0);
+            self.counts.begin(first_handle(record));
         }
         if is_about_ours(record) {
             self.titles.follow(record);
@@ -101,7 +101,7 @@ impl Listener for Devices {
     fn device_gone(&mut self, at: Where) {
         self.tell_parked(at.device);
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
-            self.counts.remove(&object.raw());
+            self.counts.remove(object.raw());
             self.titles.forget(object);
         }
     }
@@ -155,16 +155,16 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let Some(device) = self.devices.get_mut(&at.device) else { return };
-        let Some(object) = device.object_of(id) else { return };
-        let mark = Mark {
+        let Devices { devices, counts, titles, stack, .. } = self;
+        let Some(device) = devices.get_mut(&at.device) else { return };
+        let mark = |object: ObjectId| Mark {
             function: at.source.command,
-            number: self.counts.get(&object.raw()).copied().unwrap_or(0),
-            labels: self.titles.labels(object),
-            stack: self.stack,
+            number: counts.get(object.raw()),
+            labels: titles.labels(object),
+            stack: *stack,
         };
         let found = device.command(id, command, mark);
-        if found != Findings::default() {
+        if !found.is_empty() {
             self.tell_recorded(at, id, &found);
         }
     }
@@ -178,8 +178,8 @@ impl Listener for Devices {
     fn take_back(&mut self, at: Where, id: CommandBufferId) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         device.take_back(id);
-        if let Some(count) = device.object_of(id).and_then(|it| self.counts.get_mut(&it.raw())) {
-            *count = count.saturating_sub(1);
+        if let Some(object) = device.object_of(id) {
+            self.counts.take_back(object.raw());
         }
     }
 
@@ -215,15 +215,67 @@ impl Listener for Devices {
         if let Gone::CommandBuffer(id) = gone
             && let Some(object) = device.object_of(id)
         {
-            self.counts.remove(&object.raw());
+            self.counts.remove(object.raw());
         }
         device.end(gone);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
     }
 }
 
+/// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.
+#[derive(Default)]
+struct Counts {
+    /// A command buffer, and its count.
+    last: (u64, u32),
+    others: FxHashMap<u64, u32>,
+}
+
+impl Counts {
+    /// The count of a command buffer, which is the last one from now on.
+    fn of(&mut self, buffer: u64) -> &mut u32 {
+        if self.last.0 != buffer {
+            let (last, count) = self.last;
+            self.others.extend((last != 0).then_some((last, count)));
+            self.last = (buffer, self.others.remove(&buffer).unwrap_or(0));
+        }
+        &mut self.last.1
+    }
+
+    fn begin(&mut self, buffer: u64) {
+        *self.of(buffer) = 0;
+    }
+
+    fn add(&mut self, buffer: u64) {
+        *self.of(buffer) += 1;
+    }
+
+    fn take_back(&mut self, buffer: u64) {
+        let count = self.of(buffer);
+        *count = count.saturating_sub(1);
+    }
+
+    fn get(&self, buffer: u64) -> u32 {
+        match self.last {
+            (last, count) if last == buffer => count,
+            _ => self.others.get(&buffer).copied().unwrap_or(0),
+        }
+    }
+
+    fn remove(&mut self, buffer: u64) {
+        if self.last.0 == buffer {
+            self.last = (0, 0);
+        }
+        self.others.remove(&buffer);
+    }
+}
+
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
 fn is_about_ours(record: Record<'_>) -> bool {
+    let is_name =
+        matches!(record.command(), ApiCommand::SetDebugUtilsObjectNameEXT | ApiCommand::DebugMarkerSetObjectNameEXT);
+    if !is_name {
+        return true;
+    }
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),

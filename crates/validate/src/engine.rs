@@ -65,9 +65,15 @@ impl Live {
 
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
     pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
-        let command = translate::command(command, &mut self.numbers);
-        let found = self.engine.record(self.numbers.command_buffer(id), command);
-        self.numbers.back(found)
+        let number = self.numbers.command_buffer(id);
+        let found = match command {
+            Command::Action(accesses) => {
+                let resources = &self.numbers.resources;
+                self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))
+            }
+            command => self.engine.record(number, translate::command(command, &mut self.numbers)),
+        };
+        if found.is_empty() { found } else { self.numbers.back(found) }
     }
 
     /// The last command is as if it had not been recorded.

@@ -14,6 +14,7 @@ const BENCHES: &[(&str, &str)] = &[
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
     ("lavascope-trace", "file"),
+    ("lavascope-validate", "records"),
 ];
 
 pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: Option<&str>) -> Result<()> {

@@ -2,10 +2,13 @@
 
 const EVERY_TEXEL: &str = "a shader may touch every texel of its view";
 const BLENDING: &str = "blending reads what it writes";
+const PRESENTED: &str = "the memory of what is presented is not the application's";
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNABLE: [(&str, &str); 13] = [
+pub(crate) const UNABLE: [(&str, &str); 20] = [
+    ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
+    ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
         "aliasing/host_through_an_alias",
         "a flush of memory that several resources share does not tell which one is meant",
@@ -14,8 +17,13 @@ pub(crate) const UNABLE: [(&str, &str); 13] = [
     ("aliasing/linear_image_under_tiled", EVERY_TEXEL),
     ("aliasing/visible_through_another_element", "said with the masks of version 1 it means something else"),
     ("barrier/first_read_of_a_lane_counts", "no image is a uniform buffer"),
+    ("image/component_after_all", EVERY_TEXEL),
+    ("image/components_are_apart", EVERY_TEXEL),
     ("image/planes_beside_a_color_area", EVERY_TEXEL),
     ("image/planes_of_a_color_area", EVERY_TEXEL),
+    ("present/alias_overwritten", PRESENTED),
+    ("present/alias_written", PRESENTED),
+    ("present/alias_written_and_waited_for", PRESENTED),
     ("raster_order/load_stands_between", BLENDING),
     ("render_pass/write_beside_preserved", EVERY_TEXEL),
     ("render_pass/write_to_preserved", EVERY_TEXEL),

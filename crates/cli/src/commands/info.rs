@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_event::{Call, Kind, Record};
+use lavascope_event::{Call, Kind, Record, Written};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -67,6 +67,8 @@ struct Info {
     features: BTreeSet<String>,
     /// Memory that was allocated, by the number of its type.
     memory: BTreeMap<u32, Memory>,
+    /// What the host wrote into mapped memory.
+    memory_written: MemoryWritten,
     order: Order,
     /// Objects that two threads used at once, although they must not.
     broken_synchronization: Vec<Value>,
@@ -92,6 +94,14 @@ struct Memory {
 struct Stored {
     bytes: u64,
     unpacked: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct MemoryWritten {
+    bytes: u64,
+    /// Pieces of bytes in a row.
+    runs: u64,
+    memories: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -132,9 +142,10 @@ impl Info {
         let mut last = 0;
         let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
             last = last.max(it.time);
-            match it.record {
-                Ok(record) => self.add(it.stream, record),
-                Err(_) => self.unknown_records += 1,
+            match (&it.record, Written::of(it.words)) {
+                (_, Some(written)) => self.memory_written.add(written),
+                (Ok(record), None) => self.add(it.stream, *record),
+                (Err(_), None) => self.unknown_records += 1,
             }
             true
         });
@@ -198,6 +209,7 @@ impl Info {
             row("submissions", &self.submissions.to_string()),
             row("calls", &self.calls.to_string()),
             row("threads", &self.threads.len().to_string()),
+            row("memory written", &self.memory_written.text()),
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
         for (name, it) in &self.stored {
@@ -275,6 +287,21 @@ fn device_text(it: &Value) -> String {
         text("api_version"),
         driver.unwrap_or_default().trim_end()
     )
+}
+
+impl MemoryWritten {
+    fn add(&mut self, it: Written<'_>) {
+        self.bytes += it.size() as u64;
+        self.runs += it.runs().len() as u64;
+        let memory = it.memory().to_string();
+        if !self.memories.contains(&memory) {
+            self.memories.insert(memory);
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
+    }
 }
 
 /// Texts of a program need not be UTF-8.

@@ -11,6 +11,8 @@ pub(crate) mod explain;
 pub(crate) mod info;
 pub(crate) mod layer;
 pub(crate) mod print;
+pub(crate) mod replay;
+pub(crate) mod replay_here;
 pub(crate) mod run;
 mod setup;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_event::{CheckError, Kind, Titles, print::print_with};
+use lavascope_event::{CheckError, Kind, Titles, Written, print::print_with};
 use lavascope_trace::MomentKind;
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 }
 
 /// `A..B`, `A..`, `..B` or one number.
-fn range(text: &str) -> Result<Range<u64>, String> {
+pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let number = |it: &str, missing| match it {
         "" => Ok(missing),
         it => it.parse().map_err(|_| format!("`{it}` is no number; use A..B, A.., ..B or one number")),
@@ -83,6 +83,9 @@ struct Printing<'a> {
 impl Printing<'_> {
     /// A record as it is printed; nothing if it is not wanted.
     fn text(&mut self, it: &Read<'_>) -> String {
+        if let Some(written) = Written::of(it.words) {
+            return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
+        }
         let record = match &it.record {
             Ok(record) => *record,
             Err(why) if self.is_wanted(it) => return self.odd(it, why),
@@ -136,6 +139,19 @@ impl Printing<'_> {
         self.arguments.thread.is_none_or(|thread| thread == it.stream)
             && is_in(&self.arguments.frame, self.frame)
             && is_in(&self.arguments.range, call)
+    }
+
+    /// What the host wrote before the call behind it.
+    fn written(&self, it: &Read<'_>, written: Written<'_>) -> String {
+        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
+        if self.arguments.json {
+            let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
+            let line =
+                json!({ "thread": it.stream, "seconds": seconds, "kind": "memory", "memory": memory, "runs": runs });
+            return format!("{line}\n");
+        }
+        let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
+        written.runs().map(line).collect()
     }
 
     fn odd(&self, it: &Read<'_>, why: &CheckError) -> String {

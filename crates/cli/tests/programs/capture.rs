@@ -158,3 +158,30 @@ fn what_is_no_trace_is_told() {
     assert_eq!(told.status.code(), Some(2));
     assert!(text(&told.stderr).contains("no/such/folder.lava cannot be written"), "{}", text(&told.stderr));
 }
+
+/// What a program writes into memory is told by `info` and `print`, before the submission that reads it.
+#[test]
+fn what_the_host_wrote_is_in_the_trace() {
+    let stage = Stage::new("capture-memory");
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--"]).arg(samples());
+    succeed(command.arg("mapped"));
+    let info = info(&stage, "trace.lava");
+    assert!(info["memory_written"]["bytes"].as_u64() > Some(0), "{info:#}");
+    let print = |arguments: &[&str]| {
+        let told = succeed(stage.lavascope().arg("print").arg("trace.lava").args(arguments));
+        text(&told.stdout)
+    };
+    let all = print(&[]);
+    let wrote = all.find("// the host wrote ").expect("it is printed");
+    assert!(all[wrote..].contains("vkQueueSubmit"), "before a submission");
+    assert!(!all.contains("no call that this version knows"), "{all}");
+    let lines = print(&["--json"]);
+    let notes = lines.lines().map(|it| serde_json::from_str::<Value>(it).expect("JSON"));
+    let bytes: u64 = notes
+        .filter(|it| it["kind"] == "memory")
+        .flat_map(|it| it["runs"].as_array().cloned().unwrap_or_default())
+        .filter_map(|it| it["bytes"].as_u64())
+        .sum();
+    assert_eq!(Some(bytes), info["memory_written"]["bytes"].as_u64());
+}

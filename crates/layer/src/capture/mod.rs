@@ -112,6 +112,7 @@ impl Capture {
 
     /// The file cannot be written any more: the application goes on without it.
     fn give_up(&mut self, merger: &mut Merger) {
+        HUB.set_capturing(false);
         HUB.wake.set_room(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
@@ -126,6 +127,7 @@ impl Capture {
         if self.is_broken {
             return self.give_up(merger);
         }
+        HUB.set_capturing(false);
         HUB.wake.set_room(None);
         self.write_facts();
         self.seal();

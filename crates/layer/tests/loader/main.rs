@@ -11,6 +11,7 @@ mod hazards;
 mod inline;
 mod lifetimes;
 mod lost;
+mod memory;
 mod messages;
 mod objects;
 mod order;

@@ -541,7 +541,9 @@ impl<'t> Follower<'t> {
                 let chain = if is_write { marks.available } else { marks.happened };
                 self.is_gated || chain.has(TRANSITION)
             }
-            Role::Present | Role::Acquire => {
+            // The presentation engine has the image already when it gives it away.
+            Role::Acquire => true,
+            Role::Present => {
                 let known = self.known_to_present(self.at, self.at_submitted);
                 self.prior_queue == self.at_queue || known.has(is_write)
             }

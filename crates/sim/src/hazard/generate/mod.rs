@@ -75,7 +75,8 @@ impl Kinds {
         ..Kinds::BARRIERS
     };
     /// Resources in one memory, by all means but rendering.
-    pub const ALIASES: Kinds = Kinds { host_accesses: true, aliasing: true, crowded: true, ..Kinds::STAGE_ONE };
+    pub const ALIASES: Kinds =
+        Kinds { host_accesses: true, aliasing: true, crowded: true, presentation: true, ..Kinds::STAGE_ONE };
     pub const ALL: Kinds = Kinds {
         render_passes: true,
         dynamic_rendering: true,

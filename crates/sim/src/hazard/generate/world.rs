@@ -32,7 +32,9 @@ impl Maker {
             }
         }
         if self.kinds.presentation && self.random.one_in(3) {
-            self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], None));
+            let place = Binding { memory: MemoryId(0), offset: 1, size: 2 };
+            let place = Some(place).filter(|_| self.kinds.crowded);
+            self.presentable = Some(self.image(Format::R8_UNORM, [2, 1, 1], place));
         }
         if self.kinds.aliasing && (self.random.one_in(3) || self.kinds.crowded) {
             self.aliases();

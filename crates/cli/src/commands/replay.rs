@@ -1,0 +1,114 @@
+//! `lavascope replay`: performs a trace again, in a process of its own, so that a driver that crashes is told of.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+
+use super::Outcome;
+use crate::layer_files::Name;
+use crate::program::{self, End};
+use crate::report::{Folder, Report};
+use crate::text::{self, Paint};
+use crate::{driver_files, layer_files, summary};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything was performed, and is equal where it was compared
+  1  there are differences, or validation found something
+  2  lavascope failed: the file cannot be read, or a call cannot be made here";
+
+/// Perform a trace again, on as many threads as the program had
+#[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// The trace
+    pub(crate) file: PathBuf,
+    /// Which GPU of this machine, as `lavascope doctor` counts them from 0; else those in the places of the trace
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) gpu: Option<usize>,
+    /// On the null driver, which needs no GPU, accepts everything and draws nothing
+    #[arg(long)]
+    null: bool,
+    /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
+    #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
+    pub(crate) threads: Option<u32>,
+    /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
+    #[arg(long, value_name = "A..B", value_parser = super::print::range)]
+    pub(crate) screenshot: Vec<Range<u64>>,
+    /// Where pictures are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) screenshots: PathBuf,
+    /// Compare the pictures with those of the same names in a folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) compare: Option<PathBuf>,
+    /// How far a channel of a pixel may be from what it is compared with, of 255
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub(crate) tolerance: u8,
+    /// Compare what the device writes into memory that the host can see with what the trace has of it
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Find faults of the program while it is performed
+    #[arg(long, value_name = "WHAT")]
+    validate: Option<Validation>,
+    /// Record what is performed into a file
+    #[arg(long, value_name = "FILE")]
+    recapture: Option<PathBuf>,
+    /// Perform it so many times, each from the beginning
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    pub(crate) repeat: u32,
+    /// How many seconds nothing may happen before the replay is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub(crate) patience: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Validation {
+    /// Synchronization hazards
+    Sync,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
+    // The same arguments: the other process performs, and this one looks at how it ends.
+    let own: Vec<OsString> = std::env::args_os().skip(2).collect();
+    command.arg("replay-here").args(own);
+    if arguments.null {
+        command.envs(driver_files::variables()?);
+    }
+    let folder = Folder::new()?;
+    let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
+    if has_layer {
+        command.envs(layer_files::variables(Name::Own)?).env("LAVASCOPE_REPORT", folder.path());
+    }
+    if arguments.validate == Some(Validation::Sync) {
+        command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
+    }
+    if let Some(path) = &arguments.recapture {
+        let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
+        command.env("LAVASCOPE_CAPTURE", path);
+    }
+    let end = program::run(&mut command)?;
+    let mut has_findings = false;
+    if has_layer {
+        let report = Report::read(folder.path())?;
+        text::tell(&summary::render(&report, "replay", None, Paint::for_stderr()));
+        has_findings = arguments.validate.is_some() && report.processes.iter().any(|it| !it.findings.is_empty());
+    }
+    Ok(match end {
+        End::Exit(0) if has_findings => Outcome::Found,
+        End::Exit(0) => Outcome::Fine,
+        End::Exit(1) => Outcome::Found,
+        End::Exit(_) => Outcome::Failed,
+        End::Signal(number) => {
+            let name = program::name_of_signal(number);
+            text::tell(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
+            Outcome::Failed
+        }
+    })
+}

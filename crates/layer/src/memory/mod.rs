@@ -1,0 +1,338 @@
+//! What the host writes into mapped memory: found before the call that lets the device read it, and put into the
+//! stream of the thread that makes the call.
+//!
+//! Each memory has a copy of what the trace has of it (`shadow`); what differs from it was written since. Which bytes
+//! are compared is up to the way in which writes are found. A memory is looked at by one thread at a time, and the call
+//! that is about to be made gets its barrier after that: it comes after what others found, also where it found nothing.
+//!
+//! What the device writes into memory that is mapped differs from the copy as well, and is stored as if the host had
+//! written it, where it cannot be told apart: to store too much does no harm to a replay that has the same order, and
+//! to store too little does.
+//!
+//! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
+
+mod shadow;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_event::Writing;
+use lavascope_stream::Thread;
+
+use crate::application::find_in_chain;
+use crate::hub::HUB;
+use shadow::{Shadow, WINDOW};
+
+/// The memories of a device that the host can see.
+pub(crate) struct Memories {
+    /// By number of the type, one bit each.
+    visible: u32,
+    coherent: u32,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    all: HashMap<u64, Arc<Memory>>,
+    /// Those that the host can write to now, in the order of their ids.
+    mapped: Vec<Arc<Memory>>,
+}
+
+struct Memory {
+    id: ObjectId,
+    size: u64,
+    is_coherent: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    mapped: Option<Mapped>,
+    /// What was mapped before a call that may fail to unmap it.
+    before: Option<Mapped>,
+    /// Whether it is the application's own memory, which is there without being mapped.
+    is_imported: bool,
+    /// Whether the application says what it wrote.
+    is_flushed: bool,
+    shadow: Shadow,
+}
+
+/// Bytes of a memory that the host can reach.
+#[derive(Clone)]
+struct Mapped {
+    /// Where the first of them is.
+    host: u64,
+    bytes: Range<u64>,
+}
+
+/// The thread that looks, and space for its records.
+pub(crate) struct Teller<'a> {
+    pub(crate) thread: &'a mut Thread,
+    pub(crate) space: &'a mut Space,
+}
+
+#[derive(Default)]
+pub(crate) struct Space {
+    live: Vec<u8>,
+    changed: Vec<Range<usize>>,
+    writing: Writing,
+}
+
+impl Memories {
+    pub(crate) fn new(properties: &PhysicalDeviceMemoryProperties) -> Memories {
+        let with = |flag: MemoryPropertyFlags| {
+            let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
+            types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
+        };
+        Memories {
+            visible: with(MemoryPropertyFlags::HOST_VISIBLE),
+            coherent: with(MemoryPropertyFlags::HOST_COHERENT),
+            inner: Mutex::default(),
+        }
+    }
+
+    /// A call is about to be recorded that lets the device read, or that ends a mapping.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command.
+    pub(crate) unsafe fn before(&self, command: Command, params: *const u8, teller: &mut Teller<'_>) {
+        use Command as C;
+        match command {
+            // The latter two let go on what was submitted before.
+            C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
+                let mapped = lock(&self.inner).mapped.clone();
+                mapped.iter().for_each(|it| it.look_at_all(teller));
+            }
+            C::FlushMappedMemoryRanges => {
+                // SAFETY: the caller's word.
+                let params = unsafe { &*params.cast::<FlushMappedMemoryRangesParams>() };
+                for at in 0..params.memory_range_count as usize {
+                    // SAFETY: there are as many ranges as the call says.
+                    let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
+                    if let Some(it) = self.get(range.memory) {
+                        it.look_at_flushed(range, teller);
+                    }
+                }
+            }
+            C::UnmapMemory => {
+                // SAFETY: the caller's word.
+                self.unmap(unsafe { (*params.cast::<UnmapMemoryParams>()).memory }, teller);
+            }
+            C::UnmapMemory2 => {
+                // SAFETY: the caller's word; the info of a call is valid.
+                let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
+                if let Some(info) = info {
+                    self.unmap(info.memory, teller);
+                }
+            }
+            C::FreeMemory => {
+                // SAFETY: the caller's word.
+                self.forget(unsafe { (*params.cast::<FreeMemoryParams>()).memory });
+            }
+            C::DestroyDevice => self.forget_all(),
+            // Nobody else reads memory, or takes it away.
+            _ => {}
+        }
+    }
+
+    /// A call returned that may have made memory, or mapped it. `id_of` knows the ids of what was made.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command, which returned `result`.
+    pub(crate) unsafe fn after(
+        &self,
+        command: Command,
+        params: *const u8,
+        result: u64,
+        id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>,
+    ) {
+        let has_succeeded = Result(result as u32 as i32) == Result::SUCCESS;
+        match command {
+            Command::AllocateMemory if has_succeeded => {
+                // SAFETY: the caller's word; a call that succeeded wrote the memory.
+                unsafe { self.allocated(&*params.cast(), id_of) };
+            }
+            Command::MapMemory if has_succeeded => {
+                // SAFETY: the caller's word.
+                let params = unsafe { &*params.cast::<MapMemoryParams>() };
+                // SAFETY: a call that succeeded wrote the address.
+                let host = unsafe { params.pp_data.cast::<u64>().as_ptr().read() };
+                self.map(params.memory, host, params.offset, params.size);
+            }
+            Command::MapMemory2 if has_succeeded => {
+                // SAFETY: the caller's word.
+                let params = unsafe { &*params.cast::<MapMemory2Params>() };
+                // SAFETY: as above, and a call that succeeded had a valid info.
+                let (host, info) =
+                    unsafe { (params.pp_data.cast::<u64>().as_ptr().read(), &*params.p_memory_map_info.as_ptr()) };
+                self.map(info.memory, host, info.offset, info.size);
+            }
+            Command::UnmapMemory2 if !has_succeeded => {
+                // SAFETY: the caller's word; the info of a call is valid.
+                let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
+                if let Some(info) = info {
+                    self.map_again(info.memory);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    unsafe fn allocated(&self, params: &AllocateMemoryParams, id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>) {
+        // SAFETY: the caller has the parameters of a call that succeeded.
+        let (info, memory) = unsafe { (&*params.p_allocate_info.as_ptr(), params.p_memory.as_ptr().read()) };
+        // SAFETY: as above; the structure of this type.
+        let imported = unsafe {
+            let ty = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
+            let found = find_in_chain::<ImportMemoryHostPointerInfoEXT>(info.p_next, ty);
+            found.map(|it| &*it.as_ptr()).filter(|it| it.handle_type.0 != 0).map(|it| it.p_host_pointer.0)
+        };
+        let bit = 1u32.checked_shl(info.memory_type_index).unwrap_or(0);
+        if self.visible & bit == 0 && imported.is_none() {
+            return;
+        }
+        let Some(id) = id_of(memory) else { return };
+        let bytes = 0..info.allocation_size;
+        let state = State {
+            mapped: imported.map(|host| Mapped { host, bytes }),
+            is_imported: imported.is_some(),
+            ..State::default()
+        };
+        let is_coherent = self.coherent & bit != 0;
+        let it = Arc::new(Memory { id, size: info.allocation_size, is_coherent, state: Mutex::new(state) });
+        let mut inner = lock(&self.inner);
+        inner.all.insert(memory.0, it.clone());
+        if imported.is_some() {
+            inner.add_mapped(it);
+        }
+    }
+
+    fn get(&self, memory: DeviceMemory) -> Option<Arc<Memory>> {
+        lock(&self.inner).all.get(&memory.0).cloned()
+    }
+
+    fn map(&self, memory: DeviceMemory, host: u64, offset: u64, size: u64) {
+        let Some(it) = self.get(memory) else { return };
+        let end = if size == WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
+        let mut state = lock(&it.state);
+        if state.is_imported || offset >= end {
+            return;
+        }
+        state.mapped = Some(Mapped { host, bytes: offset..end });
+        drop(state);
+        lock(&self.inner).add_mapped(it);
+    }
+
+    /// The mapping was to end, and did not.
+    fn map_again(&self, memory: DeviceMemory) {
+        let Some(it) = self.get(memory) else { return };
+        let mut state = lock(&it.state);
+        state.mapped = state.before.take().or(state.mapped.take());
+        drop(state);
+        lock(&self.inner).add_mapped(it);
+    }
+
+    fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
+        let Some(it) = self.get(memory) else { return };
+        it.look(0..it.size, teller);
+        let mut state = lock(&it.state);
+        if !state.is_imported {
+            state.before = state.mapped.take();
+            drop(state);
+            lock(&self.inner).mapped.retain(|other| other.id != it.id);
+        }
+    }
+
+    fn forget(&self, memory: DeviceMemory) {
+        let mut inner = lock(&self.inner);
+        let Some(it) = inner.all.remove(&memory.0) else { return };
+        inner.mapped.retain(|other| other.id != it.id);
+        drop(inner);
+        // Waits for whoever looks at it.
+        lock(&it.state).mapped = None;
+    }
+
+    fn forget_all(&self) {
+        let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
+        all.values().for_each(|it| lock(&it.state).mapped = None);
+    }
+}
+
+impl Inner {
+    fn add_mapped(&mut self, it: Arc<Memory>) {
+        let at = self.mapped.binary_search_by_key(&it.id.raw(), |it| it.id.raw());
+        if let Err(at) = at {
+            self.mapped.insert(at, it);
+        }
+    }
+}
+
+impl Memory {
+    /// Before a submission: everything, unless the application says itself what it wrote.
+    fn look_at_all(&self, teller: &mut Teller<'_>) {
+        if self.is_coherent || !lock(&self.state).is_flushed {
+            self.look(0..self.size, teller);
+        }
+    }
+
+    fn look_at_flushed(&self, range: &MappedMemoryRange, teller: &mut Teller<'_>) {
+        lock(&self.state).is_flushed = true;
+        // The rest of the mapping, which is cut off below.
+        let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
+        self.look(range.offset..end, teller);
+    }
+
+    /// Compares bytes with what the trace has, and records those that differ.
+    fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
+        // Held until the records are made: who finds nothing more makes its barrier after them.
+        let mut state = lock(&self.state);
+        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if !HUB.is_capturing() {
+            return;
+        }
+        let Mapped { host, bytes } = mapped;
+        let mut at = wanted.start.max(bytes.start);
+        let end = wanted.end.min(bytes.end);
+        while at < end {
+            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(end);
+            let live = &mut teller.space.live;
+            live.resize((next - at) as usize, 0);
+            let from = std::ptr::with_exposed_provenance::<u8>((*host + (at - bytes.start)) as usize);
+            // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
+            // and what is copied then is one or the other.
+            unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
+            teller.space.changed.clear();
+            shadow.take(at, live, &mut teller.space.changed);
+            if !teller.space.changed.is_empty() {
+                teller.tell(self.id, at);
+            }
+            at = next;
+        }
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what has changed behind a byte of a memory.
+    fn tell(&mut self, memory: ObjectId, first: u64) {
+        let Space { live, changed, writing } = &mut *self.space;
+        writing.begin(memory, first);
+        for it in changed.iter() {
+            writing.run(it.start as u32, &live[it.clone()]);
+        }
+        // After the look: what another thread learned and then wrote about comes before.
+        self.thread.barrier(&HUB.threads);
+        let call = self.thread.begin();
+        let record = writing.finish(call, self.thread.touches());
+        self.thread.append(record);
+        self.thread.end_record();
+        self.thread.complete(call);
+    }
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,119 @@
+//! What a trace has of a memory: zeros at first, and then whatever was told.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Bytes that are looked at together; a record holds no more. Several records fit into a chunk of a stream.
+pub(super) const WINDOW: usize = 16 << 10;
+
+/// Where one word is equal, a run of bytes ends: a run costs as much as a word.
+const WORD: usize = 8;
+
+/// A copy of the bytes that are not zero, by number of the window.
+#[derive(Default)]
+pub(super) struct Shadow(HashMap<u64, Box<[u8]>>);
+
+impl Shadow {
+    /// Takes bytes of one window, from an offset on; gives the runs of those that are new, counted from there.
+    pub(super) fn take(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
+        let (window, inside) = (offset / WINDOW as u64, (offset % WINDOW as u64) as usize);
+        debug_assert!(inside + live.len() <= WINDOW);
+        match self.0.get_mut(&window) {
+            Some(old) => {
+                let old = &mut old[inside..inside + live.len()];
+                differences(old, live, changed);
+                changed.iter().for_each(|it| old[it.clone()].copy_from_slice(&live[it.clone()]));
+            }
+            None => {
+                differences(&[0; WINDOW][..live.len()], live, changed);
+                if !changed.is_empty() {
+                    let mut new = vec![0; WINDOW].into_boxed_slice();
+                    new[inside..inside + live.len()].copy_from_slice(live);
+                    self.0.insert(window, new);
+                }
+            }
+        }
+    }
+}
+
+/// The runs of bytes that differ; equal bytes are in them where there are too few for the run to end.
+fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
+    // By far the most are equal, which is found out fast.
+    if old == new {
+        return;
+    }
+    let mut open: Option<usize> = None;
+    for at in (0..new.len()).step_by(WORD) {
+        let end = (at + WORD).min(new.len());
+        match (old[at..end] == new[at..end], open) {
+            (false, None) => open = Some(at),
+            (true, Some(start)) => {
+                found.push(trimmed(old, new, start..at));
+                open = None;
+            }
+            _ => {}
+        }
+    }
+    found.extend(open.map(|start| trimmed(old, new, start..new.len())));
+}
+
+/// A run without the equal bytes at its ends; there is one that differs.
+fn trimmed(old: &[u8], new: &[u8], run: Range<usize>) -> Range<usize> {
+    let differs = |it: &usize| old[*it] != new[*it];
+    let first = run.clone().find(differs).unwrap_or(run.start);
+    let last = run.clone().rfind(differs).unwrap_or(run.start);
+    first..last + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_what_differs_and_is_told_once() {
+        let mut shadow = Shadow::default();
+        const NONE: [Range<usize>; 0] = [];
+        let mut take = |offset: u64, live: &[u8]| {
+            let mut changed = Vec::new();
+            shadow.take(offset, live, &mut changed);
+            changed
+        };
+        assert_eq!(take(0, &[0; 100]), NONE, "zeros are not told");
+        let mut live = [0; 100];
+        (live[3], live[99]) = (1, 2);
+        assert_eq!(take(0, &live), [3..4, 99..100]);
+        assert_eq!(take(0, &live), NONE);
+        live[3] = 0;
+        assert_eq!(take(0, &live), std::slice::from_ref(&(3..4)), "zeros are told where there was something else");
+        // Near things are told together, those that are far apart are not.
+        (live[40], live[46], live[70]) = (5, 6, 7);
+        assert_eq!(take(0, &live), [40..47, 70..71]);
+        // From the middle of another window on.
+        assert_eq!(take(WINDOW as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
+        assert_eq!(take(WINDOW as u64 + 9, &live[41..47]), NONE);
+    }
+
+    #[test]
+    fn random_writes_are_told_so_that_a_copy_stays_equal() {
+        let (mut shadow, mut live, mut copy) = (Shadow::default(), vec![0u8; WINDOW], vec![0u8; WINDOW]);
+        let mut seed = 1u64;
+        let mut next = |max: usize| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) as usize % max
+        };
+        for _ in 0..500 {
+            for _ in 0..next(6) {
+                let (start, size) = (next(WINDOW - 64), next(64));
+                let value = next(3) as u8;
+                live[start..start + size].fill(value);
+            }
+            let mut changed = Vec::new();
+            shadow.take(0, &live, &mut changed);
+            for it in changed {
+                assert!(copy[it.start] != live[it.start] && copy[it.end - 1] != live[it.end - 1]);
+                copy[it.clone()].copy_from_slice(&live[it]);
+            }
+            assert_eq!(copy, live);
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! What the host writes into mapped memory is in the trace before the call that lets the device read it, byte for byte,
+//! whichever way it is found.
+//!
+//! A random program is made twice from one seed: in the child with Vulkan, here with plain vectors. At every submission
+//! of the trace, what the trace says about each memory must be what the vectors have.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::Range;
+use std::sync::{Barrier, Mutex};
+
+use ash::vk;
+use lavascope_abi::Command;
+use lavascope_event::{Call, Kind, Written, check};
+use lavascope_trace::{Merged, Trace};
+
+use crate::child::{Outcome, child};
+use crate::world::{Setup, World, entry};
+
+/// Where a memory is in the program; another may be there later.
+const SLOTS: usize = 4;
+const SIZE_MAX: usize = 200_000;
+
+/// Does what the program says.
+trait Actor {
+    fn allocate(&mut self, slot: usize, size: usize);
+    fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool);
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How);
+    fn flush(&mut self, slot: usize, range: Range<usize>);
+    fn unmap(&mut self, slot: usize);
+    fn free(&mut self, slot: usize);
+    fn submit(&mut self, is_second: bool);
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Plain,
+    /// By a call of the system.
+    Read,
+    /// By another thread.
+    Thread,
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, max: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as usize % max
+    }
+
+    fn range(&mut self, of: Range<usize>) -> Range<usize> {
+        let start = of.start + self.below(of.len());
+        start..start + 1 + self.below(of.end - start)
+    }
+}
+
+/// A memory of the program: its size, and what of it is mapped.
+struct Slot {
+    size: usize,
+    mapped: Option<Range<usize>>,
+}
+
+/// A random program. Whatever happens, every write is to mapped memory.
+fn perform(seed: u64, steps: usize, ways: &[How], actor: &mut impl Actor) {
+    let mut random = Random(seed);
+    let mut slots: [Option<Slot>; SLOTS] = [const { None }; SLOTS];
+    for _ in 0..steps {
+        let slot = random.below(SLOTS);
+        let choice = random.below(20);
+        match &mut slots[slot] {
+            it @ None => {
+                let size = 1 + random.below(SIZE_MAX);
+                actor.allocate(slot, size);
+                *it = Some(Slot { size, mapped: None });
+            }
+            Some(Slot { size, mapped: mapped @ None }) => {
+                let range = if random.below(2) == 0 { 0..*size } else { random.range(0..*size) };
+                actor.map(slot, range.clone(), random.below(2) == 0);
+                *mapped = Some(range);
+            }
+            it @ Some(_) if choice == 0 => {
+                actor.free(slot);
+                *it = None;
+            }
+            Some(Slot { mapped, .. }) if choice == 1 => {
+                actor.unmap(slot);
+                *mapped = None;
+            }
+            Some(Slot { mapped: Some(mapped), .. }) if choice < 4 => {
+                let range = random.range(mapped.clone());
+                actor.flush(slot, range);
+            }
+            Some(Slot { mapped: Some(mapped), .. }) if choice < 16 => {
+                let range = random.range(mapped.clone());
+                let size = if random.below(3) == 0 { range.len() } else { range.len().min(1 + random.below(40)) };
+                // Few values, so that bytes are often what they were.
+                let bytes: Vec<u8> = match random.below(2) {
+                    0 => vec![random.below(3) as u8; size],
+                    _ => (0..size).map(|_| random.below(4) as u8).collect(),
+                };
+                actor.write(slot, range.start, &bytes, ways[random.below(ways.len())]);
+            }
+            _ => actor.submit(random.below(2) == 0),
+        }
+    }
+}
+
+/// The program with Vulkan.
+struct Live<'a> {
+    world: &'a World,
+    memory_type: u32,
+    slots: [(vk::DeviceMemory, *mut u8, usize); SLOTS],
+    /// Lavapipe of some versions does not have it.
+    second: Option<ash::khr::map_memory2::Device>,
+}
+
+impl<'a> Live<'a> {
+    fn new(world: &'a World, has_second: bool) -> Live<'a> {
+        let second = has_second.then(|| ash::khr::map_memory2::Device::new(&world.instance, &world.device));
+        let slots = [(vk::DeviceMemory::null(), std::ptr::null_mut(), 0); SLOTS];
+        Live { world, memory_type: visible_type(world), slots, second }
+    }
+}
+
+fn visible_type(world: &World) -> u32 {
+    // SAFETY: the instance is alive.
+    let properties = unsafe {
+        let physical = world.instance.enumerate_physical_devices().expect("there is one")[0];
+        world.instance.get_physical_device_memory_properties(physical)
+    };
+    let is_visible = |it: &&vk::MemoryType| it.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
+    let types = &properties.memory_types[..properties.memory_type_count as usize];
+    types.iter().position(|it| is_visible(&it)).expect("every device has one") as u32
+}
+
+impl Actor for Live<'_> {
+    fn allocate(&mut self, slot: usize, size: usize) {
+        let info = vk::MemoryAllocateInfo::default().allocation_size(size as u64).memory_type_index(self.memory_type);
+        // SAFETY: the info is valid.
+        self.slots[slot].0 = unsafe { self.world.device.allocate_memory(&info, None) }.expect("there is room");
+        // What is in new memory of lavapipe is what somebody left there.
+        self.map(slot, 0..size, false);
+        self.write(slot, 0, &vec![0; size], How::Plain);
+        self.unmap(slot);
+    }
+
+    fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool) {
+        let (memory, offset, size) = (self.slots[slot].0, range.start as u64, range.len() as u64);
+        let info = vk::MemoryMapInfoKHR::default().memory(memory).offset(offset).size(size);
+        let device = &self.world.device;
+        let mut host = std::ptr::null_mut();
+        // SAFETY: the memory is not mapped, and has these bytes.
+        unsafe {
+            if let Some(second) = self.second.as_ref().filter(|_| is_second) {
+                let result = (second.fp().map_memory2_khr)(device.handle(), &raw const info, &raw mut host);
+                assert_eq!(result, vk::Result::SUCCESS);
+            } else {
+                host = device.map_memory(memory, offset, size, vk::MemoryMapFlags::empty()).expect("it can be mapped");
+            }
+        }
+        (self.slots[slot].1, self.slots[slot].2) = (host.cast(), range.start);
+    }
+
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How) {
+        let (_, host, first) = self.slots[slot];
+        // SAFETY: these bytes are mapped.
+        let to = unsafe { std::slice::from_raw_parts_mut(host.add(at - first), bytes.len()) };
+        match how {
+            How::Plain => to.copy_from_slice(bytes),
+            How::Thread => {
+                std::thread::scope(|scope| _ = scope.spawn(|| to.copy_from_slice(bytes)));
+            }
+            How::Read => {
+                let (mut from, mut into) = std::io::pipe().expect("there are pipes");
+                std::thread::scope(|scope| {
+                    scope.spawn(move || into.write_all(bytes).expect("somebody reads"));
+                    std::io::Read::read_exact(&mut from, to).expect("the system writes into mapped memory");
+                });
+            }
+        }
+    }
+
+    fn flush(&mut self, slot: usize, range: Range<usize>) {
+        let (offset, size) = (range.start as u64, range.len() as u64);
+        let range = vk::MappedMemoryRange::default().memory(self.slots[slot].0).offset(offset).size(size);
+        // SAFETY: these bytes are mapped.
+        unsafe { self.world.device.flush_mapped_memory_ranges(&[range]) }.expect("it can be flushed");
+    }
+
+    fn unmap(&mut self, slot: usize) {
+        // SAFETY: it is mapped.
+        unsafe { self.world.device.unmap_memory(self.slots[slot].0) };
+    }
+
+    fn free(&mut self, slot: usize) {
+        // SAFETY: it is not in use.
+        unsafe { self.world.device.free_memory(self.slots[slot].0, None) };
+    }
+
+    fn submit(&mut self, is_second: bool) {
+        let World { device, queue, .. } = self.world;
+        // SAFETY: the queue is this thread's.
+        unsafe {
+            match is_second {
+                true => device.queue_submit2(*queue, &[], vk::Fence::null()),
+                false => device.queue_submit(*queue, &[], vk::Fence::null()),
+            }
+        }
+        .expect("nothing can be submitted");
+    }
+}
+
+type Contents = BTreeMap<u64, Vec<u8>>;
+
+/// The program with vectors.
+#[derive(Default)]
+struct Model {
+    slots: [u64; SLOTS],
+    allocated: u64,
+    alive: Contents,
+    at_submissions: Vec<Contents>,
+}
+
+impl Actor for Model {
+    fn allocate(&mut self, slot: usize, size: usize) {
+        self.slots[slot] = self.allocated;
+        self.alive.insert(self.allocated, vec![0; size]);
+        self.allocated += 1;
+    }
+
+    fn map(&mut self, _: usize, _: Range<usize>, _: bool) {}
+
+    fn write(&mut self, slot: usize, at: usize, bytes: &[u8], _: How) {
+        let memory = self.alive.get_mut(&self.slots[slot]).expect("it is alive");
+        memory[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn flush(&mut self, _: usize, _: Range<usize>) {}
+
+    fn unmap(&mut self, _: usize) {}
+
+    fn free(&mut self, slot: usize) {
+        self.alive.remove(&self.slots[slot]);
+    }
+
+    fn submit(&mut self, _: bool) {
+        self.at_submissions.push(self.alive.clone());
+    }
+}
+
+/// What a trace says about the memories at each submission, and how many bytes it has about them.
+fn replay(file: &[u8]) -> (Vec<Contents>, usize) {
+    let trace = Trace::open(file).expect("a trace");
+    let mut merged = Merged::new(&trace, None);
+    let (mut alive, mut at_submissions, mut bytes) = (Contents::new(), Vec::new(), 0);
+    let (mut sizes, mut count) = (BTreeMap::new(), 0);
+    while let Some(it) = merged.take_next().expect("whole") {
+        if let Some(written) = Written::of(it.record) {
+            let memory = alive.get_mut(&written.memory().serial()).expect("only what is alive is written to");
+            bytes += written.size();
+            for (at, bytes) in written.runs() {
+                memory[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+            }
+            continue;
+        }
+        let record = check(it.record).expect("a call");
+        match (record.kind(), Call::of(record)) {
+            (Kind::Enter, Some(Call::AllocateMemory(call))) => {
+                sizes.insert(it.stream, call.p_allocate_info().expect("there is one").allocation_size);
+            }
+            (Kind::Leave, _) if record.command() == Command::AllocateMemory => {
+                alive.insert(count, vec![0; sizes[&it.stream] as usize]);
+                count += 1;
+            }
+            (Kind::Enter, Some(Call::FreeMemory(call))) => _ = alive.remove(&(call.memory.0 & 0xffff_ffff)),
+            (Kind::Enter, Some(Call::QueueSubmit(_) | Call::QueueSubmit2(_))) => at_submissions.push(alive.clone()),
+            _ => {}
+        }
+    }
+    assert_eq!((merged.forced(), merged.damages().len()), (0, 0));
+    (at_submissions, bytes)
+}
+
+fn assert_alike(found: &[Contents], wanted: &[Contents]) {
+    assert_eq!(found.len(), wanted.len(), "submissions");
+    for (at, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        assert!(found.keys().eq(wanted.keys()), "submission {at}: other memories are alive");
+        for (memory, wanted) in wanted {
+            let differs = found[memory].iter().zip(wanted).position(|it| it.0 != it.1);
+            assert_eq!(differs, None, "submission {at}, memory {memory}: the first byte that differs");
+        }
+    }
+}
+
+const STEPS: usize = 1500;
+
+/// A random program on a driver, in one way.
+fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Option<Outcome> {
+    let mut environment = vec![
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_CAPTURE_MEMORY", method),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+    ];
+    environment.extend(driver.iter().flat_map(|it| [("VK_DRIVER_FILES", *it), ("VK_ICD_FILENAMES", *it)]));
+    let seed = 0x5eed ^ name.len() as u64;
+    let outcome = child(name, &environment, || {
+        let entry = entry();
+        let extensions: &[_] = if driver.is_none() { &[c"VK_KHR_map_memory2"] } else { &[] };
+        let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
+        perform(seed, STEPS, ways, &mut Live::new(&world, driver.is_none()));
+        world.destroy();
+    })?;
+    assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+    let mut model = Model::default();
+    perform(seed, STEPS, ways, &mut model);
+    let (found, bytes) = replay(&outcome.bytes("trace.lava"));
+    assert_alike(&found, &model.at_submissions);
+    assert!(bytes > 1_000_000, "{bytes} bytes were written");
+    Some(outcome)
+}
+
+const ALL_WAYS: [How; 3] = [How::Plain, How::Read, How::Thread];
+
+fn lavapipe() -> String {
+    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
+    let files = folders.iter().filter_map(|it| std::fs::read_dir(it).ok()).flatten().filter_map(Result::ok);
+    let mut paths = files.map(|it| it.path().display().to_string());
+    paths.find(|it| it.contains("lvp_icd")).expect("lavapipe: install mesa-vulkan-drivers")
+}
+
+#[test]
+fn comparing_finds_what_a_random_program_writes() {
+    let name = "memory::comparing_finds_what_a_random_program_writes";
+    captured(name, "compare", None, &ALL_WAYS);
+}
+
+#[test]
+fn comparing_finds_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::comparing_finds_what_a_random_program_writes_on_lavapipe";
+    captured(name, "compare", Some(&lavapipe()), &ALL_WAYS);
+}
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 60;
+const SLICE: usize = 5000;
+
+/// Threads write, then all of them submit at once: each submission reads what all have written.
+#[test]
+fn what_several_threads_write_is_there_for_each_that_submits() {
+    let name = "memory::what_several_threads_write_is_there_for_each_that_submits";
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let mut live = Live::new(&world, false);
+        live.allocate(0, THREADS * SLICE);
+        live.map(0, 0..THREADS * SLICE, false);
+        let host = live.slots[0].1.expose_provenance();
+        let (barrier, queue) = (Barrier::new(THREADS), Mutex::new(()));
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (world, barrier, queue) = (&world, &barrier, &queue);
+                scope.spawn(move || {
+                    let own = std::ptr::with_exposed_provenance_mut::<u8>(host + thread * SLICE);
+                    // SAFETY: each thread has bytes of its own.
+                    let own = unsafe { std::slice::from_raw_parts_mut(own, SLICE) };
+                    for round in 0..ROUNDS {
+                        own.fill(round as u8 + 1);
+                        barrier.wait();
+                        let _guard = queue.lock();
+                        // SAFETY: nobody else uses the queue.
+                        unsafe { world.device.queue_submit(world.queue, &[], vk::Fence::null()) }.expect("submitted");
+                        drop(_guard);
+                        barrier.wait();
+                    }
+                });
+            }
+        });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let (found, _) = replay(&outcome.bytes("trace.lava"));
+    assert_eq!(found.len(), THREADS * ROUNDS);
+    for (at, it) in found.iter().enumerate() {
+        let round = (at / THREADS) as u8 + 1;
+        assert!(it[&0].iter().all(|it| *it == round), "submission {at}");
+    }
+}
+
+/// Memory of the application's own is there without being mapped, and an event lets the device go on.
+#[test]
+fn imported_memory_and_events_count() {
+    let name = "memory::imported_memory_and_events_count";
+    const SIZE: usize = 8192;
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup { device_extensions: &[c"VK_EXT_external_memory_host"], ..Setup::OFF }.world(&entry);
+        let layout = std::alloc::Layout::from_size_align(SIZE, 4096).expect("a power of two");
+        // SAFETY: the size is not zero.
+        let host = unsafe { std::alloc::alloc_zeroed(layout) };
+        let handle_type = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+        let mut import = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(handle_type);
+        import.p_host_pointer = host.cast();
+        let info =
+            vk::MemoryAllocateInfo::default().allocation_size(SIZE as u64).memory_type_index(visible_type(&world));
+        let device = &world.device;
+        // SAFETY: the memory above is valid, and lives longer than what is made of it.
+        unsafe {
+            host.write(1);
+            let memory = device.allocate_memory(&info.push_next(&mut import), None).expect("imported");
+            let event = device.create_event(&vk::EventCreateInfo::default(), None).expect("made");
+            device.queue_submit(world.queue, &[], vk::Fence::null()).expect("submitted");
+            host.add(5000).write(2);
+            device.set_event(event).expect("set");
+            device.free_memory(memory, None);
+            host.write(77);
+            device.queue_submit(world.queue, &[], vk::Fence::null()).expect("submitted");
+            device.destroy_event(event, None);
+            std::alloc::dealloc(host, layout);
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    let file = outcome.bytes("trace.lava");
+    let trace = Trace::open(&file).expect("a trace");
+    let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
+    while let Some(it) = merged.take_next().expect("whole") {
+        match Written::of(it.record) {
+            Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
+            None => {
+                let record = check(it.record).expect("a call");
+                let is_enter = record.kind() == Kind::Enter;
+                let is_read = matches!(record.command(), Command::QueueSubmit | Command::SetEvent);
+                told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
+            }
+        }
+    }
+    assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
+}

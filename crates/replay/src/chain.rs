@@ -1,0 +1,63 @@
+//! Chains of structures in C memory: what does not belong here is taken out.
+
+use lavascope_abi::Structure;
+
+/// What every structure of a chain begins with.
+#[repr(C)]
+struct Link {
+    s_type: i32,
+    next: *mut Link,
+}
+
+/// Takes structures out of the chain of `head`, which is a structure that has one.
+///
+/// # Safety
+///
+/// The chain must be valid, and nobody else may look at it meanwhile.
+pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bool) {
+    let mut at = head.cast::<Link>();
+    // SAFETY: the caller's word: each link is valid.
+    unsafe {
+        while !(*at).next.is_null() {
+            let next = (*at).next;
+            if keep((*next).s_type) {
+                at = next;
+            } else {
+                (*at).next = (*next).next;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi as vk;
+    use lavascope_abi::Ptr;
+
+    use super::*;
+
+    #[test]
+    fn a_structure_is_taken_out_and_the_rest_stays() {
+        let last = vk::PhysicalDeviceVulkan12Features::zeroed();
+        let middle = vk::PhysicalDeviceVulkan11Features {
+            p_next: Ptr::to(&last).cast(),
+            ..vk::PhysicalDeviceVulkan11Features::zeroed()
+        };
+        let mut head = vk::DeviceCreateInfo { p_next: Ptr::to(&middle).cast(), ..vk::DeviceCreateInfo::zeroed() };
+        let out = vk::PhysicalDeviceVulkan11Features::layout().s_type().expect("it has one");
+        // SAFETY: three structures of this stack frame.
+        unsafe {
+            retain(&raw mut head, |it| it != out);
+        }
+        assert_eq!(head.p_next, Ptr::to(&last).cast());
+        // SAFETY: as above.
+        unsafe {
+            retain(&raw mut head, |_| false);
+        }
+        assert!(head.p_next.is_null());
+        // SAFETY: as above.
+        unsafe {
+            retain(&raw mut head, |_| true);
+        }
+    }
+}

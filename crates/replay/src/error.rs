@@ -1,0 +1,28 @@
+//! What ends a replay before the trace does.
+
+use lavascope_trace::TraceError;
+
+/// Why a replay cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// Vulkan cannot be reached here at all.
+    #[error("{0}")]
+    Loader(String),
+    /// A call that cannot be made again.
+    #[error("thread {stream}, call {call}, {command}: {what}")]
+    Call { stream: u32, call: u64, command: &'static str, what: String },
+    /// A record that is none.
+    #[error("thread {stream}: {what}")]
+    Record { stream: u32, what: String },
+    /// Threads that wait for each other, each in the words of [`Waiting`](crate::Waiting).
+    #[error("the order of the trace has a circle: {0}")]
+    Circle(String),
+    /// The device or a thread does not get on.
+    #[error("nothing has happened for {seconds} seconds: {what}")]
+    Stuck { seconds: u64, what: String },
+    /// Another thread found something wrong.
+    #[error("stopped")]
+    Stopped,
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}

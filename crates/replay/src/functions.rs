@@ -1,0 +1,108 @@
+//! The functions of the driver, found by their names when they are first needed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lavascope_abi as vk;
+use lavascope_abi::Command;
+use libloading::Library;
+
+use crate::error::ReplayError;
+use crate::generated::names;
+
+#[cfg(target_os = "windows")]
+const LIBRARY: &str = "vulkan-1.dll";
+#[cfg(not(target_os = "windows"))]
+const LIBRARY: &str = "libvulkan.so.1";
+
+/// The system's loader.
+pub(crate) struct Loader {
+    pub(crate) get_instance_proc_addr: vk::FnGetInstanceProcAddr,
+    // Last, so that it is closed after everything that points into it.
+    _library: Library,
+}
+
+impl Loader {
+    pub(crate) fn open() -> Result<Loader, ReplayError> {
+        // SAFETY: the system's loader is a library made to be opened; its initializers have no preconditions.
+        let library = unsafe { Library::new(LIBRARY) }
+            .map_err(|it| ReplayError::Loader(format!("the Vulkan loader cannot be opened: {it}")))?;
+        // SAFETY: the loader's interface gives this symbol this type, and the pointer is kept beside the library.
+        let symbol = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
+        let get_instance_proc_addr =
+            *symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader is none: {it}")))?;
+        Ok(Loader { get_instance_proc_addr, _library: library })
+    }
+}
+
+/// Whom functions are asked of.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {
+    /// The loader, for an instance or none.
+    Instance(vk::FnGetInstanceProcAddr, vk::Instance),
+    Device(vk::FnGetDeviceProcAddr, vk::Device),
+}
+
+/// The functions of an instance or device.
+pub(crate) struct Functions {
+    source: Source,
+    found: Box<[AtomicUsize]>,
+}
+
+/// Asked for, and not there.
+const MISSING: usize = 1;
+
+impl Functions {
+    pub(crate) fn new(source: Source) -> Functions {
+        Functions { source, found: Command::ALL.iter().map(|_| AtomicUsize::new(0)).collect() }
+    }
+
+    /// The function of a command, if the driver has it.
+    pub(crate) fn get(&self, command: Command) -> Option<*const ()> {
+        let slot = &self.found[command as usize];
+        let address = match slot.load(Ordering::Relaxed) {
+            0 => {
+                let address = self.look_up(command);
+                slot.store(address, Ordering::Relaxed);
+                address
+            }
+            address => address,
+        };
+        (address != MISSING).then(|| std::ptr::with_exposed_provenance(address))
+    }
+
+    #[cold]
+    fn look_up(&self, command: Command) -> usize {
+        for name in names(command) {
+            let text = vk::Ptr::new(name.as_ptr().expose_provenance() as u64);
+            // SAFETY: the instance or device is alive as long as its functions are, and the name ends in a zero.
+            let vk::FnPtr(address) = unsafe {
+                match self.source {
+                    Source::Instance(get, instance) => get(instance, text),
+                    Source::Device(get, device) => get(device, text),
+                }
+            };
+            if address != 0 {
+                return address as usize;
+            }
+        }
+        MISSING
+    }
+}
+
+/// Calls a function of a table by its command and type, where the driver has it.
+macro_rules! driver {
+    ($functions:expr, $command:ident, $ty:ident($($argument:expr),* $(,)?)) => {{
+        match $functions.get(lavascope_abi::Command::$command) {
+            Some(address) => {
+                // SAFETY: the function of this command has this type; the arguments are objects that are alive and
+                // pointers to values of this stack frame.
+                Some(unsafe {
+                    let function = std::mem::transmute::<*const (), lavascope_abi::$ty>(address);
+                    function($($argument),*)
+                })
+            }
+            None => None,
+        }
+    }};
+}
+pub(crate) use driver;

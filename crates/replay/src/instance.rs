@@ -1,0 +1,215 @@
+//! Instances and physical devices: without the layers and windows of the machine that the trace was made on.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use lavascope_abi as vk;
+use lavascope_abi::{ObjectId, Ptr, Structure};
+use lavascope_event::Outcome;
+use rustc_hash::FxHashMap;
+
+use crate::chain;
+use crate::error::ReplayError;
+use crate::functions::{Functions, Source, driver};
+use crate::objects::Object;
+use crate::pair::ids_of;
+use crate::perform::{Done, Laid, Performer};
+use crate::replay::{GLOBAL, lock};
+
+/// What the program that was captured learned of its physical devices.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    pub(crate) memory: FxHashMap<ObjectId, vk::PhysicalDeviceMemoryProperties>,
+    pub(crate) families: FxHashMap<ObjectId, Vec<vk::QueueFamilyProperties>>,
+    pub(crate) names: FxHashMap<ObjectId, String>,
+}
+
+/// Structures of the chain that lead to callbacks or settings of another machine.
+fn is_foreign(s_type: i32) -> bool {
+    let foreign = [
+        vk::DebugUtilsMessengerCreateInfoEXT::layout(),
+        vk::DebugReportCallbackCreateInfoEXT::layout(),
+        vk::ValidationFeaturesEXT::layout(),
+        vk::ValidationFlagsEXT::layout(),
+        vk::LayerSettingsCreateInfoEXT::layout(),
+        vk::DirectDriverLoadingListLUNARG::layout(),
+        vk::ExportMetalObjectCreateInfoEXT::layout(),
+    ];
+    foreign.iter().any(|it| it.s_type() == Some(s_type))
+}
+
+pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if done.has_failed() {
+        return Ok(());
+    }
+    let laid = performer.lay_out(done)?;
+    let available = available(performer);
+    let image = laid.image.cast::<vk::CreateInstanceParams>();
+    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    let names: Vec<Ptr<u8>> = unsafe {
+        let info = (*image).p_create_info.as_mut_ptr();
+        chain::retain(info, |it| !is_foreign(it));
+        (*info).enabled_layer_count = 0;
+        (*info).pp_enabled_layer_names = Ptr::NULL;
+        let names = texts((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
+        let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
+        for it in missing.iter().map(|it| text_of(*it)).filter(|it| !is_window_system(it)) {
+            performer.replay.remark(format!("this machine does not have the instance extension {it}"));
+        }
+        kept
+    };
+    // SAFETY: as above; the names live until the call is over.
+    let result = unsafe {
+        let info = (*image).p_create_info.as_mut_ptr();
+        (*info).enabled_extension_count = names.len() as u32;
+        (*info).pp_enabled_extension_names = Ptr::to_slice(&names);
+        performer.call(done, laid)?
+    };
+    // SAFETY: room for a handle, zero if the call failed.
+    let instance = unsafe { (*image).p_instance.as_ptr().read() };
+    let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
+    let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
+    performer.after(done, Laid { owner, ..laid }, result)
+}
+
+/// Names behind a pointer to pointers.
+///
+/// # Safety
+///
+/// There must be so many pointers.
+pub(crate) unsafe fn texts(first: Ptr<Ptr<u8>>, count: u32) -> Vec<Ptr<u8>> {
+    if first.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: the caller's word.
+    (0..count as usize).map(|it| unsafe { first.as_ptr().add(it).read() }).collect()
+}
+
+/// # Safety
+///
+/// A text must be there.
+pub(crate) unsafe fn text_of(text: Ptr<u8>) -> String {
+    // SAFETY: the caller's word.
+    unsafe { CStr::from_ptr(text.as_ptr().cast()) }.to_string_lossy().into_owned()
+}
+
+/// A name in an array of characters.
+pub(crate) fn name_of(characters: &[u8]) -> String {
+    let end = characters.iter().position(|it| *it == 0).unwrap_or(characters.len());
+    String::from_utf8_lossy(&characters[..end]).into_owned()
+}
+
+/// Extensions for windows are not needed where there are none.
+fn is_window_system(name: &str) -> bool {
+    name.contains("surface") || name.contains("display")
+}
+
+fn available(performer: &Performer<'_>) -> Vec<String> {
+    let Some(functions) = performer.replay.functions(GLOBAL) else { return Vec::new() };
+    let ask = |count: &mut u32, first: Ptr<vk::ExtensionProperties>| {
+        driver!(
+            functions,
+            EnumerateInstanceExtensionProperties,
+            FnEnumerateInstanceExtensionProperties(Ptr::NULL, out(count), first)
+        );
+    };
+    let mut count = 0;
+    ask(&mut count, Ptr::NULL);
+    let mut all = vec![vk::ExtensionProperties::zeroed(); count as usize];
+    ask(&mut count, Ptr::to_slice(&all));
+    all.truncate(count as usize);
+    all.iter().map(|it| name_of(&it.extension_name)).collect()
+}
+
+/// A pointer through which a function writes.
+pub(crate) fn out<T>(target: &mut T) -> Ptr<T> {
+    Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
+}
+
+/// The physical devices here, of an instance.
+fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
+    let subject = done.subject();
+    let missing = || performer.error(done, format!("{subject} does not exist at this point"));
+    let instance = performer.replay.objects.find(subject).ok_or_else(missing)?;
+    let functions = performer.replay.functions(instance.owner).ok_or_else(missing)?;
+    let ask = |count: &mut u32, first: Ptr<vk::PhysicalDevice>| {
+        driver!(
+            functions,
+            EnumeratePhysicalDevices,
+            FnEnumeratePhysicalDevices(vk::Instance(instance.handle), out(count), first)
+        );
+    };
+    let mut count = 0;
+    ask(&mut count, Ptr::NULL);
+    let mut all = vec![vk::PhysicalDevice(0); count as usize];
+    ask(&mut count, Ptr::to_slice(&all));
+    all.truncate(count as usize);
+    let chosen = match performer.replay.options.gpu {
+        Some(at) => vec![all.get(at).copied().ok_or_else(|| {
+            performer.error(done, format!("there is no GPU {at} here, only {count}; `lavascope env` lists them"))
+        })?],
+        None => all,
+    };
+    if chosen.is_empty() {
+        return Err(performer.error(done, "there is no GPU here"));
+    }
+    Ok((chosen.iter().map(|it| it.0).collect(), instance.owner))
+}
+
+pub(crate) fn physical_devices(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+    performer.arena.clear();
+    let ids = ids_of(leave, &mut performer.arena);
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (here, owner) = devices_here(performer, done)?;
+    for (at, id) in ids.into_iter().enumerate() {
+        // Asked again, they are the same.
+        if performer.replay.objects.find(id).is_none() {
+            performer.name(done, id, Object { handle: here[at % here.len()], owner })?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn physical_device_groups(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    physical_devices(performer, done)
+}
+
+/// Remembers what the program was told.
+pub(crate) fn learn(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
+    let mut recorded = lock(&performer.replay.recorded);
+    let subject = done.subject();
+    match outcome {
+        Outcome::GetPhysicalDeviceProperties(it) => {
+            let name = it.p_properties().map(|it| name_of(&it.device_name));
+            recorded.names.extend(name.map(|it| (subject, it)));
+        }
+        Outcome::GetPhysicalDeviceProperties2(it) => {
+            let name = it.p_properties().map(|it| name_of(&it.properties.device_name));
+            recorded.names.extend(name.map(|it| (subject, it)));
+        }
+        Outcome::GetPhysicalDeviceMemoryProperties(it) => {
+            recorded.memory.extend(it.p_memory_properties().map(|it| (subject, *it.get())));
+        }
+        Outcome::GetPhysicalDeviceMemoryProperties2(it) => {
+            recorded.memory.extend(it.p_memory_properties().map(|it| (subject, it.memory_properties)));
+        }
+        Outcome::GetPhysicalDeviceQueueFamilyProperties(it) => {
+            let all: Vec<_> = it.p_queue_family_properties().iter().map(|it| *it.get()).collect();
+            if !all.is_empty() {
+                recorded.families.insert(subject, all);
+            }
+        }
+        Outcome::GetPhysicalDeviceQueueFamilyProperties2(it) => {
+            let all: Vec<_> = it.p_queue_family_properties().iter().map(|it| it.queue_family_properties).collect();
+            if !all.is_empty() {
+                recorded.families.insert(subject, all);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}

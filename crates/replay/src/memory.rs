@@ -1,0 +1,196 @@
+//! Memory: other types of memory than where the trace was made, and what the host wrote into it.
+
+use std::sync::{Arc, Mutex};
+
+use lavascope_abi as vk;
+use lavascope_abi::{ObjectId, Structure};
+use lavascope_event::Call;
+use rustc_hash::FxHashMap;
+
+use crate::chain;
+use crate::device::Device;
+use crate::error::ReplayError;
+use crate::functions::driver;
+use crate::instance::out;
+use crate::perform::{Done, Performer};
+use crate::replay::lock;
+
+/// Memory here, by its id in the trace.
+#[derive(Default)]
+pub(crate) struct Memories(Mutex<FxHashMap<ObjectId, Arc<Memory>>>);
+
+pub(crate) struct Memory {
+    device: Arc<Device>,
+    id: ObjectId,
+    handle: vk::DeviceMemory,
+    size: u64,
+    is_coherent: bool,
+    /// Its address once it is mapped.
+    mapped: Mutex<Option<usize>>,
+    /// What the trace has of it so far, where somebody wants to know what the device wrote.
+    known: Option<Mutex<Vec<u8>>>,
+}
+
+/// What the device wrote where the trace has it too, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    pub equal: u64,
+    pub different: u64,
+    /// Where the first difference is.
+    pub first: Option<(ObjectId, u64)>,
+}
+
+impl Results {
+    pub(crate) fn add(&mut self, other: Results) {
+        self.equal += other.equal;
+        self.different += other.different;
+        self.first = self.first.or(other.first);
+    }
+}
+
+impl Memories {
+    pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<Memory>> {
+        lock(&self.0).get(&id).cloned()
+    }
+}
+
+impl Memory {
+    /// Puts what the host wrote where it belongs.
+    ///
+    /// A capture cannot tell what the host wrote from what the device wrote. Here one can: a byte that is another than
+    /// the trace had so far was written by the device, and should be what the trace has now.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<Results, String> {
+        let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
+        end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
+        let base = self.map()?;
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
+        let mut results = Results::default();
+        if let Some(known) = &self.known {
+            let mut known = lock(known);
+            let known = &mut known[offset as usize..][..bytes.len()];
+            // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
+            let live = unsafe { std::slice::from_raw_parts(to, bytes.len()) };
+            for (at, ((live, known), new)) in live.iter().zip(known.iter_mut()).zip(bytes).enumerate() {
+                if live == new {
+                    results.equal += u64::from(known != new);
+                } else if live != known {
+                    results.different += 1;
+                    results.first = results.first.or(Some((self.id, offset + at as u64)));
+                }
+                *known = *new;
+            }
+        }
+        // SAFETY: as above.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(results)
+    }
+
+    /// Lets the device see what was written.
+    pub(crate) fn flush(&self) {
+        if !self.is_coherent {
+            let range =
+                vk::MappedMemoryRange { memory: self.handle, size: vk::WHOLE_SIZE, ..vk::MappedMemoryRange::zeroed() };
+            driver!(
+                self.device.functions,
+                FlushMappedMemoryRanges,
+                FnFlushMappedMemoryRanges(self.device.handle, 1, vk::Ptr::to(&range))
+            );
+        }
+    }
+
+    /// Maps it whole; new memory is zeros for the host, as it was in the capture.
+    fn map(&self) -> Result<usize, String> {
+        let mut mapped = lock(&self.mapped);
+        if let Some(base) = *mapped {
+            return Ok(base);
+        }
+        let mut data = vk::Ptr::<vk::Opaque>::NULL;
+        let result = driver!(
+            self.device.functions,
+            MapMemory,
+            FnMapMemory(
+                self.device.handle,
+                self.handle,
+                0,
+                vk::WHOLE_SIZE,
+                vk::MemoryMapFlags(0),
+                out(&mut data).cast()
+            )
+        );
+        if result != Some(vk::Result::SUCCESS) {
+            return Err("the memory cannot be mapped here".to_owned());
+        }
+        *mapped = Some(data.0 as usize);
+        Ok(data.0 as usize)
+    }
+}
+
+/// Structures that bring memory from elsewhere: here it is plain memory.
+fn is_import(s_type: i32) -> bool {
+    let imports = [
+        vk::ImportMemoryHostPointerInfoEXT::layout(),
+        vk::ImportMemoryFdInfoKHR::layout(),
+        vk::ExportMemoryAllocateInfo::layout(),
+        vk::MemoryOpaqueCaptureAddressAllocateInfo::layout(),
+    ];
+    imports.iter().any(|it| it.s_type() == Some(s_type))
+}
+
+pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if done.has_failed() {
+        return Ok(());
+    }
+    let device = performer.device(done)?;
+    let laid = performer.lay_out(done)?;
+    let image = laid.image.cast::<vk::AllocateMemoryParams>();
+    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    let (size, ty) = unsafe {
+        let info = (*image).p_allocate_info.as_mut_ptr();
+        chain::retain(info, |it| !is_import(it));
+        (*info).memory_type_index = device.memory_type((*info).memory_type_index);
+        ((*info).allocation_size, (*info).memory_type_index)
+    };
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)?;
+    // SAFETY: the call has succeeded.
+    let handle = unsafe { (*image).p_memory.as_ptr().read() };
+    let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
+    let is_coherent = flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0;
+    let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
+    if let Some(id) = made_memory(done) {
+        let is_checked = performer.replay.options.verify && is_visible;
+        let known = is_checked.then(|| Mutex::new(vec![0; size as usize]));
+        let memory = Memory { id, device, handle, size, is_coherent, mapped: Mutex::default(), known };
+        if is_visible {
+            clear(&memory).map_err(|it| performer.error(done, it))?;
+        }
+        lock(&performer.replay.memories.0).insert(id, Arc::new(memory));
+    }
+    Ok(())
+}
+
+/// What a capture has of memory begins with zeros.
+fn clear(memory: &Memory) -> Result<(), String> {
+    let base = memory.map()?;
+    // SAFETY: mapped whole.
+    unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };
+    memory.flush();
+    Ok(())
+}
+
+fn made_memory(done: &Done<'_>) -> Option<ObjectId> {
+    match done.leave.and_then(lavascope_event::Outcome::of)? {
+        lavascope_event::Outcome::AllocateMemory(it) => ObjectId::from_raw(it.p_memory()?.0),
+        _ => None,
+    }
+}
+
+pub(crate) fn free(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if let Some(Call::FreeMemory(it)) = Call::of(done.enter)
+        && let Some(id) = ObjectId::from_raw(it.memory.0)
+    {
+        // Freeing unmaps.
+        lock(&performer.replay.memories.0).remove(&id);
+    }
+    performer.plain(done)
+}

@@ -1,0 +1,117 @@
+//! All that the threads of a replay share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use lavascope_abi as vk;
+use rustc_hash::FxHashMap;
+
+use crate::Options;
+use crate::device::Device;
+use crate::error::ReplayError;
+use crate::functions::{Functions, Loader, Source};
+use crate::instance::Recorded;
+use crate::memory::{Memories, Results};
+use crate::objects::Objects;
+use crate::positions::Positions;
+use crate::present::Swapchains;
+use crate::treat::Treatments;
+
+/// What is behind these locks is whole at every moment.
+pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A replay under way.
+pub(crate) struct Replay {
+    pub(crate) options: Options,
+    pub(crate) objects: Objects,
+    pub(crate) positions: Positions,
+    pub(crate) treatments: Treatments,
+    pub(crate) recorded: Mutex<Recorded>,
+    pub(crate) memories: Memories,
+    pub(crate) swapchains: Swapchains,
+    pub(crate) results: Mutex<Results>,
+    pub(crate) frames: AtomicU64,
+    pub(crate) calls: AtomicU64,
+    owners: RwLock<Vec<Arc<Functions>>>,
+    devices: RwLock<FxHashMap<u32, Arc<Device>>>,
+    queues: RwLock<FxHashMap<u64, Arc<Mutex<()>>>>,
+    remarks: Mutex<Vec<String>>,
+    // Last: the functions of everything else point into it.
+    pub(crate) loader: Loader,
+}
+
+/// Who owns what no instance owns.
+pub(crate) const GLOBAL: u32 = 0;
+
+impl Replay {
+    pub(crate) fn new(options: Options, streams: &[u32]) -> Result<Replay, ReplayError> {
+        let loader = Loader::open()?;
+        let global = Functions::new(Source::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
+        Ok(Replay {
+            options,
+            objects: Objects::new(),
+            positions: Positions::new(streams),
+            treatments: Treatments::new(),
+            recorded: Mutex::default(),
+            memories: Memories::default(),
+            swapchains: Swapchains::default(),
+            results: Mutex::default(),
+            frames: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+            owners: RwLock::new(vec![Arc::new(global)]),
+            devices: RwLock::default(),
+            queues: RwLock::default(),
+            remarks: Mutex::default(),
+            loader,
+        })
+    }
+
+    /// Something new that has functions of its own.
+    pub(crate) fn add_owner(&self, functions: Arc<Functions>) -> u32 {
+        let mut owners = self.owners.write().unwrap_or_else(PoisonError::into_inner);
+        owners.push(functions);
+        owners.len() as u32 - 1
+    }
+
+    pub(crate) fn functions(&self, owner: u32) -> Option<Arc<Functions>> {
+        self.owners.read().unwrap_or_else(PoisonError::into_inner).get(owner as usize).cloned()
+    }
+
+    pub(crate) fn add_device(&self, device: Arc<Device>) {
+        self.devices.write().unwrap_or_else(PoisonError::into_inner).insert(device.owner, device);
+    }
+
+    pub(crate) fn device(&self, owner: u32) -> Option<Arc<Device>> {
+        self.devices.read().unwrap_or_else(PoisonError::into_inner).get(&owner).cloned()
+    }
+
+    pub(crate) fn remove_device(&self, owner: u32) -> Option<Arc<Device>> {
+        self.devices.write().unwrap_or_else(PoisonError::into_inner).remove(&owner)
+    }
+
+    /// What keeps calls on a queue apart: there are submissions of ours beside those of the trace.
+    pub(crate) fn queue_lock(&self, queue: u64) -> Arc<Mutex<()>> {
+        if let Some(it) = self.queues.read().unwrap_or_else(PoisonError::into_inner).get(&queue) {
+            return it.clone();
+        }
+        self.queues.write().unwrap_or_else(PoisonError::into_inner).entry(queue).or_default().clone()
+    }
+
+    /// Something that the user should know.
+    pub(crate) fn remark(&self, text: String) {
+        let mut remarks = lock(&self.remarks);
+        if !remarks.contains(&text) {
+            remarks.push(text);
+        }
+    }
+
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        lock(&self.remarks).clone()
+    }
+
+    pub(crate) fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,136 @@
+//! How each command is performed again.
+
+use lavascope_abi::Command;
+
+use crate::error::ReplayError;
+use crate::pair::gives_objects;
+use crate::perform::{Done, Performer};
+use crate::{device, instance, memory, present, wait};
+
+/// Performs a call in a way of its own.
+pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Treatment {
+    /// As it was.
+    Plain,
+    /// Not at all: it asked something that the trace has the answer to, or concerns the machine it was made on.
+    Skip,
+    Special(Special),
+}
+
+/// By number of the command.
+pub(crate) struct Treatments(Box<[Treatment]>);
+
+impl Treatments {
+    pub(crate) fn new() -> Treatments {
+        Treatments(Command::ALL.iter().map(|it| treatment(*it)).collect())
+    }
+
+    pub(crate) fn of(&self, command: Command) -> Treatment {
+        self.0[command as usize]
+    }
+}
+
+fn treatment(command: Command) -> Treatment {
+    if let Some(special) = special(command) {
+        return Treatment::Special(special);
+    }
+    let name = command.desc().name;
+    let asks = name.starts_with("vkGet") || name.starts_with("vkEnumerate");
+    if is_elsewhere(command) || (asks && !gives_objects(command.desc())) {
+        return Treatment::Skip;
+    }
+    Treatment::Plain
+}
+
+fn special(command: Command) -> Option<Special> {
+    use Command as C;
+    Some(match command {
+        C::CreateInstance => instance::create,
+        C::EnumeratePhysicalDevices => instance::physical_devices,
+        C::EnumeratePhysicalDeviceGroups => instance::physical_device_groups,
+        C::GetPhysicalDeviceProperties | C::GetPhysicalDeviceProperties2 => instance::learn,
+        C::GetPhysicalDeviceMemoryProperties | C::GetPhysicalDeviceMemoryProperties2 => instance::learn,
+        C::GetPhysicalDeviceQueueFamilyProperties | C::GetPhysicalDeviceQueueFamilyProperties2 => instance::learn,
+        C::CreateDevice => device::create,
+        C::DestroyDevice => device::destroy,
+        C::GetDeviceQueue => device::queue,
+        C::GetDeviceQueue2 => device::queue2,
+        C::DeviceWaitIdle => device::wait_idle,
+        C::AllocateMemory => memory::allocate,
+        C::FreeMemory => memory::free,
+        C::WaitForFences => wait::fences,
+        C::GetFenceStatus => wait::fence_status,
+        C::WaitSemaphores => wait::semaphores,
+        C::GetSemaphoreCounterValue => wait::counter,
+        C::GetEventStatus => wait::event_status,
+        C::GetQueryPoolResults => wait::query_results,
+        C::DeferredOperationJoinKHR => wait::join,
+        C::CreateSwapchainKHR => present::create,
+        C::DestroySwapchainKHR => present::destroy,
+        C::GetSwapchainImagesKHR => present::images,
+        C::AcquireNextImageKHR | C::AcquireNextImage2KHR => present::acquire,
+        C::QueuePresentKHR => present::present,
+        _ if is_surface(command) => present::surface,
+        _ => return None,
+    })
+}
+
+/// Whether the host waits in a call, or asks how far the device is.
+pub(crate) fn is_wait(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::WaitForFences
+            | C::GetFenceStatus
+            | C::WaitSemaphores
+            | C::GetSemaphoreCounterValue
+            | C::GetEventStatus
+            | C::GetQueryPoolResults
+            | C::QueueWaitIdle
+            | C::DeviceWaitIdle
+            | C::DeferredOperationJoinKHR
+            | C::AcquireNextImageKHR
+            | C::AcquireNextImage2KHR
+    )
+}
+
+/// Makes a surface: there is none here.
+fn is_surface(command: Command) -> bool {
+    let name = command.desc().name;
+    name.starts_with("vkCreate") && name.contains("Surface")
+}
+
+/// What only meant something where the trace was made: windows, displays, callbacks, other processes, mapped memory.
+fn is_elsewhere(command: Command) -> bool {
+    use Command as C;
+    let name = command.desc().name;
+    let platform = ["Display", "FullScreenExclusive", "WinrtDisplay", "Latency", "Profiling", "PrivateData"];
+    let is_platform = platform.iter().any(|it| name.contains(it));
+    let is_export = name.starts_with("vkImport") || name.contains("Fd") || name.contains("Zircon");
+    is_platform
+        || is_export
+        || matches!(
+            command,
+            C::MapMemory
+                | C::MapMemory2
+                | C::UnmapMemory
+                | C::UnmapMemory2
+                | C::FlushMappedMemoryRanges
+                | C::InvalidateMappedMemoryRanges
+                | C::CreateDebugUtilsMessengerEXT
+                | C::DestroyDebugUtilsMessengerEXT
+                | C::SubmitDebugUtilsMessageEXT
+                | C::CreateDebugReportCallbackEXT
+                | C::DestroyDebugReportCallbackEXT
+                | C::DebugReportMessageEXT
+                | C::DestroySurfaceKHR
+                | C::ReleaseSwapchainImagesKHR
+                | C::SetHdrMetadataEXT
+                | C::WaitForPresentKHR
+                | C::WaitForPresent2KHR
+                | C::CreatePrivateDataSlot
+                | C::DestroyPrivateDataSlot
+        )
+}

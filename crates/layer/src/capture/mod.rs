@@ -116,9 +116,15 @@ impl Capture {
         HUB.wake.set_room(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
-            let text = format!("the capture ends early, and is whole up to there: {error}");
-            report::problem("error", &self.path.display().to_string(), &text);
+            self.complain(&format!("the capture ends early, and is whole up to there: {error}"));
             self.room.remove();
+        }
+    }
+
+    fn complain(&self, text: &str) {
+        let place = self.path.display().to_string();
+        if !report::problem("error", &place, text) {
+            eprintln!("lavascope: {place}: {text}");
         }
     }
 
@@ -141,11 +147,7 @@ impl Capture {
                 self.room.remove();
             }
             Err(error) => {
-                report::problem(
-                    "error",
-                    &self.path.display().to_string(),
-                    &format!("the capture cannot be ended: {error}"),
-                );
+                self.complain(&format!("the capture cannot be ended: {error}"));
             }
         }
         merger.release_all();

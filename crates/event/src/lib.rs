@@ -25,7 +25,7 @@ mod view;
 pub mod walk;
 pub mod written;
 
-pub use check::{CheckError, Fault, check, own};
+pub use check::{CheckError, Fault, check, own, renumber};
 pub use generated::{Call, Outcome};
 pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};

@@ -105,12 +105,8 @@ impl<'t, 'a> Merged<'t, 'a> {
         self.given += 1;
         // A call inside another is complete before it.
         cursor.done = head.completed().map_or(cursor.done, |it| it.max(cursor.done));
-        let record = if place.is_elsewhere {
-            self.whole = self.trace.whole(cursor.stream, words)?;
-            &self.whole
-        } else {
-            words
-        };
+        let is_changed = self.trace.change(cursor.stream, words, place.is_elsewhere, &mut self.whole)?;
+        let record = if is_changed { &self.whole } else { words };
         Ok(Some(Item { stream: cursor.stream, time: place.time, record }))
     }
 

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use lavascope_abi::{Command, CommandBuffer, ObjectId, Queue};
+use lavascope_abi::{CommandBuffer, ObjectId, Queue};
 use rustc_hash::FxHashMap;
 
 use crate::{Call, Kind, Record};
@@ -20,26 +20,10 @@ pub struct Titles {
 /// Labels that are open, the outermost first: shared by all commands inside of them.
 pub type LabelPath = Arc<[Arc<str>]>;
 
-/// Whether a call may say something about names and labels. Most do not, and should not be looked into for that.
-fn is_about_titles(command: Command) -> bool {
-    matches!(
-        command,
-        Command::SetDebugUtilsObjectNameEXT
-            | Command::DebugMarkerSetObjectNameEXT
-            | Command::CmdBeginDebugUtilsLabelEXT
-            | Command::CmdDebugMarkerBeginEXT
-            | Command::CmdEndDebugUtilsLabelEXT
-            | Command::CmdDebugMarkerEndEXT
-            | Command::QueueBeginDebugUtilsLabelEXT
-            | Command::QueueEndDebugUtilsLabelEXT
-            | Command::BeginCommandBuffer
-    )
-}
-
 impl Titles {
     /// Takes in a record. All but a few change nothing.
     pub fn follow(&mut self, record: Record<'_>) {
-        if record.kind() != Kind::Enter || !is_about_titles(record.command()) {
+        if record.kind() != Kind::Enter {
             return;
         }
         match Call::of(record) {

@@ -18,6 +18,8 @@ pub(crate) struct Wishes {
     pub(crate) messengers: Vec<Messenger>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
+    /// The version of Vulkan that it is written for.
+    pub(crate) api_version: u32,
 }
 
 /// The beginning of every structure of a chain.
@@ -37,6 +39,8 @@ impl Wishes {
             has_debug_utils: unsafe { has_extension(info, c"VK_EXT_debug_utils") },
             // SAFETY: the caller's word.
             has_debug_report: unsafe { has_extension(info, c"VK_EXT_debug_report") },
+            // SAFETY: the caller's word.
+            api_version: unsafe { info.p_application_info.as_ptr().as_ref() }.map_or(0, |it| it.api_version),
             ..Wishes::default()
         };
         let mut next = info.p_next.cast::<Base>();
@@ -112,6 +116,22 @@ pub(crate) unsafe fn find_in_chain<T>(first: Ptr<Opaque>, s_type: StructureType)
         next = base.p_next;
     }
     None
+}
+
+/// All structures of a chain, each with its type.
+///
+/// # Safety
+///
+/// The chain must be valid.
+pub(crate) unsafe fn chain_types(first: Ptr<Opaque>) -> Vec<(StructureType, Ptr<Opaque>)> {
+    let (mut next, mut all) = (first.cast::<Base>(), Vec::new());
+    for _ in 0..CHAIN_MAX {
+        // SAFETY: every structure of a valid chain begins like this.
+        let Some(base) = (unsafe { next.as_ptr().as_ref() }) else { break };
+        all.push((base.s_type, next.cast()));
+        next = base.p_next;
+    }
+    all
 }
 
 /// # Safety

@@ -17,7 +17,7 @@ use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
 use crate::lost;
-use crate::memory::Memories;
+use crate::memory::{Memories, Wish};
 use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
 use crate::validation::Inbox;
@@ -94,12 +94,16 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
     let create = found.or(instance.table.create_device)?;
     // SAFETY: the caller's word.
-    let result = unsafe { call_next(instance, create, params) };
+    let wish = unsafe { Wish::of(instance, params) };
+    // SAFETY: the caller's word.
+    let (result, has_wish) = unsafe { call_next(instance, create, params, wish.as_ref()) };
     if result == Result::SUCCESS {
         // SAFETY: a call that succeeded wrote the device.
         let device = unsafe { *params.p_device.as_ptr() };
         // SAFETY: what `get_device` gives for a name is that function.
-        let table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        let import = wish.as_ref().filter(|_| has_wish).map(|it| (it, &mut table));
+        let memories = Memories::of(instance, params.physical_device, import);
         let data = DeviceData {
             handle: device,
             get_device_proc_addr: get_device,
@@ -109,7 +113,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: a call that succeeded had a valid create info.
             has_faults: unsafe { has_faults(params.p_create_info) },
             is_lost: AtomicBool::new(false),
-            names: Names::of_device(memories_of(instance, params.physical_device)),
+            names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
             messages: Arc::clone(&instance.messages),
         };
@@ -144,15 +148,6 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
     }
 }
 
-/// The memories of a new device; none if nobody wants to know what is written into them.
-fn memories_of(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<Memories> {
-    let get = instance.memory.and(instance.table.get_physical_device_memory_properties)?;
-    let mut properties = PhysicalDeviceMemoryProperties::zeroed();
-    // SAFETY: a physical device that is alive, and a place of ours.
-    unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
-    Some(Memories::new(&properties))
-}
-
 /// Where messages about a new device wait.
 fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
     let wanted = instance.wanted?;
@@ -160,16 +155,36 @@ fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
     Some(Inbox::open(HUB.objects.id(slot)?, &instance.messages, wanted))
 }
 
-unsafe fn call_next(instance: &InstanceData, create: FnCreateDevice, params: &CreateDeviceParams) -> Result {
+/// Makes the device, with what we wish for where that is possible; says whether it was.
+unsafe fn call_next(
+    instance: &InstanceData,
+    create: FnCreateDevice,
+    params: &CreateDeviceParams,
+    wish: Option<&Wish>,
+) -> (Result, bool) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
-    if instance.listeners == 0 {
+    let mut has_wish = false;
+    let mut next = || {
+        if let Some(wish) = wish {
+            // SAFETY: there is no wish without a valid info.
+            let info = wish.info(unsafe { &*p_create_info.as_ptr() });
+            // SAFETY: the application's own parameters, with one extension more that the driver has.
+            let result = unsafe { create(physical_device, Ptr::to(&info), p_allocator, p_device) };
+            if result == Result::SUCCESS {
+                has_wish = true;
+                return result;
+            }
+        }
         // SAFETY: the application's own parameters.
-        return unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
-    }
-    // SAFETY: the application's own parameters.
-    let next = || unsafe { create(physical_device, p_create_info, p_allocator, p_device) };
-    // SAFETY: as above.
-    unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, next) }
+        unsafe { create(physical_device, p_create_info, p_allocator, p_device) }
+    };
+    let result = if instance.listeners == 0 {
+        next()
+    } else {
+        // SAFETY: the application's own parameters.
+        unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, &mut next) }
+    };
+    (result, has_wish)
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {

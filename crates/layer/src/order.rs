@@ -41,6 +41,8 @@ impl Order {
             C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => (true, After::Never),
             C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, After::Never),
             C::ResetGpaSessionAMD => (true, After::Never),
+            // The host writes what the device may read.
+            C::CopyMemoryToImage => (true, After::Never),
             // The host lets the device go on.
             C::SignalSemaphore | C::SetEvent => (true, After::Never),
             C::QueuePresentKHR => (true, After::Always),

@@ -29,6 +29,26 @@ pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bo
     }
 }
 
+/// Finds a structure in the chain of `head`.
+///
+/// # Safety
+///
+/// As [`retain`].
+pub(crate) unsafe fn find<T: Structure, U: Structure>(head: *mut T) -> Option<*mut U> {
+    let wanted = U::layout().s_type()?;
+    let mut at = head.cast::<Link>();
+    // SAFETY: the caller's word.
+    unsafe {
+        while !(*at).next.is_null() {
+            at = (*at).next;
+            if (*at).s_type == wanted {
+                return Some(at.cast());
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use lavascope_abi as vk;

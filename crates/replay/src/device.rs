@@ -7,6 +7,7 @@ use lavascope_abi::{Ptr, Structure};
 
 use crate::chain;
 use crate::error::ReplayError;
+use crate::features;
 use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
 use crate::perform::{Done, Laid, Performer};
@@ -18,6 +19,10 @@ pub(crate) struct Device {
     pub(crate) owner: u32,
     pub(crate) functions: Arc<Functions>,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    /// Whether it is another one than in the trace: memory is bound where it fits.
+    pub(crate) is_foreign: bool,
+    /// Whether buffers have addresses.
+    pub(crate) has_addresses: bool,
     /// What each type of memory of the trace is here.
     memory_types: Vec<u32>,
     /// A queue of ours, among those of the trace, and its family.
@@ -32,12 +37,32 @@ impl Device {
         self.memory_types.get(recorded as usize).copied().unwrap_or(recorded)
     }
 
+    /// Makes the number of a queue one that is here.
+    fn fit(&self, family: u32, index: &mut u32) -> Result<(), String> {
+        match self.queues.iter().find(|it| it.0 == family) {
+            Some((_, count)) if *count > 0 => {
+                *index %= count;
+                Ok(())
+            }
+            _ => Err(format!("the device was made without queues of family {family}")),
+        }
+    }
+
     /// A type of memory that has all of these properties, among those allowed.
     pub(crate) fn find_memory(&self, allowed: u32, flags: u32) -> Option<u32> {
         let types = self.memory.memory_types.iter().take(self.memory.memory_type_count as usize).enumerate();
         let mut fitting = types.filter(|it| allowed >> it.0 & 1 == 1 && it.1.property_flags.0 & flags == flags);
         fitting.next().map(|it| it.0 as u32)
     }
+}
+
+/// Whether two devices have the same memory, by its types: sizes of heaps may differ from day to day.
+fn is_same(one: &vk::PhysicalDeviceMemoryProperties, other: &vk::PhysicalDeviceMemoryProperties) -> bool {
+    let types = |it: &vk::PhysicalDeviceMemoryProperties| {
+        let all = it.memory_types.iter().take(it.memory_type_count as usize);
+        all.map(|it| (it.property_flags.0, it.heap_index)).collect::<Vec<_>>()
+    };
+    types(one) == types(other)
 }
 
 /// What each recorded type of memory is here: the same, or the first that can do as much.
@@ -71,8 +96,12 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let functions = performer.replay.functions(laid.owner);
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
     let available = extensions(&functions, physical);
+    let here = families(&functions, physical);
+    if let Some(recorded) = lock(&performer.replay.recorded).families.get(&done.subject()) {
+        performer.replay.families.learn(recorded, &here);
+    }
     // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues) = unsafe {
+    let (result, queues, has_addresses) = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -84,27 +113,96 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         }
         (*info).enabled_extension_count = kept.len() as u32;
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
-        let infos = (*info).p_queue_create_infos.as_ptr();
-        let queue_of = |it: usize| ((*infos.add(it)).queue_family_index, (*infos.add(it)).queue_count);
-        let queues: Vec<(u32, u32)> = (0..(*info).queue_create_info_count as usize).map(queue_of).collect();
-        (performer.call(done, laid)?, queues)
+        let queues = place_queues(performer, info, &here);
+        let has_addresses = has_addresses(info);
+        let mut result = performer.call(done, laid)?;
+        if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
+            for it in features::reduce(&functions, physical, info) {
+                performer.replay.remark(format!("this device does not have the feature {it}"));
+            }
+            result = performer.call(done, laid)?;
+        }
+        (result, queues, has_addresses)
     };
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device = describe(performer, done, (&functions, physical, handle), queues)?;
+    let device = describe(performer, done, (&functions, physical, handle), (queues, has_addresses))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
+}
+
+fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::QueueFamilyProperties> {
+    let ask = |count: &mut u32, first: Ptr<vk::QueueFamilyProperties>| {
+        driver!(
+            functions,
+            GetPhysicalDeviceQueueFamilyProperties,
+            FnGetPhysicalDeviceQueueFamilyProperties(physical, out(count), first)
+        );
+    };
+    let mut count = 0;
+    ask(&mut count, Ptr::NULL);
+    let mut all = vec![vk::QueueFamilyProperties::zeroed(); count as usize];
+    ask(&mut count, Ptr::to_slice(&all));
+    all.truncate(count as usize);
+    all
+}
+
+/// Asks for the queues of here that stand for those of the trace; gives how many there are of each family.
+///
+/// # Safety
+///
+/// The structure must be valid, and nobody else may look at it meanwhile.
+unsafe fn place_queues(
+    performer: &Performer<'_>,
+    info: *mut vk::DeviceCreateInfo,
+    here: &[vk::QueueFamilyProperties],
+) -> Vec<(u32, u32)> {
+    // SAFETY: the caller's word: there are as many structures as it says.
+    unsafe {
+        let infos = (*info).p_queue_create_infos.as_mut_ptr();
+        let mut queues: Vec<(u32, u32)> = Vec::new();
+        let mut kept = 0;
+        for at in 0..(*info).queue_create_info_count as usize {
+            let mut it = infos.add(at).read();
+            it.queue_family_index = performer.replay.families.find(it.queue_family_index);
+            let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
+            it.queue_count = it.queue_count.min(most);
+            // A family of here may stand for several.
+            if !queues.iter().any(|own| own.0 == it.queue_family_index) {
+                queues.push((it.queue_family_index, it.queue_count));
+                infos.add(kept).write(it);
+                kept += 1;
+            }
+        }
+        (*info).queue_create_info_count = kept as u32;
+        queues
+    }
+}
+
+/// Whether the features of a device have addresses of buffers.
+///
+/// # Safety
+///
+/// The chain must be valid.
+unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
+    // SAFETY: the caller's word.
+    unsafe {
+        let core = chain::find::<_, vk::PhysicalDeviceVulkan12Features>(info);
+        let alone = chain::find::<_, vk::PhysicalDeviceBufferDeviceAddressFeatures>(info);
+        core.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+            || alone.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+    }
 }
 
 fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
     (functions, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    queues: Vec<(u32, u32)>,
+    (queues, has_addresses): (Vec<(u32, u32)>, bool),
 ) -> Result<Device, ReplayError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     driver!(
@@ -122,8 +220,10 @@ fn describe(
     let mut queue = vk::Queue(0);
     driver!(functions, GetDeviceQueue, FnGetDeviceQueue(handle, family, 0, out(&mut queue)));
     let recorded = lock(&performer.replay.recorded);
-    let memory_types = memory_types(recorded.memory.get(&done.subject()), &memory);
-    Ok(Device { handle, owner, functions, memory, memory_types, queue, family, queues })
+    let recorded = recorded.memory.get(&done.subject());
+    let memory_types = memory_types(recorded, &memory);
+    let is_foreign = recorded.is_some_and(|it| !is_same(it, &memory));
+    Ok(Device { handle, is_foreign, owner, functions, memory, has_addresses, memory_types, queue, family, queues })
 }
 
 fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String> {
@@ -158,18 +258,26 @@ pub(crate) fn queue(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<()
     let laid = performer.lay_out(done)?;
     // SAFETY: the parameters of this command.
     let (family, index) = unsafe {
-        let image = laid.image.cast::<vk::GetDeviceQueueParams>();
-        ((*image).queue_family_index, (*image).queue_index)
+        let image = &mut *laid.image.cast::<vk::GetDeviceQueueParams>();
+        (image.queue_family_index, &mut image.queue_index)
     };
-    if !device.queues.iter().any(|it| it.0 == family && index < it.1) {
-        return Err(performer.error(done, format!("the device was made without queue {index} of family {family}")));
-    }
+    device.fit(family, index).map_err(|it| performer.error(done, it))?;
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)
 }
 
 pub(crate) fn queue2(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)
+    let device = performer.device(done)?;
+    let laid = performer.lay_out(done)?;
+    // SAFETY: the parameters of this command; the structure behind them is required.
+    let (family, index) = unsafe {
+        let image = &*laid.image.cast::<vk::GetDeviceQueue2Params>();
+        let info = &mut *image.p_queue_info.as_mut_ptr();
+        (info.queue_family_index, &mut info.queue_index)
+    };
+    device.fit(family, index).map_err(|it| performer.error(done, it))?;
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
 }
 
 /// No queue of the device may be used meanwhile, also not by us.

@@ -8,11 +8,15 @@
 //! Absent on purpose: files and words for people. Whoever replays gives the bytes of a trace, and gets errors that
 //! name thread and call.
 
+mod addresses;
 mod alone;
+mod bind;
 mod call;
 mod chain;
 mod device;
 mod error;
+mod families;
+mod features;
 mod functions;
 #[rustfmt::skip]
 mod generated;

@@ -7,6 +7,7 @@ use lavascope_abi::{ObjectId, Structure};
 use lavascope_event::Call;
 use rustc_hash::FxHashMap;
 
+use crate::addresses::Addresses;
 use crate::chain;
 use crate::device::Device;
 use crate::error::ReplayError;
@@ -19,12 +20,25 @@ use crate::replay::lock;
 #[derive(Default)]
 pub(crate) struct Memories(Mutex<FxHashMap<ObjectId, Arc<Memory>>>);
 
+/// A resource of a memory that has memory of its own here.
+pub(crate) struct Moved {
+    /// Where it was.
+    pub(crate) first: u64,
+    pub(crate) memory: Memory,
+    /// Whether its bytes are where they were.
+    pub(crate) is_linear: bool,
+}
+
 pub(crate) struct Memory {
     device: Arc<Device>,
-    id: ObjectId,
-    handle: vk::DeviceMemory,
-    size: u64,
+    pub(crate) id: ObjectId,
+    pub(crate) handle: vk::DeviceMemory,
+    pub(crate) size: u64,
+    /// The number of its type here.
+    pub(crate) ty: u32,
+    pub(crate) is_visible: bool,
     is_coherent: bool,
+    moved: Mutex<Vec<Moved>>,
     /// Its address once it is mapped.
     mapped: Mutex<Option<usize>>,
     /// What the trace has of it so far, where somebody wants to know what the device wrote.
@@ -52,14 +66,66 @@ impl Memories {
     pub(crate) fn find(&self, id: ObjectId) -> Option<Arc<Memory>> {
         lock(&self.0).get(&id).cloned()
     }
+
+    /// By its handle here.
+    pub(crate) fn find_here(&self, handle: vk::DeviceMemory) -> Option<Arc<Memory>> {
+        lock(&self.0).values().find(|it| it.handle == handle).cloned()
+    }
 }
 
 impl Memory {
+    pub(crate) fn new(
+        device: Arc<Device>,
+        id: ObjectId,
+        (handle, size, ty): (vk::DeviceMemory, u64, u32),
+        is_known: bool,
+    ) -> Memory {
+        let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
+        let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
+        Memory {
+            device,
+            id,
+            handle,
+            size,
+            ty,
+            is_visible,
+            is_coherent: flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0,
+            moved: Mutex::default(),
+            mapped: Mutex::default(),
+            known: (is_known && is_visible).then(|| Mutex::new(vec![0; size as usize])),
+        }
+    }
+
+    pub(crate) fn move_out(&self, it: Moved) {
+        lock(&self.moved).push(it);
+    }
+
+    /// Writes to those that lie elsewhere as well.
+    fn write_moved(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let end = offset + bytes.len() as u64;
+        for it in lock(&self.moved).iter().filter(|it| it.is_linear && it.memory.is_visible) {
+            let (first, last) = (it.first.max(offset), (it.first + it.memory.size).min(end));
+            if first < last {
+                let own = &bytes[(first - offset) as usize..(last - offset) as usize];
+                it.memory.write(first - it.first, own, &Addresses::default())?;
+                it.memory.flush();
+            }
+        }
+        Ok(())
+    }
+
+    fn destroy_moved(&self) {
+        for it in lock(&self.moved).drain(..) {
+            let Device { functions, handle, .. } = &*self.device;
+            driver!(functions, FreeMemory, FnFreeMemory(*handle, it.memory.handle, vk::Ptr::NULL));
+        }
+    }
+
     /// Puts what the host wrote where it belongs.
     ///
     /// A capture cannot tell what the host wrote from what the device wrote. Here one can: a byte that is another than
     /// the trace had so far was written by the device, and should be what the trace has now.
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> Result<Results, String> {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8], addresses: &Addresses) -> Result<Results, String> {
         let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
         end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
         let base = self.map()?;
@@ -82,7 +148,28 @@ impl Memory {
         }
         // SAFETY: as above.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        self.write_moved(offset, bytes)?;
+        if addresses.are_used() {
+            self.patch(offset, bytes.len(), addresses);
+        }
         Ok(results)
+    }
+
+    /// Puts addresses of here where the trace has its own. Only what changed is written, so the rest of an address is
+    /// in what the trace had before.
+    fn patch(&self, offset: u64, size: usize, addresses: &Addresses) {
+        let (Some(known), Ok(base)) = (&self.known, self.map()) else { return };
+        let known = lock(known);
+        let first = (offset as usize) & !7;
+        let end = (offset as usize + size).next_multiple_of(8).min(known.len());
+        for (at, it) in known[first..end].chunks_exact(8).enumerate() {
+            let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
+            if let Some(here) = addresses.find(recorded) {
+                let to = std::ptr::with_exposed_provenance_mut::<u64>(base + first + at * 8);
+                // SAFETY: the memory is mapped whole, and the word lies within.
+                unsafe { to.write_unaligned(here) };
+            }
+        }
     }
 
     /// Lets the device see what was written.
@@ -146,7 +233,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
     let (size, ty) = unsafe {
         let info = (*image).p_allocate_info.as_mut_ptr();
-        chain::retain(info, |it| !is_import(it));
+        chain::retain(info, |it| !(is_import(it) || device.is_foreign && is_dedicated(it)));
         (*info).memory_type_index = device.memory_type((*info).memory_type_index);
         ((*info).allocation_size, (*info).memory_type_index)
     };
@@ -154,14 +241,10 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     performer.after(done, laid, result)?;
     // SAFETY: the call has succeeded.
     let handle = unsafe { (*image).p_memory.as_ptr().read() };
-    let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
-    let is_coherent = flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0;
-    let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
     if let Some(id) = made_memory(done) {
-        let is_checked = performer.replay.options.verify && is_visible;
-        let known = is_checked.then(|| Mutex::new(vec![0; size as usize]));
-        let memory = Memory { id, device, handle, size, is_coherent, mapped: Mutex::default(), known };
-        if is_visible {
+        let is_known = performer.replay.options.verify || device.has_addresses;
+        let memory = Memory::new(device, id, (handle, size, ty), is_known);
+        if memory.is_visible {
             clear(&memory).map_err(|it| performer.error(done, it))?;
         }
         lock(&performer.replay.memories.0).insert(id, Arc::new(memory));
@@ -178,6 +261,11 @@ fn clear(memory: &Memory) -> Result<(), String> {
     Ok(())
 }
 
+/// Memory for one resource only, of a size that is another here.
+fn is_dedicated(s_type: i32) -> bool {
+    vk::MemoryDedicatedAllocateInfo::layout().s_type() == Some(s_type)
+}
+
 fn made_memory(done: &Done<'_>) -> Option<ObjectId> {
     match done.leave.and_then(lavascope_event::Outcome::of)? {
         lavascope_event::Outcome::AllocateMemory(it) => ObjectId::from_raw(it.p_memory()?.0),
@@ -190,7 +278,10 @@ pub(crate) fn free(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
         && let Some(id) = ObjectId::from_raw(it.memory.0)
     {
         // Freeing unmaps.
-        lock(&performer.replay.memories.0).remove(&id);
+        let removed = lock(&performer.replay.memories.0).remove(&id);
+        performer.plain(done)?;
+        removed.iter().for_each(|it| it.destroy_moved());
+        return Ok(());
     }
     performer.plain(done)
 }

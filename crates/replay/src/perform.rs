@@ -8,8 +8,10 @@ use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_event::record::{HEAD_SIZE, Record};
 use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
 
+use crate::addresses::Addresses;
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::families::Families;
 use crate::functions::Functions;
 use crate::generated::call;
 use crate::objects::{Object, Objects};
@@ -56,10 +58,28 @@ fn word(words: &[u64], at: usize) -> u64 {
 /// Finds handles, and remembers what it did not find.
 struct Lookup<'a> {
     objects: &'a Objects,
+    addresses: &'a Addresses,
+    families: &'a Families,
     missing: Cell<Option<ObjectId>>,
 }
 
 impl Handles for Lookup<'_> {
+    fn has_addresses(&self) -> bool {
+        self.addresses.are_used()
+    }
+
+    fn has_families(&self) -> bool {
+        self.families.are_used()
+    }
+
+    fn family(&self, recorded: u32) -> u32 {
+        self.families.find(recorded)
+    }
+
+    fn address(&self, recorded: u64) -> u64 {
+        self.addresses.find(recorded).unwrap_or(recorded)
+    }
+
     fn handle(&self, id: ObjectId) -> u64 {
         // Nobody knew it when the trace was made: the call does not use it, or was wrong then.
         if id.is_unknown() {
@@ -122,7 +142,8 @@ impl<'a> Performer<'a> {
     /// The parameters as C memory, which lives until the next call is laid out.
     pub(crate) fn lay_out(&mut self, done: &Done<'_>) -> Result<Laid, ReplayError> {
         self.arena.clear();
-        let lookup = Lookup { objects: &self.replay.objects, missing: Cell::new(None) };
+        let Replay { objects, addresses, families, .. } = self.replay;
+        let lookup = Lookup { objects, addresses, families, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: Purpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {

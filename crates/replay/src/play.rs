@@ -82,7 +82,7 @@ impl<'a> Player<'a> {
         }
         match head.kind {
             beside::MEMORY => self.write(words)?,
-            kind if kind > Kind::Leave as u8 => return Ok(()),
+            kind if kind > Kind::Leave as u8 => {}
             kind => self.half(words, kind == Kind::Leave as u8)?,
         }
         if let Some(call) = head.completed() {
@@ -134,7 +134,9 @@ impl<'a> Player<'a> {
             return Err(wrong(format!("the host writes into {id}, which does not exist at this point")));
         };
         for (offset, bytes) in written.runs() {
-            let results = memory.write(offset, bytes).map_err(|it| wrong(format!("{id}: {it}")))?;
+            let results = memory
+                .write(offset, bytes, &self.performer.replay.addresses)
+                .map_err(|it| wrong(format!("{id}: {it}")))?;
             self.results.add(results);
         }
         memory.flush();

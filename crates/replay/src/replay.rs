@@ -7,8 +7,10 @@ use lavascope_abi as vk;
 use rustc_hash::FxHashMap;
 
 use crate::Options;
+use crate::addresses::Addresses;
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::families::Families;
 use crate::functions::{Functions, Loader, Source};
 use crate::instance::Recorded;
 use crate::memory::{Memories, Results};
@@ -31,6 +33,8 @@ pub(crate) struct Replay {
     pub(crate) recorded: Mutex<Recorded>,
     pub(crate) memories: Memories,
     pub(crate) swapchains: Swapchains,
+    pub(crate) addresses: Addresses,
+    pub(crate) families: Families,
     pub(crate) results: Mutex<Results>,
     pub(crate) frames: AtomicU64,
     pub(crate) calls: AtomicU64,
@@ -57,6 +61,8 @@ impl Replay {
             recorded: Mutex::default(),
             memories: Memories::default(),
             swapchains: Swapchains::default(),
+            addresses: Addresses::default(),
+            families: Families::default(),
             results: Mutex::default(),
             frames: AtomicU64::new(0),
             calls: AtomicU64::new(0),

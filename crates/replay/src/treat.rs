@@ -5,7 +5,7 @@ use lavascope_abi::Command;
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{device, instance, memory, present, wait};
+use crate::{addresses, bind, device, instance, memory, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -59,7 +59,11 @@ fn special(command: Command) -> Option<Special> {
         C::GetDeviceQueue2 => device::queue2,
         C::DeviceWaitIdle => device::wait_idle,
         C::AllocateMemory => memory::allocate,
+        C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind::bind,
         C::FreeMemory => memory::free,
+        C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
+        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
+        C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
         C::WaitForFences => wait::fences,
         C::GetFenceStatus => wait::fence_status,
         C::WaitSemaphores => wait::semaphores,

@@ -203,7 +203,8 @@ impl Device {
             self.act(buffer, Vec::new(), out);
             return;
         }
-        self.run(buffer, Kind::Compute, Vec::new(), &Launch::groups(first, groups), out);
+        let room = self.room();
+        self.run(buffer, Kind::Compute, room, &Launch::groups(first, groups), out);
     }
 
     /// Runs the shaders of a pipeline that draws nothing.
@@ -260,6 +261,8 @@ impl Device {
         chosen: Option<Vec<Arc<Pipeline>>>,
         out: &mut Out<'_>,
     ) {
+        let mut fixed = self.room();
+        fixed.extend_from_slice(&draw.reads);
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let bound = own.state.point(Kind::Graphics).pipeline.as_slice();
         let pipelines = if draw.is_nothing() { &[] } else { chosen.as_deref().unwrap_or(bound) };
@@ -267,11 +270,10 @@ impl Device {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
-            self.act(buffer, draw.reads.clone(), out);
+            self.act(buffer, fixed, out);
             return;
         }
-        let mut uses = Uses { fixed: Vec::with_capacity(own.state.accesses), late: Vec::new() };
-        uses.fixed.extend_from_slice(&draw.reads);
+        let mut uses = Uses { fixed, late: Vec::new() };
         let mut touches = Touches::new();
         for pipeline in pipelines {
             let known = uses.len();
@@ -279,11 +281,6 @@ impl Device {
             if pipelines.len() > 1 || own.state.is_conditional {
                 uses.weaken_from(known);
             }
-        }
-        // The next draw has as many, most likely.
-        let count = uses.fixed.len() + touches.len();
-        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
-            own.state.accesses = count;
         }
         self.act_on(buffer, uses.fixed, &touches, uses.late, out);
     }

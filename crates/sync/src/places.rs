@@ -7,7 +7,7 @@ use crate::clock::Tag;
 use crate::device::TAGS_PER_COMMAND;
 
 /// Entries that are worth a look at what can go.
-const SWEEP_MIN: usize = 4096;
+const SWEEP_MIN: usize = 512;
 
 #[derive(Default)]
 pub(crate) struct Places {

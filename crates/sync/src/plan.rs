@@ -23,8 +23,8 @@ pub(crate) struct Plans {
     marks: Vec<Marks>,
     /// Commands that are not actions.
     others: Vec<Command>,
-    /// The accesses of the last action, with the numbers that they came with.
-    last: Vec<Access>,
+    /// The resources of the last action, with the numbers that they came with.
+    last: Vec<ResourceId>,
 }
 
 /// What a command uses: its spots.
@@ -209,7 +209,7 @@ impl Plans {
                 self.spots.truncate(first as usize);
                 self.accesses.truncate(own as usize);
                 self.last.clear();
-                self.last.extend_from_slice(accesses);
+                self.last.extend(accesses.iter().map(|it| it.resource));
                 let numbered = |it: &Access| Access { resource: number(it.resource), ..it.clone() };
                 self.accesses.extend(accesses.iter().map(numbered));
                 self.add_all(first as usize, own as usize, addresses)
@@ -255,33 +255,35 @@ impl Plans {
         number: &impl Fn(ResourceId) -> ResourceId,
         addresses: &Addresses,
     ) -> bool {
-        let (new, own) = (self.spots.len(), self.accesses.len());
-        self.spots.extend_from_within(last.first as usize..new);
-        self.accesses.extend_from_within(last.accesses.0 as usize..last.accesses.1 as usize);
-        let (spots, own) = (&mut self.spots[new..], &mut self.accesses[own..]);
-        let marks = &self.marks[last.marks as usize];
+        let new = self.spots.len();
+        self.spots.reserve(accesses.len());
+        self.accesses.reserve(accesses.len());
         // What is different, and which of it does something else.
         let (mut different, mut other) = (0_u64, 0_u64);
-        for (index, ((spot, own), (access, before))) in
-            spots.iter_mut().zip(own).zip(accesses.iter().zip(&mut self.last)).enumerate()
-        {
-            if access == before {
-                continue;
+        for (index, (access, told)) in accesses.iter().zip(&mut self.last).enumerate() {
+            let (spot, before) =
+                (&self.spots[last.first as usize + index], &self.accesses[last.accesses.0 as usize + index]);
+            let (is_same_usage, is_same_resource) =
+                ((access.stage, access.access) == (before.stage, before.access), access.resource == *told);
+            let (mut spot, mut resource) = (spot.clone(), before.resource);
+            if !(is_same_usage && is_same_resource && access.order == before.order && access.region == before.region) {
+                different |= 1 << index;
+                if !is_same_usage {
+                    other |= 1 << index;
+                    let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
+                    spot.usage = usage;
+                }
+                if !is_same_resource {
+                    (*told, resource) = (access.resource, number(access.resource));
+                }
+                let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
+                (spot.range, spot.through) = (range, through);
+                (spot.resource, spot.order) = (resource, access.order.into());
             }
-            different |= 1 << index;
-            if (access.stage, access.access) != (before.stage, before.access) {
-                other |= 1 << index;
-                let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
-                spot.usage = usage;
-            }
-            let resource = number(access.resource);
-            let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
-            (spot.range, spot.through) = (range, through);
-            (spot.resource, spot.order) = (resource, access.order.into());
-            before.clone_from(access);
-            *own = Access { resource, ..access.clone() };
+            self.spots.push(spot);
+            self.accesses.push(Access { resource, ..access.clone() });
         }
-        let spots = &self.spots[new..];
+        let (spots, marks) = (&self.spots[new..], &self.marks[last.marks as usize]);
         let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
         // What is written is the same, and nothing new is the same range.
         if different & marks.beside_write == 0 && other == 0 && !bits(different).any(meets_write) {

@@ -151,7 +151,7 @@ impl Gather {
 
 /// The number of the record behind one with number `last`: the next call, or the second half of that one.
 fn expected(last: u64, kind: u8) -> u64 {
-    let is_next = kind == Kind::Enter as u8 || kind == beside::MEMORY;
+    let is_next = kind == Kind::Enter as u8 || beside::has_own_number(kind);
     if is_next { last.wrapping_add(1) } else { last }
 }
 

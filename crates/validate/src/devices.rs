@@ -4,7 +4,7 @@ use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
@@ -37,6 +37,18 @@ impl Devices {
         if kind & TITLES != 0 {
             self.follow_titles(record);
         }
+    }
+
+    /// The device that something is recorded for, and what marks a command of a command buffer.
+    fn marking(&mut self, at: Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+        let Devices { devices, counts, titles, stack, .. } = self;
+        let mark = move |object: ObjectId| Mark {
+            function: at.source.command,
+            number: counts.get(object.raw()),
+            labels: titles.labels(object),
+            stack: *stack,
+        };
+        (devices.get_mut(&at.device), mark)
     }
 
     fn follow_titles(&mut self, record: Record<'_>) {
@@ -155,15 +167,16 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let Devices { devices, counts, titles, stack, .. } = self;
-        let Some(device) = devices.get_mut(&at.device) else { return };
-        let mark = |object: ObjectId| Mark {
-            function: at.source.command,
-            number: counts.get(object.raw()),
-            labels: titles.labels(object),
-            stack: *stack,
-        };
+        let (Some(device), mark) = self.marking(at) else { return };
         let found = device.command(id, command, mark);
+        if !found.is_empty() {
+            self.tell_recorded(at, id, &found);
+        }
+    }
+
+    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
+        let (Some(device), mark) = self.marking(at) else { return };
+        let found = device.action(id, accesses, mark);
         if !found.is_empty() {
             self.tell_recorded(at, id, &found);
         }
@@ -271,11 +284,6 @@ impl Counts {
 
 /// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
 fn is_about_ours(record: Record<'_>) -> bool {
-    let is_name =
-        matches!(record.command(), ApiCommand::SetDebugUtilsObjectNameEXT | ApiCommand::DebugMarkerSetObjectNameEXT);
-    if !is_name {
-        return true;
-    }
     let object = match Call::of(record) {
         Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
         Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),

@@ -2,7 +2,7 @@
 //! bounded by what is alive.
 
 use lavascope_program::{
-    Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
+    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
@@ -65,14 +65,17 @@ impl Live {
 
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
     pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
+        if let Command::Action(accesses) = command {
+            return self.record_action(id, accesses);
+        }
         let number = self.numbers.command_buffer(id);
-        let found = match command {
-            Command::Action(accesses) => {
-                let resources = &self.numbers.resources;
-                self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))
-            }
-            command => self.engine.record(number, translate::command(command, &mut self.numbers)),
-        };
+        let found = self.engine.record(number, translate::command(command, &mut self.numbers));
+        if found.is_empty() { found } else { self.numbers.back(found) }
+    }
+
+    pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Findings {
+        let (number, resources) = (self.numbers.command_buffer(id), &self.numbers.resources);
+        let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)));
         if found.is_empty() { found } else { self.numbers.back(found) }
     }
 

@@ -89,12 +89,15 @@ fn collected(root: &Path, binary: &str, name: &str, times: u64) -> Result<u64> {
 
 fn print(entries: &[Entry]) {
     let width = entries.iter().map(|it| it.name.len()).max().unwrap_or(0);
-    let head = ["unit", "bare", "ours", "added", "peer", "ratio", "limit", "process", "instr."];
+    let head = ["unit", "bare", "ours", "added", "peer", "times", "ratio", "limit", "process", "instr."];
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));
     for it in entries {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
+        // So many times as much as we add the peer adds.
+        let times = it.share().map(f64::recip);
         let cells =
-            [it.bare, Some(it.ours), it.added, it.peer, it.ratio(), it.limit, it.process, it.instructions].map(figure);
+            [it.bare, Some(it.ours), it.added, it.peer, times, it.ratio(), it.limit, it.process, it.instructions];
+        let cells = cells.map(figure);
         let mark = if it.is_within_limit() { "" } else { "  OVER" };
         println!("{:width$} {:>8} {}{mark}", it.name, it.unit, cells.join(" "));
     }

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_event::{Call, Kind, Record, Written};
+use lavascope_event::{Call, HostBytes, Kind, Record, Written};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
@@ -69,6 +69,8 @@ struct Info {
     memory: BTreeMap<u32, Memory>,
     /// What the host wrote into mapped memory.
     memory_written: MemoryWritten,
+    /// What copies to images read from memory of the program.
+    host_bytes: u64,
     order: Order,
     /// Objects that two threads used at once, although they must not.
     broken_synchronization: Vec<Value>,
@@ -142,10 +144,11 @@ impl Info {
         let mut last = 0;
         let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
             last = last.max(it.time);
-            match (&it.record, Written::of(it.words)) {
-                (_, Some(written)) => self.memory_written.add(written),
-                (Ok(record), None) => self.add(it.stream, *record),
-                (Err(_), None) => self.unknown_records += 1,
+            match (&it.record, Written::of(it.words), HostBytes::of(it.words)) {
+                (Ok(record), ..) => self.add(it.stream, *record),
+                (_, Some(written), _) => self.memory_written.add(written),
+                (_, _, Some(read)) => self.host_bytes += read.bytes.len() as u64,
+                (Err(_), None, None) => self.unknown_records += 1,
             }
             true
         });

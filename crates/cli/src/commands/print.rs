@@ -4,7 +4,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_event::{CheckError, Kind, Titles, Written, print::print_with};
+use lavascope_event::{CheckError, HostBytes, Kind, Titles, Written, print::print_with};
 use lavascope_trace::MomentKind;
 use serde_json::json;
 
@@ -86,6 +86,9 @@ impl Printing<'_> {
         if let Some(written) = Written::of(it.words) {
             return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
         }
+        if let Some(bytes) = HostBytes::of(it.words) {
+            return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
+        }
         let record = match &it.record {
             Ok(record) => *record,
             Err(why) if self.is_wanted(it) => return self.odd(it, why),
@@ -152,6 +155,16 @@ impl Printing<'_> {
         }
         let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
         written.runs().map(line).collect()
+    }
+
+    /// What the call behind it reads from memory of the program.
+    fn host(&self, it: &Read<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+        if self.arguments.json {
+            let size = bytes.len();
+            let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
+            return format!("{line}\n");
+        }
+        format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
     }
 
     fn odd(&self, it: &Read<'_>, why: &CheckError) -> String {

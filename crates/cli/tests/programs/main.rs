@@ -12,6 +12,7 @@ mod faults;
 mod known;
 mod leaks;
 mod message_types;
+mod replay;
 mod samples;
 mod screen;
 mod stage;

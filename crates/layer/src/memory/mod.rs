@@ -11,25 +11,42 @@
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
+mod faults;
+mod host_copy;
+mod import;
+mod protect;
 mod shadow;
+mod watch;
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_event::Writing;
+use lavascope_event::{HostBytes, Writing};
+use lavascope_settings::CaptureMemory;
 use lavascope_stream::Thread;
 
+use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::hub::HUB;
+use crate::instance::InstanceData;
+use host_copy::Images;
+use import::Import;
+pub(crate) use import::Wish;
+use protect::Guard;
 use shadow::{Shadow, WINDOW};
+use watch::Watch;
 
 /// The memories of a device that the host can see.
 pub(crate) struct Memories {
     /// By number of the type, one bit each.
     visible: u32,
     coherent: u32,
+    /// None where memory is the driver's own.
+    import: Option<Import>,
+    method: CaptureMemory,
+    images: Images,
     inner: Mutex<Inner>,
 }
 
@@ -56,6 +73,7 @@ struct State {
     is_imported: bool,
     /// Whether the application says what it wrote.
     is_flushed: bool,
+    watch: Watch,
     shadow: Shadow,
 }
 
@@ -75,22 +93,38 @@ pub(crate) struct Teller<'a> {
 
 #[derive(Default)]
 pub(crate) struct Space {
+    /// Bytes of a memory that may have changed.
+    parts: Vec<Range<u64>>,
     live: Vec<u8>,
     changed: Vec<Range<usize>>,
     writing: Writing,
+    words: Vec<u64>,
 }
 
 impl Memories {
-    pub(crate) fn new(properties: &PhysicalDeviceMemoryProperties) -> Memories {
-        let with = |flag: MemoryPropertyFlags| {
-            let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
-            types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
-        };
-        Memories {
-            visible: with(MemoryPropertyFlags::HOST_VISIBLE),
-            coherent: with(MemoryPropertyFlags::HOST_COHERENT),
+    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
+    /// memory of ours can be imported.
+    pub(crate) fn of(
+        instance: &InstanceData,
+        physical_device: PhysicalDevice,
+        import: Option<(&Wish, &mut DeviceTable)>,
+    ) -> Option<Memories> {
+        let (method, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
+        let mut properties = PhysicalDeviceMemoryProperties::zeroed();
+        // SAFETY: a physical device that is alive, and a place of ours.
+        unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+        let import = import.and_then(|(wish, table)| {
+            let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
+            Import::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+        });
+        Some(Memories {
+            visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
+            coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
+            import,
+            method,
+            images: Images::default(),
             inner: Mutex::default(),
-        }
+        })
     }
 
     /// A call is about to be recorded that lets the device read, or that ends a mapping.
@@ -133,6 +167,14 @@ impl Memories {
                 self.forget(unsafe { (*params.cast::<FreeMemoryParams>()).memory });
             }
             C::DestroyDevice => self.forget_all(),
+            // SAFETY: the caller's word.
+            C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
+            C::CopyMemoryToImage => {
+                // SAFETY: the caller's word; the info of a call is valid.
+                let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
+                // SAFETY: as above.
+                unsafe { self.tell_source(&*info, teller) };
+            }
             // Nobody else reads memory, or takes it away.
             _ => {}
         }
@@ -156,6 +198,8 @@ impl Memories {
                 // SAFETY: the caller's word; a call that succeeded wrote the memory.
                 unsafe { self.allocated(&*params.cast(), id_of) };
             }
+            // SAFETY: the caller's word.
+            Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::MapMemory if has_succeeded => {
                 // SAFETY: the caller's word.
                 let params = unsafe { &*params.cast::<MapMemoryParams>() };
@@ -179,6 +223,22 @@ impl Memories {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Records what a copy to an image reads from the host.
+    unsafe fn tell_source(&self, info: &CopyMemoryToImageInfo, teller: &mut Teller<'_>) {
+        for number in (0..u64::from(info.region_count)).take_while(|_| HUB.is_capturing()) {
+            // SAFETY: there are as many regions as the call says.
+            let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
+            let Some(source) = self.images.source(info, region) else { continue };
+            for at in source.clone().step_by(WINDOW) {
+                let size = (source.end - at).min(WINDOW as u64) as usize;
+                let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                // SAFETY: the call reads all of it, by its valid usage.
+                let bytes = unsafe { std::slice::from_raw_parts(from, size) };
+                teller.tell_host(HostBytes { region: number, first: at - source.start, bytes });
+            }
         }
     }
 
@@ -222,9 +282,23 @@ impl Memories {
         if state.is_imported || offset >= end {
             return;
         }
-        state.mapped = Some(Mapped { host, bytes: offset..end });
+        let mapped = Mapped { host, bytes: offset..end };
+        state.watch = self.watch(memory, &mapped);
+        state.mapped = Some(mapped);
         drop(state);
         lock(&self.inner).add_mapped(it);
+    }
+
+    /// How writes into a memory are found that was just mapped.
+    fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
+        if self.method == CaptureMemory::Mprotect {
+            let addresses = mapped.host..mapped.address(mapped.bytes.end);
+            return Guard::new(addresses).map_or(Watch::All, Watch::Guard);
+        }
+        let watched = self.import.as_ref().and_then(|it| it.watched(memory));
+        // A driver may map it elsewhere.
+        let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
+        if is_it { Watch::Faults } else { Watch::All }
     }
 
     /// The mapping was to end, and did not.
@@ -242,6 +316,8 @@ impl Memories {
         let mut state = lock(&it.state);
         if !state.is_imported {
             state.before = state.mapped.take();
+            // Before the driver gives the pages to somebody else.
+            state.watch = Watch::All;
             drop(state);
             lock(&self.inner).mapped.retain(|other| other.id != it.id);
         }
@@ -253,12 +329,38 @@ impl Memories {
         inner.mapped.retain(|other| other.id != it.id);
         drop(inner);
         // Waits for whoever looks at it.
-        lock(&it.state).mapped = None;
+        lock(&it.state).end();
     }
 
     fn forget_all(&self) {
         let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
-        all.values().for_each(|it| lock(&it.state).mapped = None);
+        all.values().for_each(|it| lock(&it.state).end());
+    }
+}
+
+/// The types of memory with a property, one bit each.
+fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyFlags) -> u32 {
+    let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
+    types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
+}
+
+impl State {
+    /// Nobody may look at it any more.
+    fn end(&mut self) {
+        self.mapped = None;
+        self.watch = Watch::All;
+    }
+}
+
+impl Mapped {
+    /// Where a byte of the memory is.
+    fn address(&self, byte: u64) -> u64 {
+        self.host + (byte - self.bytes.start)
+    }
+
+    /// The byte at an address, or the nearest that is mapped.
+    fn byte(&self, address: u64) -> u64 {
+        (address.saturating_sub(self.host) + self.bytes.start).min(self.bytes.end)
     }
 }
 
@@ -290,18 +392,29 @@ impl Memory {
     fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
-        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
         if !HUB.is_capturing() {
             return;
         }
-        let Mapped { host, bytes } = mapped;
-        let mut at = wanted.start.max(bytes.start);
-        let end = wanted.end.min(bytes.end);
-        while at < end {
-            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(end);
+        let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
+        if wanted.is_empty() {
+            return;
+        }
+        let mut parts = std::mem::take(&mut teller.space.parts);
+        watch.written(mapped, wanted, &mut parts);
+        for part in parts.drain(..) {
+            self.compare(mapped, shadow, part, teller);
+        }
+        teller.space.parts = parts;
+    }
+
+    fn compare(&self, mapped: &Mapped, shadow: &mut Shadow, part: Range<u64>, teller: &mut Teller<'_>) {
+        let mut at = part.start;
+        while at < part.end {
+            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(part.end);
             let live = &mut teller.space.live;
             live.resize((next - at) as usize, 0);
-            let from = std::ptr::with_exposed_provenance::<u8>((*host + (at - bytes.start)) as usize);
+            let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
             // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
             // and what is copied then is one or the other.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
@@ -318,7 +431,7 @@ impl Memory {
 impl Teller<'_> {
     /// Makes a record of what has changed behind a byte of a memory.
     fn tell(&mut self, memory: ObjectId, first: u64) {
-        let Space { live, changed, writing } = &mut *self.space;
+        let Space { live, changed, writing, .. } = &mut *self.space;
         writing.begin(memory, first);
         for it in changed.iter() {
             writing.run(it.start as u32, &live[it.clone()]);
@@ -328,6 +441,18 @@ impl Teller<'_> {
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.touches());
         self.thread.append(record);
+        self.thread.end_record();
+        self.thread.complete(call);
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what the call that is about to be made reads.
+    fn tell_host(&mut self, bytes: HostBytes<'_>) {
+        self.thread.barrier(&HUB.threads);
+        let call = self.thread.begin();
+        bytes.to_words(call, self.thread.touches(), &mut self.space.words);
+        self.thread.append(&self.space.words);
         self.thread.end_record();
         self.thread.complete(call);
     }

@@ -61,19 +61,33 @@ impl App {
             p_bindings: Ptr::to(&binding),
             ..DescriptorSetLayoutCreateInfo::zeroed()
         };
+        self.make_layouts(&info, &layouts);
+        self.call(
+            Command::CreateDescriptorPool,
+            &CreateDescriptorPoolParams {
+                device: device(1),
+                p_create_info: Ptr::to(&DescriptorPoolCreateInfo::zeroed()),
+                p_allocator: Ptr::NULL,
+                p_descriptor_pool: Ptr::to(&descriptor_pool(1)),
+            },
+        );
+        self.fill_sets(ty, &layouts);
+    }
+
+    fn make_layouts(&mut self, info: &DescriptorSetLayoutCreateInfo, layouts: &[DescriptorSetLayout]) {
         let (device, p_allocator) = (device(1), Ptr::NULL);
         self.call(
             Command::CreateDescriptorSetLayout,
             &CreateDescriptorSetLayoutParams {
                 device,
-                p_create_info: Ptr::to(&info),
+                p_create_info: Ptr::to(info),
                 p_allocator,
                 p_set_layout: Ptr::to(&set_layout(1)),
             },
         );
         let info = PipelineLayoutCreateInfo {
-            set_layout_count: 2,
-            p_set_layouts: Ptr::to_slice(&layouts),
+            set_layout_count: layouts.len() as u32,
+            p_set_layouts: Ptr::to_slice(layouts),
             ..PipelineLayoutCreateInfo::zeroed()
         };
         self.call(
@@ -85,19 +99,14 @@ impl App {
                 p_pipeline_layout: Ptr::to(&pipeline_layout(1)),
             },
         );
-        self.call(
-            Command::CreateDescriptorPool,
-            &CreateDescriptorPoolParams {
-                device,
-                p_create_info: Ptr::to(&DescriptorPoolCreateInfo::zeroed()),
-                p_allocator,
-                p_descriptor_pool: Ptr::to(&descriptor_pool(1)),
-            },
-        );
+    }
+
+    fn fill_sets(&mut self, ty: DescriptorType, layouts: &[DescriptorSetLayout]) {
+        let device = device(1);
         let info = DescriptorSetAllocateInfo {
             descriptor_pool: descriptor_pool(1),
-            descriptor_set_count: 2,
-            p_set_layouts: Ptr::to_slice(&layouts),
+            descriptor_set_count: layouts.len() as u32,
+            p_set_layouts: Ptr::to_slice(layouts),
             ..DescriptorSetAllocateInfo::zeroed()
         };
         let sets = [descriptor_set(1), descriptor_set(2)];

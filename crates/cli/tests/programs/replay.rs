@@ -1,0 +1,120 @@
+//! `replay`: what a program did is done again, with the same results, on all its threads or on one.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{output, text};
+use crate::faults::is_only_for_null;
+use crate::screen::Screen;
+use crate::stage::{Stage, names, samples, succeed};
+
+/// Samples whose results the host does not read.
+const WITHOUT_RESULTS: [&str; 2] = ["present", "queries"];
+
+fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
+    if let Some(it) = display {
+        command.env("DISPLAY", &it.display);
+    }
+    succeed(&mut command);
+}
+
+fn replay(stage: &Stage, options: &[&str]) -> Command {
+    let mut command = stage.lavascope();
+    command.args(["replay", "--json", "trace.lava"]).args(options);
+    command
+}
+
+fn replayed(stage: &Stage, options: &[&str]) -> Value {
+    let told = succeed(&mut replay(stage, options));
+    serde_json::from_slice(&told.stdout).expect("JSON")
+}
+
+#[test]
+fn every_sample_is_replayed_with_equal_results() {
+    let (stage, screen) = (Stage::new("replay"), Screen::start());
+    for name in names().iter().filter(|it| !is_only_for_null(it)) {
+        let is_fault = name.starts_with("fault-");
+        let mended = if is_fault { &["--mended"][..] } else { &[] };
+        captured(&stage, &[&[name.as_str()], mended].concat(), Some(&screen));
+        let one = ["--verify", "--threads", "1"];
+        let ways = if is_fault { &[&one[..1]][..] } else { &[&one[..1], &one] };
+        for options in ways {
+            let told = replayed(&stage, options);
+            assert_eq!(told["different_bytes"].as_u64(), Some(0), "{name}: {told:#}");
+            assert_eq!(told["remarks"].as_array().map(Vec::len), Some(0), "{name}: {told:#}");
+            let has_results = is_fault || WITHOUT_RESULTS.contains(&name.as_str());
+            assert!(has_results || told["equal_bytes"].as_u64() > Some(0), "{name}: {told:#}");
+        }
+    }
+}
+
+#[test]
+fn a_trace_runs_on_the_null_driver() {
+    let stage = Stage::new("replay-null");
+    captured(&stage, &["threads", "--frames", "20"], None);
+    let told = replayed(&stage, &["--null", "--repeat", "3"]);
+    assert_eq!(told["seconds"].as_array().map(Vec::len), Some(3), "{told:#}");
+    assert!(told["threads"].as_u64() > Some(2) && told["calls"].as_u64() > Some(500), "{told:#}");
+}
+
+#[test]
+fn frames_become_pictures_that_can_be_compared() {
+    let (stage, screen) = (Stage::new("replay-pictures"), Screen::start());
+    captured(&stage, &["present"], Some(&screen));
+    let shots = ["--screenshot", "0..2", "--screenshot", "4"];
+    let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
+    assert_eq!((&told["frames"], told["pictures"].as_array().map(Vec::len)), (&6.into(), Some(3)), "{told:#}");
+    let compare = [&shots[..], &["--screenshots", "second", "--compare", "first"]].concat();
+    let told = replayed(&stage, &compare);
+    let all = told["pictures"].as_array().expect("a list");
+    assert!(all.iter().all(|it| it["difference"] == 0), "{told:#}");
+    // The sample clears each image with another color.
+    std::fs::copy(stage.folder.join("first/frame-000004.png"), stage.folder.join("first/frame-000001.png"))
+        .expect("it can be copied");
+    let told = output(&mut replay(&stage, &compare));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
+    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
+    assert!(told["pictures"][1]["difference"].as_u64() > Some(0), "{told:#}");
+}
+
+#[test]
+fn faults_are_found_while_a_trace_is_performed() {
+    let stage = Stage::new("replay-validate");
+    captured(&stage, &["fault-war-copy"], None);
+    let told = output(&mut replay(&stage, &["--validate", "sync"]));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
+    assert!(text(&told.stderr).contains("SYNC-HAZARD-WRITE-AFTER-READ"), "{}", text(&told.stderr));
+    captured(&stage, &["fault-war-copy", "--mended"], None);
+    succeed(&mut replay(&stage, &["--validate", "sync"]));
+}
+
+#[test]
+fn what_is_replayed_can_be_captured_and_replayed_again() {
+    let stage = Stage::new("replay-again");
+    captured(&stage, &["textured"], None);
+    replayed(&stage, &["--recapture", "again.lava"]);
+    std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
+    let told = replayed(&stage, &["--verify"]);
+    assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told_with_its_place() {
+    let stage = Stage::new("replay-bad");
+    captured(&stage, &["compute"], None);
+    let file = stage.folder.join("trace.lava");
+    let told = output(&mut replay(&stage, &["--gpu", "77"]));
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("there is no GPU 77 here"), "{}", text(&told.stderr));
+    let bytes = std::fs::read(&file).expect("it is there");
+    for length in [0, 10, bytes.len() / 3, bytes.len() / 2] {
+        std::fs::write(&file, &bytes[..length]).expect("it can be written");
+        let told = output(&mut replay(&stage, &[]));
+        // What is left may be a whole beginning.
+        assert!(matches!(told.status.code(), Some(0 | 2)), "{length}: {}", text(&told.stderr));
+        assert!(told.status.code() == Some(0) || text(&told.stderr).contains("trace.lava"), "{}", text(&told.stderr));
+    }
+}

@@ -1,0 +1,308 @@
+//! Memory of ours in the place of the driver's, so that the system can tell what was written (`faults`).
+//!
+//! The application asks for memory that the host can see; the driver is asked to import memory of ours instead, where it
+//! can: `VK_EXT_external_memory_host` is switched on for it. Where anything about an allocation is unusual, or the driver
+//! does not want it, the driver allocates as it was asked to. Buffers and images stay as the application made them:
+//! with the structure that the specification asks for, a driver may want other types of memory for them.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_settings::CaptureMemory;
+
+use super::faults::{Faults, Own};
+use crate::DeviceTable;
+use crate::application::{chain_types, find_in_chain};
+use crate::dispatch::dispatch_key;
+use crate::entry::WATCHED_DEVICES;
+use crate::fence::fence;
+use crate::instance::{InstanceData, has_name};
+use crate::report;
+
+const EXTENSION: &CStr = c"VK_EXT_external_memory_host";
+/// Memory that was imported cannot be mapped at a place of the application's choice.
+const PLACED: &CStr = c"VK_EXT_map_memory_placed";
+/// The first version in which a device can have it without other extensions.
+const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
+
+/// Imports for one device, and what was imported.
+pub(crate) struct Import {
+    faults: &'static Faults,
+    /// Types of memory that are left to the driver, one bit each.
+    left_out: u32,
+    alignment: u64,
+    allocate: FnAllocateMemory,
+    free: FnFreeMemory,
+    properties: FnGetMemoryHostPointerPropertiesEXT,
+    owned: Mutex<HashMap<u64, Owned>>,
+}
+
+struct Owned {
+    own: Own,
+    is_watched: bool,
+}
+
+/// The extensions of a new device, with the one that imports need.
+pub(crate) struct Wish {
+    names: Vec<Ptr<u8>>,
+    /// Whether resources may be bound piece by piece, which not every driver can do with memory that it imported.
+    is_sparse: bool,
+}
+
+impl Wish {
+    /// None where memory is not to be imported, or cannot be.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid `vkCreateDevice`.
+    pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<Wish> {
+        let method = instance.memory?;
+        if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
+            return None;
+        }
+        // SAFETY: the caller's word.
+        let found = unsafe { Wish::find(instance, params) };
+        if let (Err(text), CaptureMemory::Userfaultfd) = (&found, method) {
+            report::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
+        }
+        found.ok()
+    }
+
+    unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<Wish, &'static str> {
+        // SAFETY: the caller's word.
+        let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
+        if Faults::get().is_none() {
+            return Err("the system does not tell which pages were written");
+        }
+        if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
+            return Err("Vulkan 1.1 is needed to give memory of ours to the driver");
+        }
+        let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+        // SAFETY: the list has as many names as it says.
+        let mut all: Vec<Ptr<u8>> = (0..count as usize).map(|it| unsafe { *names.as_ptr().add(it) }).collect();
+        // SAFETY: as above, and a valid chain.
+        let (is_placed, is_grouped) = unsafe { (has_name(names, count, PLACED), is_grouped(info)) };
+        if is_placed || is_grouped {
+            return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
+        }
+        // SAFETY: as above.
+        if !unsafe { has_name(names, count, EXTENSION) } {
+            if !has_extension(instance, params.physical_device) {
+                return Err("the driver has no VK_EXT_external_memory_host");
+            }
+            all.push(Ptr::new(EXTENSION.as_ptr().expose_provenance() as u64));
+        }
+        // SAFETY: a valid info, with its chain.
+        Ok(Wish { names: all, is_sparse: unsafe { is_sparse(info) } })
+    }
+
+    /// Whether what lies on the device is to be left to the driver.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.is_sparse
+    }
+
+    /// What the driver is asked for instead.
+    pub(crate) fn info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
+        DeviceCreateInfo {
+            enabled_extension_count: self.names.len() as u32,
+            pp_enabled_extension_names: Ptr::to_slice(&self.names),
+            ..*info
+        }
+    }
+}
+
+/// # Safety
+///
+/// The info must be valid, with its chain.
+unsafe fn is_sparse(info: &DeviceCreateInfo) -> bool {
+    // SAFETY: the caller's word; the structure of this type.
+    unsafe {
+        let chained = find_in_chain::<PhysicalDeviceFeatures2>(info.p_next, StructureType::PHYSICAL_DEVICE_FEATURES_2);
+        let chained = chained.is_some_and(|it| (*it.as_ptr()).features.sparse_binding.0 != 0);
+        chained || info.p_enabled_features.as_ptr().as_ref().is_some_and(|it| it.sparse_binding.0 != 0)
+    }
+}
+
+/// Whether a device is several.
+///
+/// # Safety
+///
+/// As above.
+unsafe fn is_grouped(info: &DeviceCreateInfo) -> bool {
+    let ty = StructureType::DEVICE_GROUP_DEVICE_CREATE_INFO;
+    // SAFETY: the caller's word; the structure of this type.
+    unsafe {
+        let found = find_in_chain::<DeviceGroupDeviceCreateInfo>(info.p_next, ty);
+        found.is_some_and(|it| (*it.as_ptr()).physical_device_count > 1)
+    }
+}
+
+fn api_version(instance: &InstanceData, physical_device: PhysicalDevice) -> u32 {
+    let Some(get) = instance.table.get_physical_device_properties else { return 0 };
+    let mut properties = PhysicalDeviceProperties::zeroed();
+    // SAFETY: a physical device that is alive, and a place of ours.
+    unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+    properties.api_version
+}
+
+fn has_extension(instance: &InstanceData, physical_device: PhysicalDevice) -> bool {
+    let Some(get) = instance.table.enumerate_device_extension_properties else { return false };
+    let mut count = 0_u32;
+    let p_count = Ptr::new((&raw mut count).expose_provenance() as u64);
+    // SAFETY: a physical device that is alive, and a place of ours.
+    if unsafe { get(physical_device, Ptr::NULL, p_count, Ptr::NULL) } != Result::SUCCESS {
+        return false;
+    }
+    let mut all = vec![ExtensionProperties::zeroed(); count as usize];
+    // SAFETY: as above, with as many places as there were.
+    let result =
+        unsafe { get(physical_device, Ptr::NULL, p_count, Ptr::new(all.as_mut_ptr().expose_provenance() as u64)) };
+    all.truncate(count as usize);
+    let is_it = |it: &ExtensionProperties| CStr::from_bytes_until_nul(&it.extension_name) == Ok(EXTENSION);
+    matches!(result, Result::SUCCESS | Result::INCOMPLETE) && all.iter().any(is_it)
+}
+
+impl Import {
+    /// For a new device with the extension: from now on its memory is allocated here.
+    pub(super) fn begin(
+        instance: &InstanceData,
+        physical_device: PhysicalDevice,
+        left_out: u32,
+        table: &mut DeviceTable,
+    ) -> Option<Import> {
+        let get = instance.table.get_physical_device_properties2?;
+        let mut host = PhysicalDeviceExternalMemoryHostPropertiesEXT::zeroed();
+        host.s_type = StructureType::PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
+        let mut all = PhysicalDeviceProperties2::zeroed();
+        all.s_type = StructureType::PHYSICAL_DEVICE_PROPERTIES_2;
+        all.p_next = Ptr::new((&raw mut host).expose_provenance() as u64);
+        // SAFETY: a physical device that is alive, and places of ours.
+        unsafe { get(physical_device, Ptr::new((&raw mut all).expose_provenance() as u64)) };
+        let alignment = host.min_imported_host_pointer_alignment;
+        let import = Import {
+            faults: Faults::get()?,
+            left_out,
+            alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
+            allocate: table.allocate_memory?,
+            free: table.free_memory?,
+            properties: table.get_memory_host_pointer_properties_ext?,
+            owned: Mutex::default(),
+        };
+        table.allocate_memory = Some(allocate);
+        table.free_memory = Some(free);
+        Some(import)
+    }
+
+    /// Where the first byte of a memory is, if its pages are watched.
+    pub(super) fn watched(&self, memory: DeviceMemory) -> Option<u64> {
+        self.owned().get(&memory.0).filter(|it| it.is_watched).map(|it| it.own.start)
+    }
+
+    fn owned(&self) -> MutexGuard<'_, HashMap<u64, Owned>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of ours that the driver can use as what is asked for.
+    ///
+    /// # Safety
+    ///
+    /// The device must be alive, and the info that of a valid `vkAllocateMemory`.
+    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<Own> {
+        let bit = 1u32.checked_shl(info.memory_type_index)?;
+        // SAFETY: the caller's word.
+        if visible & !self.left_out & bit == 0 || !unsafe { is_usual(info) } {
+            return None;
+        }
+        let own = Own::new(info.allocation_size, self.alignment)?;
+        let mut properties = MemoryHostPointerPropertiesEXT::zeroed();
+        properties.s_type = StructureType::MEMORY_HOST_POINTER_PROPERTIES_EXT;
+        let place = Ptr::new((&raw mut properties).expose_provenance() as u64);
+        let handle_type = ExternalMemoryHandleTypeFlagBits::HOST_ALLOCATION_EXT;
+        // SAFETY: the device has the extension; memory and place are ours.
+        let result = unsafe { (self.properties)(device, handle_type, Ptr::new(own.start), place) };
+        (result == Result::SUCCESS && properties.memory_type_bits & bit != 0).then_some(own)
+    }
+}
+
+/// Whether an allocation may be an import as well: whatever is said about it does not contradict.
+///
+/// # Safety
+///
+/// The info must be that of a valid `vkAllocateMemory`.
+unsafe fn is_usual(info: &MemoryAllocateInfo) -> bool {
+    // SAFETY: the caller's word.
+    unsafe { chain_types(info.p_next) }.into_iter().all(|(ty, at)| match ty {
+        StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT => true,
+        StructureType::MEMORY_ALLOCATE_FLAGS_INFO => {
+            // SAFETY: a structure of this type, in a valid chain.
+            let flags = unsafe { (*at.cast::<MemoryAllocateFlagsInfo>().as_ptr()).flags.0 };
+            flags & !MemoryAllocateFlags::DEVICE_ADDRESS.0 == 0
+        }
+        StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
+            // SAFETY: as above.
+            let types = unsafe { (*at.cast::<ExportMemoryAllocateInfo>().as_ptr()).handle_types.0 };
+            types == 0
+        }
+        // Dedicated to one resource, imported from elsewhere, at a wanted address, or not known to us.
+        _ => false,
+    })
+}
+
+/// In the place of the driver's function.
+unsafe extern "system" fn allocate(
+    device: Device,
+    p_info: Ptr<MemoryAllocateInfo>,
+    p_allocator: Ptr<Opaque>,
+    p_memory: Ptr<DeviceMemory>,
+) -> Result {
+    // SAFETY: a device that is alive.
+    let key = unsafe { dispatch_key(device.0) };
+    let memories = WATCHED_DEVICES.get(key).and_then(|it| it.names().memories.as_ref());
+    let Some((memories, import)) = memories.and_then(|it| Some((it, it.import.as_ref()?))) else {
+        return Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    let prepare = || {
+        // SAFETY: a valid call has a valid info.
+        let info = unsafe { p_info.as_ptr().as_ref() }?;
+        // SAFETY: as above.
+        Some((info, unsafe { import.prepare(device, memories.visible, info) }?))
+    };
+    if let Some((info, own)) = fence("vkAllocateMemory", prepare, || None) {
+        let mut pointer = ImportMemoryHostPointerInfoEXT::zeroed();
+        pointer.s_type = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
+        pointer.p_next = info.p_next;
+        pointer.handle_type = ExternalMemoryHandleTypeFlagBits::HOST_ALLOCATION_EXT;
+        pointer.p_host_pointer = Ptr::new(own.start);
+        let changed = MemoryAllocateInfo { allocation_size: own.size, p_next: Ptr::to(&pointer).cast(), ..*info };
+        // SAFETY: what the application asked for, out of memory that the driver says it can import.
+        let result = unsafe { (import.allocate)(device, Ptr::to(&changed), p_allocator, p_memory) };
+        if result == Result::SUCCESS {
+            // SAFETY: a call that succeeded wrote the memory.
+            let memory = unsafe { p_memory.as_ptr().read() };
+            let keep = || {
+                // Not before: to import it the driver may have to touch it.
+                let is_watched = import.faults.watch(&own);
+                import.owned().insert(memory.0, Owned { own, is_watched });
+            };
+            fence("vkAllocateMemory", keep, || ());
+            return result;
+        }
+    }
+    // SAFETY: the application's own parameters.
+    unsafe { (import.allocate)(device, p_info, p_allocator, p_memory) }
+}
+
+/// In the place of the driver's function.
+unsafe extern "system" fn free(device: Device, memory: DeviceMemory, p_allocator: Ptr<Opaque>) {
+    // SAFETY: a device that is alive.
+    let key = unsafe { dispatch_key(device.0) };
+    let memories = WATCHED_DEVICES.get(key).and_then(|it| it.names().memories.as_ref());
+    let Some(import) = memories.and_then(|it| it.import.as_ref()) else { return };
+    // Before: the driver may give the same handle to another thread at once.
+    let owned = fence("vkFreeMemory", || import.owned().remove(&memory.0), || None);
+    // SAFETY: the application's own parameters.
+    unsafe { (import.free)(device, memory, p_allocator) };
+    drop(owned);
+}

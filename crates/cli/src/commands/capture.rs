@@ -66,9 +66,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
     }
     text::tell(&summary::render(&report, &name, None, Paint::for_stderr()));
-    let files = files(&output, &report)?;
+    let files = files(&output, &report);
     tell(arguments, &files)?;
-    let has_failed = files.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty());
+    let is_cut = |it: &Captured| it.is_broken || report.has_error_at(&it.path.display().to_string());
+    let has_failed =
+        files.is_empty() || files.iter().any(is_cut) || report.processes.iter().any(|it| !it.bugs.is_empty());
     Ok(match end {
         End::Exit(0) if has_failed => Outcome::Failed,
         End::Exit(0) => Outcome::Fine,
@@ -89,10 +91,12 @@ struct Captured {
     path: PathBuf,
     bytes: u64,
     saved: Option<u64>,
+    /// Whether it could not be made whole. What is in it can be read all the same.
+    is_broken: bool,
 }
 
 /// The files that processes left, each made whole.
-fn files(output: &Path, report: &Report) -> anyhow::Result<Vec<Captured>> {
+fn files(output: &Path, report: &Report) -> Vec<Captured> {
     let own = report.processes.iter().map(|it| output.with_extension(format!("{}.lava", it.pid)));
     let mut all = Vec::new();
     for path in std::iter::once(output.to_owned()).chain(own) {
@@ -101,11 +105,15 @@ fn files(output: &Path, report: &Report) -> anyhow::Result<Vec<Captured>> {
             let _ = fs::remove_file(&path);
             continue;
         }
-        let saved = trace_file::make_whole(&path)?;
+        let made = trace_file::make_whole(&path);
+        if let Err(error) = &made {
+            text::tell(&format!("lavascope: {error:#}\n"));
+        }
+        let (is_broken, saved) = (made.is_err(), made.ok().flatten());
         let bytes = fs::metadata(&path).map_or(size, |it| it.len());
-        all.push(Captured { path, bytes, saved });
+        all.push(Captured { path, bytes, saved, is_broken });
     }
-    Ok(all)
+    all
 }
 
 fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
@@ -113,7 +121,7 @@ fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
         let line = |it: &Captured| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved });
         return text::emit_json(&files.iter().map(line).collect::<Vec<_>>());
     }
-    for Captured { path, bytes, saved } in files {
+    for Captured { path, bytes, saved, .. } in files {
         let saved = saved.map(|it| format!(", {it} records of it saved after the program was cut short"));
         text::tell(&format!("lavascope: {}: {bytes} bytes{}\n", path.display(), saved.unwrap_or_default()));
     }

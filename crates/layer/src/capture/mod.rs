@@ -87,12 +87,20 @@ impl Capture {
         if self.is_broken {
             return self.give_up(merger);
         }
+        self.write_facts();
         if self.recorder.words_held() > WORDS_MAX || self.sealed.elapsed() >= self.every {
             self.seal();
             self.sealed = Instant::now();
         }
         for it in self.writer.written() {
             merger.release(it.stream, it.position);
+        }
+    }
+
+    /// What others have to say about the capture.
+    fn write_facts(&mut self) {
+        for it in HUB.take_facts() {
+            self.is_broken |= !self.writer.write(RawBlock::facts(&it));
         }
     }
 
@@ -108,9 +116,15 @@ impl Capture {
         HUB.wake.set_room(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
-            let text = format!("the capture ends early, and is whole up to there: {error}");
-            report::problem("error", &self.path.display().to_string(), &text);
+            self.complain(&format!("the capture ends early, and is whole up to there: {error}"));
             self.room.remove();
+        }
+    }
+
+    fn complain(&self, text: &str) {
+        let place = self.path.display().to_string();
+        if !report::problem("error", &place, text) {
+            eprintln!("lavascope: {place}: {text}");
         }
     }
 
@@ -121,6 +135,7 @@ impl Capture {
         }
         HUB.set_capturing(false);
         HUB.wake.set_room(None);
+        self.write_facts();
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
@@ -132,11 +147,7 @@ impl Capture {
                 self.room.remove();
             }
             Err(error) => {
-                report::problem(
-                    "error",
-                    &self.path.display().to_string(),
-                    &format!("the capture cannot be ended: {error}"),
-                );
+                self.complain(&format!("the capture cannot be ended: {error}"));
             }
         }
         merger.release_all();

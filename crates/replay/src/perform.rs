@@ -14,6 +14,7 @@ use crate::error::ReplayError;
 use crate::families::Families;
 use crate::functions::Functions;
 use crate::generated::call;
+use crate::host::HostMemory;
 use crate::objects::{Object, Objects};
 use crate::pair::{gives_objects, pair};
 use crate::replay::{GLOBAL, Replay, lock};
@@ -60,12 +61,17 @@ struct Lookup<'a> {
     objects: &'a Objects,
     addresses: &'a Addresses,
     families: &'a Families,
+    host: &'a HostMemory,
     missing: Cell<Option<ObjectId>>,
 }
 
 impl Handles for Lookup<'_> {
     fn has_addresses(&self) -> bool {
         self.addresses.are_used()
+    }
+
+    fn contents(&self, region: u64) -> Option<u64> {
+        self.host.address(region)
     }
 
     fn has_families(&self) -> bool {
@@ -100,6 +106,8 @@ pub(crate) struct Performer<'a> {
     pub(crate) replay: &'a Replay,
     pub(crate) stream: u32,
     pub(crate) arena: Arena,
+    /// What the next call reads of the host's own memory.
+    pub(crate) host: HostMemory,
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
 }
@@ -113,7 +121,7 @@ pub(crate) struct Laid {
 
 impl<'a> Performer<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32) -> Performer<'a> {
-        Performer { replay, stream, arena: Arena::default(), functions: Vec::new() }
+        Performer { replay, stream, arena: Arena::default(), host: HostMemory::default(), functions: Vec::new() }
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
@@ -136,6 +144,7 @@ impl<'a> Performer<'a> {
         }
         let laid = self.lay_out(done)?;
         let result = self.call(done, laid)?;
+        self.host.clear();
         self.after(done, laid, result)
     }
 
@@ -143,7 +152,7 @@ impl<'a> Performer<'a> {
     pub(crate) fn lay_out(&mut self, done: &Done<'_>) -> Result<Laid, ReplayError> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
-        let lookup = Lookup { objects, addresses, families, missing: Cell::new(None) };
+        let lookup = Lookup { objects, addresses, families, host: &self.host, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: Purpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {

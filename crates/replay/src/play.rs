@@ -2,9 +2,10 @@
 
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind, beside};
-use lavascope_event::{Touch, Written, check};
+use lavascope_event::{HostBytes, Touch, Written, check};
 use lavascope_trace::{Item, StreamReader};
 
+use crate::chaos::Chaos;
 use crate::error::ReplayError;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
@@ -18,6 +19,7 @@ pub(crate) struct Player<'a> {
     stream: u32,
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
+    chaos: Option<Chaos>,
     results: Results,
     /// Room for words that are not needed any more.
     spare: Vec<Vec<u64>>,
@@ -25,11 +27,13 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Player<'a> {
+        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
         Player {
             performer: Performer::new(replay, stream),
             place,
             stream,
             open: Vec::new(),
+            chaos,
             results: Results::default(),
             spare: Vec::new(),
         }
@@ -80,8 +84,12 @@ impl<'a> Player<'a> {
         for it in &words[words.len() - head.touches as usize..] {
             self.performer.replay.positions.wait(self.place, head.call, Touch::from_word(*it))?;
         }
+        if let Some(chaos) = &mut self.chaos {
+            chaos.hold_up();
+        }
         match head.kind {
             beside::MEMORY => self.write(words)?,
+            beside::HOST => self.keep(words)?,
             kind if kind > Kind::Leave as u8 => {}
             kind => self.half(words, kind == Kind::Leave as u8)?,
         }
@@ -121,6 +129,21 @@ impl<'a> Player<'a> {
         };
         self.spare.push(enter);
         result
+    }
+
+    /// Bytes of the host that the next call reads.
+    fn keep(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        let Some(it) = HostBytes::of(words) else {
+            let what = "what a call reads from the host cannot be read".to_owned();
+            return Err(ReplayError::Record { stream: self.stream, what });
+        };
+        match self.performer.host.keep(&it) {
+            true => Ok(()),
+            false => {
+                let what = "a call reads more from the host than memory can hold".to_owned();
+                Err(ReplayError::Record { stream: self.stream, what })
+            }
+        }
     }
 
     /// What the host wrote before the call behind it.

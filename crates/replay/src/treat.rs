@@ -5,7 +5,7 @@ use lavascope_abi::Command;
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, device, instance, memory, present, wait};
+use crate::{addresses, bind, device, instance, memory, pipeline, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -66,6 +66,7 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,
         C::GetFenceStatus => wait::fence_status,
         C::WaitSemaphores => wait::semaphores,

@@ -18,7 +18,7 @@ use crate::host::HostMemory;
 use crate::objects::{Object, Objects};
 use crate::pair::{gives_objects, pair};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::treat::Treatment;
+use crate::treat::{IMAGE_WORDS, Treatment};
 
 /// A call that was complete in the trace.
 pub(crate) struct Done<'r> {
@@ -127,7 +127,8 @@ impl<'a> Performer<'a> {
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
         match self.replay.treatments.of(done.command()) {
             Treatment::Skip => Ok(()),
-            Treatment::Plain => self.plain(done),
+            Treatment::Simple if !self.translates() => self.simple(done),
+            Treatment::Plain | Treatment::Simple => self.plain(done),
             Treatment::Special(special) => special(self, done),
         }
     }
@@ -135,6 +136,36 @@ impl<'a> Performer<'a> {
     pub(crate) fn error(&self, done: &Done<'_>, what: impl Into<String>) -> ReplayError {
         let (call, command) = (done.enter.call_number(), done.command().desc().name);
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
+    }
+
+    /// Whether there are plain numbers that mean something else here.
+    fn translates(&self) -> bool {
+        self.replay.addresses.are_used() || self.replay.families.are_used()
+    }
+
+    /// As it was, without an arena: most commands that are recorded.
+    fn simple(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
+        let command = done.command();
+        let layout = command.desc().parameters;
+        let mut image = [0u64; IMAGE_WORDS];
+        let size = layout.size as usize / 8;
+        image[..size].copy_from_slice(&done.enter.words()[HEAD_SIZE / 8..][..size]);
+        let mut owner = None;
+        for work in layout.work {
+            let Work::Handles { at, count, .. } = work else { continue };
+            for slot in &mut image[*at as usize / 8..][..*count as usize] {
+                let id = ObjectId::from_raw(*slot).unwrap_or(ObjectId::NULL);
+                let object = match self.replay.objects.find(id) {
+                    Some(it) => it,
+                    None if id.is_null() || id.is_unknown() => Object { handle: 0, owner: GLOBAL },
+                    None => return Err(self.error(done, format!("{id} does not exist at this point"))),
+                };
+                *slot = object.handle;
+                owner = owner.or(Some(object.owner));
+            }
+        }
+        let laid = Laid { image: image.as_mut_ptr().cast(), owner: owner.unwrap_or(GLOBAL) };
+        self.call(done, laid).map(drop)
     }
 
     /// As it was.

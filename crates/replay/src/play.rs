@@ -1,8 +1,10 @@
 //! A thread of the trace, played by a thread of ours.
 
+use std::sync::atomic::Ordering;
+
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind, beside};
-use lavascope_event::{HostBytes, Touch, Written, check};
+use lavascope_event::{HostBytes, Touch, Written, check, own};
 use lavascope_trace::{Item, StreamReader};
 
 use crate::chaos::Chaos;
@@ -20,6 +22,7 @@ pub(crate) struct Player<'a> {
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
     chaos: Option<Chaos>,
+    calls: u64,
     results: Results,
     /// Room for words that are not needed any more.
     spare: Vec<Vec<u64>>,
@@ -34,6 +37,7 @@ impl<'a> Player<'a> {
             stream,
             open: Vec::new(),
             chaos,
+            calls: 0,
             results: Results::default(),
             spare: Vec::new(),
         }
@@ -58,6 +62,7 @@ impl<'a> Player<'a> {
     /// The end of the stream.
     pub(crate) fn end(&self) {
         lock(&self.performer.replay.results).add(self.results);
+        self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
         for it in &self.open {
             let head = Head::from_words(it[0], it[1]);
             let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
@@ -111,7 +116,7 @@ impl<'a> Player<'a> {
                 self.open.push(kept);
                 return Ok(());
             }
-            self.performer.replay.count_call();
+            self.calls += 1;
             return self.performer.perform(&Done { enter: record, leave: None });
         }
         let call = record.call_number();
@@ -120,9 +125,10 @@ impl<'a> Player<'a> {
             return Err(wrong(format!("call {call} returns without having begun")));
         };
         let enter = self.open.remove(place);
-        let result = match check(&enter) {
-            Ok(it) if it.command() == record.command() => {
-                self.performer.replay.count_call();
+        // Checked when it began.
+        let result = match own(&enter) {
+            Some(it) if it.command() == record.command() => {
+                self.calls += 1;
                 self.performer.perform(&Done { enter: it, leave: Some(record) })
             }
             _ => Err(wrong(format!("call {call} returns as another one"))),

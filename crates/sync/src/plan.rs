@@ -466,3 +466,6 @@ fn put_together(spots: &mut [Spot]) -> (PlanKind, bool) {
     }
     (PlanKind::Apart, has_moved)
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,6 +51,8 @@ pub(crate) struct Hub {
     looked_at: AtomicU64,
     /// Whether calls are captured. Relaxed: a little too much or too little does no harm.
     is_capturing: AtomicBool,
+    /// Whether all that was wanted of a capture is in its file: the next instance must not begin it anew. Relaxed: as above.
+    has_captured: AtomicBool,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -117,6 +119,7 @@ impl Hub {
             reader_thread: AtomicI32::new(0),
             looked_at: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
+            has_captured: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -179,6 +182,7 @@ impl Hub {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
         if let Some(path) = &settings.capture
+            && !self.has_captured.load(Ordering::Relaxed)
             && lock(&WORK).capture.is_none()
         {
             let capture = Box::new(Capture::begin(path, settings)?);
@@ -364,6 +368,13 @@ impl Work {
         });
         if let Some(it) = capture {
             it.rest(merger);
+        }
+        if capture.as_ref().is_some_and(|it| it.is_over())
+            && let Some(it) = capture.take()
+        {
+            // The application goes on without it.
+            HUB.has_captured.store(true, Ordering::Relaxed);
+            it.end(merger);
         }
         given
     }

@@ -42,6 +42,8 @@ struct Info {
     /// Whether the capture came to its end.
     is_complete: bool,
     program: Option<String>,
+    /// Which part of another trace it is.
+    part_of: Option<String>,
     began: u64,
     seconds: f64,
     frames: usize,
@@ -109,6 +111,7 @@ impl Info {
         for facts in trace.facts() {
             info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
             speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
+            info.part_of = part_of(&facts["trimmed"]).or(info.part_of);
         }
         for (kind, (bytes, unpacked)) in trace.sizes() {
             info.stored.insert(name_of(kind), Stored { bytes, unpacked });
@@ -205,6 +208,7 @@ impl Info {
             row("memory written", &self.memory_written.text()),
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
+        rows.extend(self.part_of.iter().map(|it| row("begins in the middle", it)));
         for (name, it) in &self.stored {
             rows.push(row(&format!("  {name}"), &format!("{} bytes, unpacked {}", it.bytes, it.unpacked)));
         }
@@ -250,6 +254,15 @@ impl MemoryWritten {
     fn text(&self) -> String {
         format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
     }
+}
+
+/// Which part of another trace this one is.
+fn part_of(facts: &serde_json::Value) -> Option<String> {
+    let (of, first) = (facts["of"].as_str()?, facts["first"].as_u64()?);
+    let end = facts["end"].as_u64().map(|it| it.to_string()).unwrap_or_default();
+    let (frames, submits) = (facts["frames_before"].as_u64()?, facts["submits_before"].as_u64()?);
+    let before = format!("behind {frames} frames and {submits} submissions that it needs");
+    Some(format!("{of} {first}..{end} of another trace, {before}"))
 }
 
 /// Texts of a program need not be UTF-8.

@@ -16,4 +16,5 @@ mod replay;
 mod samples;
 mod screen;
 mod stage;
+mod trim;
 mod validation;

@@ -54,6 +54,8 @@ pub(crate) struct Hub {
     is_capturing: AtomicBool,
     /// What is to be told of the capture in the trace.
     facts: Mutex<Vec<Value>>,
+    /// Whether all that was wanted of a capture is in its file: the next instance must not begin it anew. Relaxed: as above.
+    has_captured: AtomicBool,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -121,6 +123,7 @@ impl Hub {
             looked_at: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
             facts: Mutex::new(Vec::new()),
+            has_captured: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -195,6 +198,7 @@ impl Hub {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
         if let Some(path) = &settings.capture
+            && !self.has_captured.load(Ordering::Relaxed)
             && lock(&WORK).capture.is_none()
         {
             let capture = Box::new(Capture::begin(path, settings)?);
@@ -380,6 +384,13 @@ impl Work {
         });
         if let Some(it) = capture {
             it.rest(merger);
+        }
+        if capture.as_ref().is_some_and(|it| it.is_over())
+            && let Some(it) = capture.take()
+        {
+            // The application goes on without it.
+            HUB.has_captured.store(true, Ordering::Relaxed);
+            it.end(merger);
         }
         given
     }

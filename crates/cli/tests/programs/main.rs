@@ -17,4 +17,5 @@ mod replay;
 mod samples;
 mod screen;
 mod stage;
+mod trim;
 mod validation;

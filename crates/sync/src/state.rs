@@ -263,6 +263,20 @@ impl State {
         self.writes().map(|it| it.tag)
     }
 
+    /// The same as `tags`, where it is asked for all the time.
+    #[inline]
+    pub(crate) fn each_tag(&self, mut each: impl FnMut(Tag)) {
+        if self.more.is_some() {
+            return self.tags().for_each(each);
+        }
+        if self.written != 0 {
+            each(self.written);
+        }
+        if self.last != 0 {
+            each(self.last);
+        }
+    }
+
     /// When it was accessed: what may be named as the earlier access of a conflict.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))

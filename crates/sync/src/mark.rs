@@ -173,3 +173,6 @@ impl Progress {
         (tag >= first).then(|| command + ((tag - first) / TAGS_PER_COMMAND) as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

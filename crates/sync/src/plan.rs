@@ -487,3 +487,6 @@ fn put_together(spots: &mut [Spot]) -> (PlanKind, bool) {
     }
     (PlanKind::Apart, has_moved)
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,9 @@ pub struct Entry {
     pub ours: f64,
     /// The same work with the tool we compare with.
     pub peer: Option<f64>,
+    /// What we add must not be above this part of what that tool adds.
+    #[serde(default)]
+    pub share_limit: Option<f64>,
     /// What we add to the bare work: the smallest difference would be luck, so this is the difference of the minima.
     #[serde(default)]
     pub added: Option<f64>,
@@ -36,8 +39,15 @@ impl Entry {
         self.bare.or(self.peer).filter(|it| *it > 0.0).map(|it| self.ours / it)
     }
 
+    /// What we add to what the tool adds that we compare with.
+    pub fn share(&self) -> Option<f64> {
+        let added = self.peer? - self.bare?;
+        Some(self.added? / added).filter(|_| added > 0.0)
+    }
+
     pub fn is_within_limit(&self) -> bool {
-        self.limit.is_none_or(|it| self.added.unwrap_or(self.ours) <= it)
+        let is_small = self.limit.is_none_or(|it| self.added.unwrap_or(self.ours) <= it);
+        is_small && self.share().zip(self.share_limit).is_none_or(|(share, limit)| share <= limit)
     }
 }
 
@@ -51,10 +61,17 @@ pub struct Bench<'a> {
     pub bare: Option<Box<dyn FnMut(u64) + 'a>>,
 }
 
+/// The same operation with a tool that we compare with.
+pub struct Peer<'a> {
+    pub run: Box<dyn FnMut(u64) + 'a>,
+    /// What we add must not be above this part of what it adds.
+    pub share_limit: f64,
+}
+
 /// The entries of one binary.
 #[derive(Default)]
 pub struct Suite<'a> {
-    benches: Vec<Bench<'a>>,
+    benches: Vec<(Bench<'a>, Option<Peer<'a>>)>,
     values: Vec<(String, Box<dyn Fn() -> Entry + 'a>)>,
 }
 
@@ -64,7 +81,11 @@ const BATCH_NS: f64 = 2_000_000.0;
 
 impl<'a> Suite<'a> {
     pub fn add(&mut self, bench: Bench<'a>) {
-        self.benches.push(bench);
+        self.benches.push((bench, None));
+    }
+
+    pub fn add_with_peer(&mut self, bench: Bench<'a>, peer: Peer<'a>) {
+        self.benches.push((bench, Some(peer)));
     }
 
     /// Something that is not the time of an operation: a size, a ratio.
@@ -80,16 +101,16 @@ impl<'a> Suite<'a> {
         match words[..] {
             ["--count", name, times] => {
                 let times = times.parse().unwrap_or(0);
-                for bench in self.benches.iter_mut().filter(|it| it.name == name) {
-                    (bench.run)(times);
+                for bench in self.benches.iter_mut().filter(|it| it.0.name == name) {
+                    (bench.0.run)(times);
                 }
             }
-            ["--list", ..] => self.benches.iter().for_each(|it| println!("{}", it.name)),
+            ["--list", ..] => self.benches.iter().for_each(|it| println!("{}", it.0.name)),
             _ => {
                 let filter = words.iter().find(|it| !it.starts_with("--"));
-                let wanted = |it: &&mut Bench<'_>| filter.is_none_or(|filter| it.name.contains(*filter));
-                for bench in self.benches.iter_mut().filter(wanted) {
-                    print(&measure(bench));
+                let wanted = |it: &Bench<'_>| filter.is_none_or(|filter| it.name.contains(*filter));
+                for (bench, peer) in self.benches.iter_mut().filter(|it| wanted(&it.0)) {
+                    print(&measure(bench, peer.as_mut()));
                 }
                 let wanted = |it: &&(String, _)| filter.is_none_or(|filter| it.0.contains(*filter));
                 for (name, value) in self.values.iter().filter(wanted) {
@@ -104,17 +125,20 @@ fn print(entry: &Entry) {
     println!("{}", serde_json::to_string(entry).unwrap_or_default());
 }
 
-fn measure(bench: &mut Bench<'_>) -> Entry {
-    let (bare, (ours, process)) = match &mut bench.bare {
-        Some(bare) => both_minima(bare, &mut bench.run),
-        None => (None, minimum(&mut bench.run)),
+fn measure(bench: &mut Bench<'_>, peer: Option<&mut Peer<'_>>) -> Entry {
+    let share_limit = peer.as_ref().map(|it| it.share_limit);
+    let peer = peer.map(|it| &mut *it.run);
+    let (bare, peer, (ours, process)) = match &mut bench.bare {
+        Some(bare) => all_minima(bare, peer, &mut bench.run),
+        None => (None, None, minimum(&mut bench.run)),
     };
     Entry {
         name: bench.name.clone(),
         unit: "ns".to_owned(),
         bare,
         ours,
-        peer: None,
+        peer,
+        share_limit,
         added: bare.map(|it| ours - it),
         limit: bench.limit,
         process: Some(process),
@@ -128,18 +152,27 @@ fn minimum(run: &mut dyn FnMut(u64)) -> (f64, f64) {
     (0..BATCHES).map(|_| time(run, times)).min_by(|left, right| left.0.total_cmp(&right.0)).unwrap_or((0.0, 0.0))
 }
 
-/// The minima of two operations whose batches take turns, so that both meet the same weather.
-fn both_minima(bare: &mut dyn FnMut(u64), run: &mut dyn FnMut(u64)) -> (Option<f64>, (f64, f64)) {
+/// The minima of operations whose batches take turns, so that all meet the same weather. The peer does as many at a time
+/// as we do: it may be slower the more there are.
+fn all_minima(
+    bare: &mut dyn FnMut(u64),
+    mut peer: Option<&mut (dyn FnMut(u64) + '_)>,
+    run: &mut dyn FnMut(u64),
+) -> (Option<f64>, Option<f64>, (f64, f64)) {
     let (bare_times, run_times) = (times(bare), times(run));
-    let (mut least_bare, mut least) = (f64::INFINITY, (f64::INFINITY, 0.0));
+    let (mut least_bare, mut least_peer, mut least) = (f64::INFINITY, None, (f64::INFINITY, 0.0));
     for _ in 0..BATCHES {
         least_bare = least_bare.min(time(bare, bare_times).0);
+        if let Some(peer) = &mut peer {
+            let batch = time(peer, run_times).0;
+            least_peer = Some(least_peer.unwrap_or(batch).min(batch));
+        }
         let batch = time(run, run_times);
         if batch.0 < least.0 {
             least = batch;
         }
     }
-    (Some(least_bare), least)
+    (Some(least_bare), least_peer, least)
 }
 
 /// How often an operation fits into a batch.

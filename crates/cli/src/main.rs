@@ -6,6 +6,7 @@ mod catalog;
 mod commands;
 mod describe;
 mod driver_files;
+mod features;
 mod findings;
 #[rustfmt::skip]
 mod generated;
@@ -15,6 +16,8 @@ mod libraries;
 mod pages;
 mod probe;
 mod program;
+mod progress;
+mod read_ahead;
 mod remedy;
 mod report;
 mod scenario_names;
@@ -22,6 +25,7 @@ mod summary;
 mod symbols;
 mod text;
 mod trace_file;
+mod trigger;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -30,6 +34,7 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, layer, print, replay, replay_here, run,
+    trim,
 };
 
 static VERSION: LazyLock<String> =
@@ -65,6 +70,7 @@ enum Command {
     #[command(hide = true)]
     ReplayHere(replay::Arguments),
     Run(run::Arguments),
+    Trim(trim::Arguments),
     Env(env::Arguments),
     Layer(layer::Arguments),
 }
@@ -83,6 +89,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::ReplayHere(arguments) => replay_here::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Trim(arguments) => trim::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Layer(arguments) => layer::run(&arguments),
     };

@@ -13,6 +13,7 @@ pub mod compare;
 pub mod facts;
 #[rustfmt::skip]
 mod generated;
+pub mod host_bytes;
 pub mod memory;
 mod pipeline;
 pub mod print;
@@ -25,8 +26,9 @@ mod view;
 pub mod walk;
 pub mod written;
 
-pub use check::{CheckError, Fault, check, own};
+pub use check::{CheckError, Fault, check, own, renumber};
 pub use generated::{Call, Outcome};
+pub use host_bytes::HostBytes;
 pub use record::{Head, Kind, Record, Remarks, Touch};
 pub use sink::{Sink, Tee};
 pub use titles::{LabelPath, Titles};

@@ -43,6 +43,13 @@ pub mod beside {
     pub const MEMORY: u8 = 3;
     /// Something that a capture has to say, as JSON: how many bytes, and the bytes.
     pub const FACTS: u8 = 4;
+    /// What the call behind it reads from the host's own memory: see [`HostBytes`](crate::HostBytes).
+    pub const HOST: u8 = 5;
+
+    /// Whether such a record has a call number of its own.
+    pub fn has_own_number(kind: u8) -> bool {
+        matches!(kind, MEMORY | HOST)
+    }
 }
 
 /// What a record could not hold. Nothing is lost in silence.
@@ -109,7 +116,7 @@ impl Head {
     pub fn completed(self) -> Option<u64> {
         let has_leave = Command::from_number(self.command).is_some_and(|it| it.desc().outputs.is_some());
         let is_complete = match self.kind {
-            beside::MEMORY => true,
+            kind if beside::has_own_number(kind) => true,
             kind => kind == Kind::Leave as u8 || (kind == Kind::Enter as u8 && !has_leave),
         };
         is_complete.then_some(self.call)

@@ -15,6 +15,7 @@
 
 use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
 
+use crate::host_bytes;
 use crate::record::{HEAD_SIZE, Head, beside};
 
 const HEAD_WORDS: usize = HEAD_SIZE / 8;
@@ -77,10 +78,15 @@ impl<'a> Written<'a> {
     }
 
     /// Words before the bytes, the head of the record included: what differs where equal bytes are written elsewhere.
+    /// Of what a call reads as well.
     pub fn words_before_bytes(record: &[u64]) -> Option<usize> {
         let head = Head::from_words(*record.first()?, *record.get(1)?);
-        let runs = *record.get(HEAD_WORDS + 2).filter(|_| head.kind == beside::MEMORY)? as u32 as usize;
-        Some(HEAD_WORDS + FIRST_RUN + runs).filter(|it| *it < head.body_words as usize)
+        let words = match head.kind {
+            beside::MEMORY => FIRST_RUN + *record.get(HEAD_WORDS + 2)? as u32 as usize,
+            beside::HOST => host_bytes::FIRST_BYTE,
+            _ => return None,
+        };
+        Some(HEAD_WORDS + words).filter(|it| *it < head.body_words as usize)
     }
 }
 

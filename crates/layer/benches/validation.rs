@@ -1,13 +1,14 @@
 //! What the validation adds to recorded commands and submissions, inline and off the application's thread.
 //!
 //! On the null driver, through the real loader: 1,000 copies with 64 barriers over some live buffers, and frames of 1,000
-//! draws. Bare and validated batches take turns. `overhead` measures the layer without validation.
+//! draws. Bare and validated batches take turns, and batches under the Khronos layer with nothing but synchronization
+//! validation on, where that is installed. `overhead` measures the layer without validation.
 
 use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
 
 use ash::vk;
-use lavascope_bench::{Bench, Suite};
+use lavascope_bench::{Bench, Peer, Suite};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.
@@ -20,6 +21,16 @@ const VERTEX_BYTES: u64 = 8;
 /// Nanoseconds that may be added to a recorded command.
 const INLINE_MAX: f64 = 300.0;
 const ASYNC_MAX: f64 = 100.0;
+/// The part that may be added of what the Khronos layer adds.
+const SHARE_MAX: f64 = 1.0 / 8.0;
+
+const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
+/// Of the version that Debian 12 has, 1.3.239.
+const KHRONOS_SETTINGS: &str = "\
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
+khronos_validation.disables = VK_VALIDATION_FEATURE_DISABLE_CORE_CHECKS_EXT,VK_VALIDATION_FEATURE_DISABLE_OBJECT_LIFETIMES_EXT,VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT,VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT,VK_VALIDATION_FEATURE_DISABLE_UNIQUE_HANDLES_EXT,VK_VALIDATION_FEATURE_DISABLE_SHADERS_EXT
+khronos_validation.report_flags = error
+";
 
 fn main() {
     if std::env::var_os(CHILD).is_some() {
@@ -31,7 +42,10 @@ fn main() {
     let text = lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy());
     let driver = written(folder, "null_driver_for_validation.json", &text);
     let mut command = std::process::Command::new(&exe);
-    command.args(std::env::args().skip(1)).env(CHILD, "1").env("VK_LAYER_PATH", layer_folder(folder));
+    command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
+    let layer = layer_folder(folder);
+    written(&layer, "vk_layer_settings.txt", KHRONOS_SETTINGS);
+    command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
@@ -65,6 +79,8 @@ enum Mode {
     Nowhere,
     Inline,
     Async,
+    /// By the Khronos layer.
+    Khronos,
 }
 
 const MODES: [(Mode, &str, f64); 2] = [(Mode::Inline, "inline", INLINE_MAX), (Mode::Async, "async", ASYNC_MAX)];
@@ -104,7 +120,23 @@ fn add(
         // SAFETY: the loader is one that works.
         Box::new(move |times| run(program.get_or_insert_with(|| unsafe { Program::new(mode) }), times))
     };
-    suite.add(Bench { name, limit, run: bench(mode), bare: Some(bench(Mode::Nowhere)) });
+    let is_compared = mode == Mode::Inline && name.starts_with("recorded") && has_khronos();
+    let bench_of_ours = Bench { name, limit, run: bench(mode), bare: Some(bench(Mode::Nowhere)) };
+    match is_compared {
+        true => suite.add_with_peer(bench_of_ours, Peer { run: bench(Mode::Khronos), share_limit: SHARE_MAX }),
+        false => suite.add(bench_of_ours),
+    }
+}
+
+fn has_khronos() -> bool {
+    // SAFETY: the loader is one that works.
+    let layers = unsafe { ash::Entry::load().map(|it| it.enumerate_instance_layer_properties()) };
+    let layers = layers.expect("there is a loader").expect("layers can be listed");
+    let has = layers.iter().any(|it| it.layer_name_as_c_str() == Ok(KHRONOS));
+    if !has {
+        eprintln!("not compared with the Khronos layer: `apt-get install vulkan-validationlayers`");
+    }
+    has
 }
 
 /// A device with buffers, and a command buffer to record into.
@@ -268,7 +300,11 @@ impl Program {
 /// An instance, with the layer's settings in its chain.
 unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
-    let layers: &[*const c_char] = if mode == Mode::Nowhere { &[] } else { &[LAYER.as_ptr()] };
+    let layers: &[*const c_char] = match mode {
+        Mode::Nowhere => &[],
+        Mode::Inline | Mode::Async => &[LAYER.as_ptr()],
+        Mode::Khronos => &[KHRONOS.as_ptr()],
+    };
     let values = [c"on", if mode == Mode::Async { c"async" } else { c"inline" }].map(CStr::as_ptr);
     let setting = |(at, name): (usize, &'static CStr)| vk::LayerSettingEXT {
         value_count: 1,

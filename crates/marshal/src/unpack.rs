@@ -1,6 +1,6 @@
 //! *Unpack*: a record to C memory, ready for a driver.
 
-use lavascope_abi::desc::{Blob, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
+use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
 use lavascope_abi::{ObjectId, Ptr, structure_by_type};
 use lavascope_event::check::{handle_type, target_size};
 use lavascope_event::memory::{Memory, RecordMemory};
@@ -24,6 +24,21 @@ pub trait Handles {
     /// The device address that one of the record stands for here.
     fn address(&self, recorded: u64) -> u64 {
         recorded
+    }
+
+    /// Whether queue families have other numbers here, and [`Handles::family`] knows them.
+    fn has_families(&self) -> bool {
+        false
+    }
+
+    /// The queue family that one of the record stands for here.
+    fn family(&self, recorded: u32) -> u32 {
+        recorded
+    }
+
+    /// Where bytes of the host are that the record does not hold, for the structure of this index in its array.
+    fn contents(&self, _index: u64) -> Option<u64> {
+        None
     }
 
     /// Bytes to provide for an output whose size the record does not tell.
@@ -50,6 +65,9 @@ pub enum UnpackError {
     #[error("{item} leads to data that is not in the record")]
     Missing { item: &'static str },
 }
+
+/// Fields that hold the number of a queue family.
+const FAMILIES: [&str; 3] = ["queueFamilyIndex", "srcQueueFamilyIndex", "dstQueueFamilyIndex"];
 
 /// A record states the capacity of output arrays; a foreign one may state anything.
 const OUTPUT_MAX: u64 = 1 << 28;
@@ -135,8 +153,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     }
 
     fn structure(&mut self, frame: &Frame<'_>, to: *mut u8, pass: Pass) -> Unpacked {
-        if self.handles.has_addresses() && pass == Pass::Enter {
-            self.addresses(frame.layout, frame.base, to);
+        if self.translates() && pass == Pass::Enter {
+            self.translate(frame.layout, frame.base, to);
         }
         frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
     }
@@ -167,8 +185,13 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         Ok(())
     }
 
-    /// The device addresses among the plain values of a structure.
-    fn addresses(&self, layout: &Layout, from: u64, to: *mut u8) {
+    /// Whether there are plain values that mean something else here.
+    fn translates(&self) -> bool {
+        self.handles.has_addresses() || self.handles.has_families()
+    }
+
+    /// The device addresses and queue families among the plain values of a structure.
+    fn translate(&self, layout: &Layout, from: u64, to: *mut u8) {
         for field in layout.fields {
             for index in 0..field.count {
                 let at = u64::from(field.at + index * field.ty.size());
@@ -176,9 +199,14 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                     Ty::DeviceAddress => {
                         Self::write(to.wrapping_add(at as usize), self.handles.address(self.word(from + at)));
                     }
+                    Ty::U32 if FAMILIES.contains(&field.name) => {
+                        let family = self.handles.family(self.memory.u32(from + at).unwrap_or(0));
+                        // SAFETY: the field lies within a block that `copy` made.
+                        unsafe { to.wrapping_add(at as usize).cast::<u32>().write_unaligned(family) };
+                    }
                     // Of a union nobody knows here what it holds.
                     Ty::Struct(inner) if !layout.is_union => {
-                        self.addresses(inner, from + at, to.wrapping_add(at as usize));
+                        self.translate(inner, from + at, to.wrapping_add(at as usize));
                     }
                     _ => {}
                 }
@@ -251,8 +279,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         };
         let block = self.copy(base, layout.size as usize);
         let inner = frame.child(layout, base, 0);
-        if self.handles.has_addresses() && pass == Pass::Enter {
-            self.addresses(layout, base, block);
+        if self.translates() && pass == Pass::Enter {
+            self.translate(layout, base, block);
         }
         for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
             self.work(&inner, block, work, pass)?;
@@ -274,7 +302,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             (0, _) | (_, Way::Drop) => 0,
             (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
             (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == Purpose::Driver => {
-                return Err(UnpackError::Missing { item: frame.layout.name });
+                let is_blob = matches!(pointer.to, Target::Blob(_));
+                let found = self.handles.contents(frame.index).filter(|_| is_blob);
+                found.ok_or(UnpackError::Missing { item: frame.layout.name })?
             }
             (value, _) if value < HEAD_SIZE as u64 => somewhere(),
             (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
@@ -340,6 +370,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             return self.strided(frame, base, count, size, stride);
         }
         let block = self.copy(base, (count * size) as usize);
+        if self.handles.has_families() && matches!(pointer.to, Target::Values(Ty::U32)) {
+            self.translate_families(frame, base, pointer, block, count);
+        }
         for index in 0..count {
             let (from, to) = (base + index * size, block.wrapping_add((index * size) as usize));
             match &pointer.to {
@@ -354,6 +387,19 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             }
         }
         Ok(block)
+    }
+
+    /// A list of queue families.
+    fn translate_families(&self, frame: &Frame<'_>, base: u64, pointer: &Pointer, block: *mut u8, count: u64) {
+        let is_it = |it: &&Field| matches!(it.ty, Ty::Pointer(own) if std::ptr::eq(own, pointer));
+        let field = frame.layout.fields.iter().find(is_it);
+        if field.is_some_and(|it| it.name == "pQueueFamilyIndices") {
+            for index in 0..count {
+                let family = self.handles.family(self.memory.u32(base + index * 4).unwrap_or(0));
+                // SAFETY: the block has so many elements.
+                unsafe { block.cast::<u32>().add(index as usize).write_unaligned(family) };
+            }
+        }
     }
 
     /// Elements that the application placed apart from each other: plain structures only.

@@ -7,8 +7,11 @@ use lavascope_abi::{Ptr, Structure};
 
 use crate::chain;
 use crate::error::ReplayError;
+use crate::features;
 use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
+use crate::origin::{Origin, memory_of};
+use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;
 
@@ -18,6 +21,10 @@ pub(crate) struct Device {
     pub(crate) owner: u32,
     pub(crate) functions: Arc<Functions>,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    /// Whether it is another one than in the trace: memory is bound where it fits.
+    pub(crate) is_foreign: bool,
+    /// Whether it was made with mesh shaders; drivers crash on such pipelines otherwise.
+    pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
     /// What each type of memory of the trace is here.
@@ -34,6 +41,17 @@ impl Device {
         self.memory_types.get(recorded as usize).copied().unwrap_or(recorded)
     }
 
+    /// Makes the number of a queue one that is here.
+    fn fit(&self, family: u32, index: &mut u32) -> Result<(), String> {
+        match self.queues.iter().find(|it| it.0 == family) {
+            Some((_, count)) if *count > 0 => {
+                *index %= count;
+                Ok(())
+            }
+            _ => Err(format!("the device was made without queues of family {family}")),
+        }
+    }
+
     /// A type of memory that has all of these properties, among those allowed.
     pub(crate) fn find_memory(&self, allowed: u32, flags: u32) -> Option<u32> {
         let types = self.memory.memory_types.iter().take(self.memory.memory_type_count as usize).enumerate();
@@ -43,29 +61,31 @@ impl Device {
 }
 
 /// What each recorded type of memory is here: the same, or the first that can do as much.
-fn memory_types(
-    recorded: Option<&vk::PhysicalDeviceMemoryProperties>,
-    here: &vk::PhysicalDeviceMemoryProperties,
-) -> Vec<u32> {
-    let Some(recorded) = recorded else { return Vec::new() };
-    let flags_of = |it: &vk::PhysicalDeviceMemoryProperties, at: usize| it.memory_types[at].property_flags.0;
+fn memory_types(recorded: &[(u32, u32)], here: &[(u32, u32)]) -> Vec<u32> {
     let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
-    let count = here.memory_type_count.min(32) as usize;
-    let one = |at: usize| {
-        let wanted = flags_of(recorded, at);
-        if at < count && flags_of(here, at) == wanted {
+    let one = |(at, (wanted, _)): (usize, &(u32, u32))| {
+        if here.get(at).is_some_and(|it| it.0 == *wanted) {
             return at as u32;
         }
-        let find = |flags: u32| (0..count).find(|it| flags_of(here, *it) & flags == flags);
-        find(wanted).or_else(|| find(wanted & host)).unwrap_or(0) as u32
+        let find = |flags: u32| here.iter().position(|it| it.0 & flags == flags);
+        find(*wanted).or_else(|| find(wanted & host)).unwrap_or(0) as u32
     };
-    (0..recorded.memory_type_count.min(32) as usize).map(one).collect()
+    recorded.iter().enumerate().map(one).collect()
+}
+
+/// The device of the trace that one stands for: as the capture wrote it down, or as the program learned it.
+fn origin(performer: &mut Performer<'_>, done: &Done<'_>) -> Option<Origin> {
+    performer.arena.clear();
+    let id = done.leave.and_then(|it| ids_of(it, &mut performer.arena).first().copied())?;
+    let facts = Origin::of_facts(&performer.replay.facts, id);
+    facts.or_else(|| lock(&performer.replay.recorded).get(&done.subject()).cloned())
 }
 
 pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
+    let origin = origin(performer, done).unwrap_or_default();
     let laid = performer.lay_out(done)?;
     let image = laid.image.cast::<vk::CreateDeviceParams>();
     // SAFETY: the parameters of this command, laid out by us.
@@ -73,8 +93,11 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let functions = performer.replay.functions(laid.owner);
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
     let available = extensions(&functions, physical);
+    let here = families(&functions, physical);
+    let flags: Vec<u32> = here.iter().map(|it| it.queue_flags.0).collect();
+    performer.replay.families.learn(&origin.families, &flags);
     // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues, has_addresses) = unsafe {
+    let (result, queues, has_addresses, has_mesh_shaders) = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -86,21 +109,90 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         }
         (*info).enabled_extension_count = kept.len() as u32;
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
-        let infos = (*info).p_queue_create_infos.as_ptr();
-        let queue_of = |it: usize| ((*infos.add(it)).queue_family_index, (*infos.add(it)).queue_count);
-        let queues: Vec<(u32, u32)> = (0..(*info).queue_create_info_count as usize).map(queue_of).collect();
+        let queues = place_queues(performer, info, &here);
         let has_addresses = has_addresses(info);
-        (performer.call(done, laid)?, queues, has_addresses)
+        let is_mesh = |it: &Ptr<u8>| text_of(*it).ends_with("_mesh_shader");
+        let has_mesh_shaders = kept.iter().any(is_mesh);
+        let mut result = performer.call(done, laid)?;
+        if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
+            for it in features::reduce(&functions, physical, info) {
+                performer.replay.remark(format!("this device does not have the feature {it}"));
+            }
+            result = performer.call(done, laid)?;
+        }
+        (result, queues, has_addresses, has_mesh_shaders)
     };
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device = describe(performer, done, (&functions, physical, handle), (queues, has_addresses))?;
+    let device =
+        describe(performer, done, (&functions, physical, handle), (origin, queues, [has_addresses, has_mesh_shaders]))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
+}
+
+/// Whether a device is another one than that of the trace, as far as the trace tells.
+fn is_foreign(functions: &Functions, physical: vk::PhysicalDevice, origin: &Origin, memory: &[(u32, u32)]) -> bool {
+    let mut own = vk::PhysicalDeviceProperties::zeroed();
+    driver!(functions, GetPhysicalDeviceProperties, FnGetPhysicalDeviceProperties(physical, out(&mut own)));
+    let is_other = !origin.name.is_empty()
+        && (origin.name != name_of(&own.device_name) || origin.driver_version != u64::from(own.driver_version));
+    is_other || (!origin.memory.is_empty() && origin.memory != memory)
+}
+
+fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::QueueFamilyProperties> {
+    let ask = |count: &mut u32, first: Ptr<vk::QueueFamilyProperties>| {
+        driver!(
+            functions,
+            GetPhysicalDeviceQueueFamilyProperties,
+            FnGetPhysicalDeviceQueueFamilyProperties(physical, out(count), first)
+        );
+    };
+    let mut count = 0;
+    ask(&mut count, Ptr::NULL);
+    let mut all = vec![vk::QueueFamilyProperties::zeroed(); count as usize];
+    ask(&mut count, Ptr::to_slice(&all));
+    all.truncate(count as usize);
+    all
+}
+
+/// Asks for the queues of here that stand for those of the trace; gives how many there are of each family.
+///
+/// # Safety
+///
+/// The structure must be valid, and nobody else may look at it meanwhile.
+unsafe fn place_queues(
+    performer: &Performer<'_>,
+    info: *mut vk::DeviceCreateInfo,
+    here: &[vk::QueueFamilyProperties],
+) -> Vec<(u32, u32)> {
+    // SAFETY: the caller's word: there are as many structures as it says.
+    unsafe {
+        let infos = (*info).p_queue_create_infos.as_mut_ptr();
+        let mut queues: Vec<(u32, u32)> = Vec::new();
+        let mut kept = 0;
+        for at in 0..(*info).queue_create_info_count as usize {
+            let mut it = infos.add(at).read();
+            it.queue_family_index = performer.replay.families.find(it.queue_family_index);
+            let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
+            let wanted = it.queue_count;
+            it.queue_count = wanted.min(most);
+            // A family of here may stand for several.
+            if queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted {
+                performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
+            }
+            if !queues.iter().any(|own| own.0 == it.queue_family_index) {
+                queues.push((it.queue_family_index, it.queue_count));
+                infos.add(kept).write(it);
+                kept += 1;
+            }
+        }
+        (*info).queue_create_info_count = kept as u32;
+        queues
+    }
 }
 
 /// Whether the features of a device have addresses of buffers.
@@ -121,16 +213,16 @@ unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
 fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
-    (functions, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    (queues, has_addresses): (Vec<(u32, u32)>, bool),
+    (functions_of_instance, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
+    (origin, queues, [has_addresses, has_mesh_shaders]): (Origin, Vec<(u32, u32)>, [bool; 2]),
 ) -> Result<Device, ReplayError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     driver!(
-        functions,
+        functions_of_instance,
         GetPhysicalDeviceMemoryProperties,
         FnGetPhysicalDeviceMemoryProperties(physical, out(&mut memory))
     );
-    let get = functions.get(vk::Command::GetDeviceProcAddr);
+    let get = functions_of_instance.get(vk::Command::GetDeviceProcAddr);
     let get = get.ok_or_else(|| performer.error(done, "this driver does not have vkGetDeviceProcAddr"))?;
     // SAFETY: the function of this name has this type.
     let get = unsafe { std::mem::transmute::<*const (), vk::FnGetDeviceProcAddr>(get) };
@@ -139,9 +231,22 @@ fn describe(
     let family = queues.first().map_or(0, |it| it.0);
     let mut queue = vk::Queue(0);
     driver!(functions, GetDeviceQueue, FnGetDeviceQueue(handle, family, 0, out(&mut queue)));
-    let recorded = lock(&performer.replay.recorded);
-    let memory_types = memory_types(recorded.memory.get(&done.subject()), &memory);
-    Ok(Device { handle, owner, functions, memory, has_addresses, memory_types, queue, family, queues })
+    let here = memory_of(&memory);
+    let memory_types = memory_types(&origin.memory, &here);
+    let is_foreign = is_foreign(functions_of_instance, physical, &origin, &here);
+    Ok(Device {
+        handle,
+        is_foreign,
+        owner,
+        functions,
+        memory,
+        has_mesh_shaders,
+        has_addresses,
+        memory_types,
+        queue,
+        family,
+        queues,
+    })
 }
 
 fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String> {
@@ -176,18 +281,26 @@ pub(crate) fn queue(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<()
     let laid = performer.lay_out(done)?;
     // SAFETY: the parameters of this command.
     let (family, index) = unsafe {
-        let image = laid.image.cast::<vk::GetDeviceQueueParams>();
-        ((*image).queue_family_index, (*image).queue_index)
+        let image = &mut *laid.image.cast::<vk::GetDeviceQueueParams>();
+        (image.queue_family_index, &mut image.queue_index)
     };
-    if !device.queues.iter().any(|it| it.0 == family && index < it.1) {
-        return Err(performer.error(done, format!("the device was made without queue {index} of family {family}")));
-    }
+    device.fit(family, index).map_err(|it| performer.error(done, it))?;
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)
 }
 
 pub(crate) fn queue2(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)
+    let device = performer.device(done)?;
+    let laid = performer.lay_out(done)?;
+    // SAFETY: the parameters of this command; the structure behind them is required.
+    let (family, index) = unsafe {
+        let image = &*laid.image.cast::<vk::GetDeviceQueue2Params>();
+        let info = &mut *image.p_queue_info.as_mut_ptr();
+        (info.queue_family_index, &mut info.queue_index)
+    };
+    device.fit(family, index).map_err(|it| performer.error(done, it))?;
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
 }
 
 /// No queue of the device may be used meanwhile, also not by us.

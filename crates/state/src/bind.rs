@@ -24,8 +24,6 @@ use crate::vertex::{Bound, BoundIndices, VertexInput, index_size};
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) points: [Point; 5],
-    /// How many accesses the last draw had.
-    pub(crate) accesses: usize,
     pub(crate) vertices: BTreeMap<u32, Bound>,
     pub(crate) indices: Option<BoundIndices>,
     /// What commands have set; pipelines say what of it counts.

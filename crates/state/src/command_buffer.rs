@@ -11,6 +11,9 @@ use crate::listener::{Gone, Out, Source, object};
 use crate::rendering::Scene;
 use crate::undo::{Executed, Undo};
 
+/// Accesses that there is room for all the time.
+const ROOM_MAX: usize = 4096;
+
 /// A command pool: the command buffers that were allocated from it.
 #[derive(Default)]
 pub(crate) struct Pool {
@@ -51,6 +54,16 @@ impl Recording {
     /// Appends a command, and gives its place.
     pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
         out.listener.command(out.at, self.id, command);
+        self.pushed(out)
+    }
+
+    /// Appends an action command, and gives its place.
+    pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut Out<'_>) -> u32 {
+        out.listener.action(out.at, self.id, accesses);
+        self.pushed(out)
+    }
+
+    fn pushed(&mut self, out: &Out<'_>) -> u32 {
         (self.last, self.undo) = (Some(out.at.source), Undo::Nothing);
         self.count += 1;
         self.count - 1
@@ -185,6 +198,21 @@ impl Device {
 
     /// Records the accesses of an action command.
     pub(crate) fn act(&mut self, buffer: vk::CommandBuffer, accesses: Vec<Access>, out: &mut Out<'_>) {
-        self.record(buffer, Command::Action(accesses), out);
+        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
+            own.push_action(&accesses, out);
+        }
+        self.give_room(accesses);
+    }
+
+    /// An empty list for the accesses of a command: the one that a command before has done with.
+    pub(crate) fn room(&mut self) -> Vec<Access> {
+        std::mem::take(&mut self.room)
+    }
+
+    pub(crate) fn give_room(&mut self, mut accesses: Vec<Access>) {
+        if accesses.capacity() > self.room.capacity() && accesses.capacity() <= ROOM_MAX {
+            accesses.clear();
+            self.room = accesses;
+        }
     }
 }

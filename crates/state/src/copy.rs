@@ -172,7 +172,8 @@ impl Device {
         regions: impl ExactSizeIterator<Item = (u64, u64, u64)>,
         out: &mut Out<'_>,
     ) {
-        let mut accesses = Vec::with_capacity(2 * regions.len());
+        let mut accesses = self.room();
+        accesses.reserve(2 * regions.len());
         for (index, (src_offset, dst_offset, size)) in (0..).zip(regions) {
             let origin = Origin::region(index);
             let read = self.buffer_access(src, src_offset, size, COPY_READ, out);

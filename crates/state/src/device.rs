@@ -7,10 +7,11 @@ use std::sync::Arc;
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_event::{Call, Outcome};
-use lavascope_program::{EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
+use lavascope_program::{Access, EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
 
 use crate::command_buffer::{Pool, Recording};
 use crate::descriptor::{DescriptorPool, Set, SetLayout};
+use crate::draw::Drawn;
 use crate::external::External;
 use crate::generated_commands::{CommandsLayout, ExecutionSet};
 use crate::image::{Buffer, BufferView, Image, ImageView};
@@ -79,6 +80,9 @@ pub(crate) struct Device {
     pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    pub(crate) drawn: Drawn,
+    /// Room for the accesses of the next command.
+    pub(crate) room: Vec<Access>,
     /// How often something was submitted to any queue.
     pub(crate) submitted: u64,
     /// Command buffers that came and went during this call.

@@ -6,13 +6,14 @@ use lavascope_abi as vk;
 use lavascope_event::{Call, View};
 use lavascope_program::{Access, Certainty};
 
-use crate::attachment::{self, Touches};
+use crate::attachment::{self, Targets, Touches};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
+use crate::rendering::Scene;
 use crate::shader_use::Uses;
 use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ};
 use crate::vertex::{Strides, Taken, VertexInput};
@@ -28,6 +29,33 @@ pub(crate) struct Draw {
     has_vertices: bool,
     /// Workgroups of mesh or task shaders.
     groups: Option<[u32; 3]>,
+}
+
+/// What the last draw of a command buffer did to its attachments. The next one does the same, unless something came
+/// between that decides about it.
+#[derive(Default)]
+pub(crate) struct Drawn {
+    /// Zero for none.
+    buffer: u64,
+    accesses: Vec<Access>,
+}
+
+impl Drawn {
+    pub(crate) fn forget(&mut self) {
+        self.buffer = 0;
+    }
+
+    fn is_of(&self, buffer: vk::CommandBuffer) -> bool {
+        self.buffer == buffer.0 && buffer.0 != 0
+    }
+
+    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&Targets>, touches: &Touches) {
+        self.buffer = buffer.0;
+        self.accesses.clear();
+        if let Some(targets) = targets {
+            targets.add_accesses(touches, &mut self.accesses);
+        }
+    }
 }
 
 /// Bytes of indirect parameters.
@@ -203,7 +231,8 @@ impl Device {
             self.act(buffer, Vec::new(), out);
             return;
         }
-        self.run(buffer, Kind::Compute, Vec::new(), &Launch::groups(first, groups), out);
+        let room = self.room();
+        self.run(buffer, Kind::Compute, room, &Launch::groups(first, groups), out);
     }
 
     /// Runs the shaders of a pipeline that draws nothing.
@@ -260,6 +289,8 @@ impl Device {
         chosen: Option<Vec<Arc<Pipeline>>>,
         out: &mut Out<'_>,
     ) {
+        let mut fixed = self.room();
+        fixed.extend_from_slice(&draw.reads);
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let bound = own.state.point(Kind::Graphics).pipeline.as_slice();
         let pipelines = if draw.is_nothing() { &[] } else { chosen.as_deref().unwrap_or(bound) };
@@ -267,35 +298,38 @@ impl Device {
             if !draw.is_nothing() {
                 out.missing("no pipeline that is known");
             }
-            self.act(buffer, draw.reads.clone(), out);
+            self.act(buffer, fixed, out);
             return;
         }
-        let mut uses = Uses { fixed: Vec::with_capacity(own.state.accesses), late: Vec::new() };
-        uses.fixed.extend_from_slice(&draw.reads);
-        let mut touches = Touches::new();
+        let mut uses = Uses { fixed, late: Vec::new() };
         for pipeline in pipelines {
             let known = uses.len();
-            self.add_drawn(&own.state, pipeline, draw, (&mut uses, &mut touches), out);
+            self.add_drawn(&own.state, pipeline, draw, &mut uses, out);
             if pipelines.len() > 1 || own.state.is_conditional {
                 uses.weaken_from(known);
             }
         }
-        // The next draw has as many, most likely.
-        let count = uses.fixed.len() + touches.len();
-        if let Some(own) = self.command_buffers.get_mut(buffer.0) {
-            own.state.accesses = count;
+        let touches = || {
+            let mut touches = Touches::new();
+            pipelines.iter().for_each(|it| add_touches(&own.state, it, &mut touches));
+            touches
+        };
+        let targets = match &own.state.scene {
+            Scene::None => None,
+            Scene::Known(targets) => Some(&**targets),
+            Scene::Inherited { .. } => return self.act_on(buffer, uses.fixed, &touches(), uses.late, out),
+        };
+        if chosen.is_some() || !uses.late.is_empty() {
+            return self.act_on(buffer, uses.fixed, &touches(), uses.late, out);
         }
-        self.act_on(buffer, uses.fixed, &touches, uses.late, out);
+        if !self.drawn.is_of(buffer) {
+            self.drawn.set(buffer, targets, &touches());
+        }
+        uses.fixed.extend_from_slice(&self.drawn.accesses);
+        self.act(buffer, uses.fixed, out);
     }
 
-    fn add_drawn(
-        &self,
-        state: &State,
-        pipeline: &Pipeline,
-        draw: &Draw,
-        (uses, touches): (&mut Uses, &mut Touches),
-        out: &mut Out<'_>,
-    ) {
+    fn add_drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, uses: &mut Uses, out: &mut Out<'_>) {
         let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
         self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         if draw.has_vertices {
@@ -304,15 +338,13 @@ impl Device {
                 bound.add_accesses(indices, &mut uses.fixed);
             }
         }
-        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
-        if let Some(view) = state.rate_image.as_ref().filter(|_| raster.has_rate_image && !raster.is_discarded) {
-            uses.fixed.push(view.read(SHADING_RATE_READ));
+        if let Some(view) = &state.rate_image {
+            let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+            uses.fixed.extend((raster.has_rate_image && !raster.is_discarded).then(|| view.read(SHADING_RATE_READ)));
         }
-        let colors = state.scene.colors();
-        attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -341,6 +373,12 @@ impl Device {
 /// How many there are stands in memory.
 pub(crate) fn somewhere(it: Access) -> Access {
     Access { certainty: Certainty::Somewhere, ..it }
+}
+
+fn add_touches(state: &State, pipeline: &Pipeline, touches: &mut Touches) {
+    let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+    let colors = state.scene.colors();
+    attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
 }
 
 fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {

@@ -42,7 +42,8 @@ impl Device {
             if let Scene::Known(targets) = &own.state.scene {
                 targets.add_accesses(touches, &mut fixed);
             }
-            own.push(Command::Action(fixed), out);
+            own.push_action(&fixed, out);
+            self.give_room(fixed);
             return;
         }
         let (attached, touches) = match &own.state.scene {
@@ -53,7 +54,7 @@ impl Device {
         let resolved = uses.iter().flat_map(|it| self.resolve(it));
         let told: Vec<Access> = fixed.iter().chain(&attached).cloned().chain(resolved).collect();
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        let index = own.push(Command::Action(told.clone()), out);
+        let index = own.push_action(&told, out);
         if !touches.is_empty() || !uses.is_empty() {
             own.late.push(Late { index, fixed, touches, attached, uses, told });
         }

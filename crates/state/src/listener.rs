@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_program::{
-    Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId, Resource,
-    ResourceId, SemaphoreId, Step,
+    Access, Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, Step,
 };
 
 use crate::shader::Reflect;
@@ -76,6 +76,11 @@ pub trait Listener {
 
     /// A command is recorded behind those before it.
     fn command(&mut self, _at: Where, _id: CommandBufferId, _command: Command) {}
+
+    /// The same for an action command. Most commands are such, and need no list of their own to be looked at.
+    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
+        self.command(at, id, Command::Action(accesses.to_vec()));
+    }
 
     /// What a recorded command is became known only now: descriptors that may change until the submission, or
     /// attachments that a secondary command buffer inherits.

@@ -37,6 +37,7 @@ mod scope;
 mod sparse;
 mod spot;
 mod state;
+mod stretch;
 mod texels;
 mod usage;
 

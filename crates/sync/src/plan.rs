@@ -23,8 +23,8 @@ pub(crate) struct Plans {
     marks: Vec<Marks>,
     /// Commands that are not actions.
     others: Vec<Command>,
-    /// The accesses of the last action, with the numbers that they came with.
-    last: Vec<Access>,
+    /// The resources of the last action, with the numbers that they came with.
+    last: Vec<ResourceId>,
 }
 
 /// What a command uses: its spots.
@@ -171,6 +171,16 @@ impl Plans {
         })
     }
 
+    /// The same, one by one; none behind the last. Almost all commands have one.
+    #[inline]
+    pub(crate) fn marked_at(&self, command: usize, word: usize) -> Option<Marked<'_>> {
+        let plan = &self.plans[command];
+        let first = plan.first as usize + word * WORD;
+        let spots = self.spots.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
+        let number = plan.marks + word as u32;
+        Some(Marked { number, marks: &self.marks[number as usize], spots, valid: valid(spots.len()) })
+    }
+
     /// Whether a command has something to be checked or kept, if nothing before it is wrong.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Apart
@@ -209,7 +219,7 @@ impl Plans {
                 self.spots.truncate(first as usize);
                 self.accesses.truncate(own as usize);
                 self.last.clear();
-                self.last.extend_from_slice(accesses);
+                self.last.extend(accesses.iter().map(|it| it.resource));
                 let numbered = |it: &Access| Access { resource: number(it.resource), ..it.clone() };
                 self.accesses.extend(accesses.iter().map(numbered));
                 self.add_all(first as usize, own as usize, addresses)
@@ -255,37 +265,50 @@ impl Plans {
         number: &impl Fn(ResourceId) -> ResourceId,
         addresses: &Addresses,
     ) -> bool {
-        let (new, own) = (self.spots.len(), self.accesses.len());
-        self.spots.extend_from_within(last.first as usize..new);
-        self.accesses.extend_from_within(last.accesses.0 as usize..last.accesses.1 as usize);
-        let (spots, own) = (&mut self.spots[new..], &mut self.accesses[own..]);
-        let marks = &self.marks[last.marks as usize];
+        let new = self.spots.len();
+        self.spots.reserve(accesses.len());
+        self.accesses.reserve(accesses.len());
         // What is different, and which of it does something else.
         let (mut different, mut other) = (0_u64, 0_u64);
-        for (index, ((spot, own), (access, before))) in
-            spots.iter_mut().zip(own).zip(accesses.iter().zip(&mut self.last)).enumerate()
-        {
-            if access == before {
-                continue;
+        for (index, (access, told)) in accesses.iter().zip(&mut self.last).enumerate() {
+            let (spot, before) =
+                (&self.spots[last.first as usize + index], &self.accesses[last.accesses.0 as usize + index]);
+            let (is_same_usage, is_same_resource) =
+                ((access.stage, access.access) == (before.stage, before.access), access.resource == *told);
+            let (mut spot, mut resource) = (spot.clone(), before.resource);
+            if !(is_same_usage && is_same_resource && access.order == before.order && access.region == before.region) {
+                different |= 1 << index;
+                other |= u64::from(access.order != before.order) << index;
+                if !is_same_usage {
+                    other |= 1 << index;
+                    let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
+                    spot.usage = usage;
+                }
+                if !is_same_resource {
+                    (*told, resource) = (access.resource, number(access.resource));
+                }
+                let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
+                (spot.range, spot.through) = (range, through);
+                (spot.resource, spot.order) = (resource, access.order.into());
             }
-            different |= 1 << index;
-            if (access.stage, access.access) != (before.stage, before.access) {
-                other |= 1 << index;
-                let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
-                spot.usage = usage;
-            }
-            let resource = number(access.resource);
-            let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
-            (spot.range, spot.through) = (range, through);
-            (spot.resource, spot.order) = (resource, access.order.into());
-            before.clone_from(access);
-            *own = Access { resource, ..access.clone() };
+            self.spots.push(spot);
+            self.accesses.push(Access { resource, ..access.clone() });
         }
-        let spots = &self.spots[new..];
+        let (spots, marks) = (&self.spots[new..], &self.marks[last.marks as usize]);
         let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
         // What is written is the same, and nothing new is the same range.
         if different & marks.beside_write == 0 && other == 0 && !bits(different).any(meets_write) {
             let before = !different & valid(spots.len()) & (!marks.beside_write | marks.ordered);
+            let marks = Marks { before, ..marks.of_command() };
+            self.marks[last.marks as usize].behind = before;
+            self.marks.push(marks);
+            return true;
+        }
+        // All that is written is something else, and alone.
+        let meets_any = |write: usize| (0..spots.len()).any(|it| it != write && spots[it].overlaps(&spots[write]));
+        let is_alone = marks.writes == marks.beside_write && marks.writes & !different == 0;
+        if other == 0 && is_alone && !bits(marks.writes).any(meets_any) {
+            let before = !different & valid(spots.len());
             let marks = Marks { before, ..marks.of_command() };
             self.marks[last.marks as usize].behind = before;
             self.marks.push(marks);

@@ -1,12 +1,13 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_event::LabelPath;
 use lavascope_program::{
-    Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
+    Access, Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
@@ -15,6 +16,9 @@ use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
 use crate::window::{Forgotten, Kept, Submitted, Window};
+
+/// Accesses for which room is not worth giving back.
+const ROOM_MIN: usize = 1024;
 
 pub(crate) struct Device {
     pub(crate) live: Live,
@@ -50,7 +54,11 @@ pub(crate) struct Objects {
 #[derive(Clone)]
 pub(crate) struct Recorded {
     pub(crate) object: ObjectId,
-    pub(crate) buffer: CommandBuffer,
+    /// Actions are empty lists here; their accesses lie one behind the other, unless they became known later.
+    pub(crate) outline: CommandBuffer,
+    accesses: Vec<Access>,
+    /// For each command, where its accesses begin and end.
+    spans: Vec<(u32, u32)>,
     /// For each command.
     pub(crate) marks: Vec<Mark>,
     /// How often the command buffer had been recorded before.
@@ -131,12 +139,19 @@ impl Device {
     }
 
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
-        let buffer = CommandBuffer { is_secondary, commands: Vec::new() };
         let resets = self.recordings.get(&id).map_or(0, |it| it.resets + 1);
-        let recorded = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets, has_events: false });
-        self.recordings.insert(id, recorded);
+        self.clear(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
         self.live.begin_recording(id, self.kind(id), is_secondary);
+    }
+
+    /// There is nothing in a command buffer; what was submitted of it stays as it is.
+    fn clear(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
+        let own = self.recordings.entry(id).or_insert_with(|| Arc::new(Recorded::new(object)));
+        if Arc::get_mut(own).is_none() {
+            *own = Arc::new(Recorded::new(object));
+        }
+        Arc::make_mut(own).clear(object, is_secondary, resets);
     }
 
     /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
@@ -150,26 +165,36 @@ impl Device {
         let found = self.live.record(id, &command);
         let recorded = Arc::make_mut(own);
         recorded.has_events |= uses_events(&command);
-        recorded.buffer.commands.push(command);
-        recorded.marks.push(mark(recorded.object));
+        recorded.push(command, &[], mark);
+        found
+    }
+
+    /// The same for an action command.
+    pub(crate) fn action(
+        &mut self,
+        id: CommandBufferId,
+        accesses: &[Access],
+        mark: impl FnOnce(ObjectId) -> Mark,
+    ) -> Option<Box<Findings>> {
+        let own = self.recordings.get_mut(&id)?;
+        let found = self.live.record_action(id, accesses);
+        Arc::make_mut(own).push(Command::Action(Vec::new()), accesses, mark);
         found
     }
 
     /// What was submitted before stays as it was then.
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if let Some(slot) = Arc::make_mut(own).buffer.commands.get_mut(index as usize) {
+        if (index as usize) < own.spans.len() {
             self.live.amend(id, index, &command);
-            *slot = command;
+            Arc::make_mut(own).replace(index as usize, command);
         }
     }
 
     /// The last command is as if it had not been recorded.
     pub(crate) fn take_back(&mut self, id: CommandBufferId) {
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        let recorded = Arc::make_mut(own);
-        recorded.buffer.commands.pop();
-        recorded.marks.pop();
+        Arc::make_mut(own).pop();
         self.live.unrecord(id);
     }
 
@@ -182,10 +207,10 @@ impl Device {
         let mut all: Vec<(CommandBufferId, Arc<Recorded>)> =
             self.recordings.iter().map(|(id, it)| (*id, it.clone())).collect();
         // Whoever executes others comes after them.
-        all.sort_unstable_by_key(|it| (!it.1.buffer.is_secondary, it.0));
+        all.sort_unstable_by_key(|it| (!it.1.outline.is_secondary, it.0));
         for (id, recorded) in all {
-            self.live.begin_recording(id, self.kind(id), recorded.buffer.is_secondary);
-            recorded.buffer.commands.iter().for_each(|it| drop(self.live.record(id, it)));
+            self.live.begin_recording(id, self.kind(id), recorded.outline.is_secondary);
+            recorded.commands().for_each(|it| drop(self.live.record(id, &it)));
             self.live.end_recording(id);
         }
     }
@@ -204,10 +229,9 @@ impl Device {
     }
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
-        if let Some(own) = self.recordings.get_mut(&id) {
-            let (object, buffer) = (own.object, CommandBuffer { commands: Vec::new(), ..own.buffer });
-            let is_secondary = buffer.is_secondary;
-            *own = Arc::new(Recorded { object, buffer, marks: Vec::new(), resets: own.resets, has_events: false });
+        if let Some(own) = self.recordings.get(&id) {
+            let (object, is_secondary, resets) = (own.object, own.outline.is_secondary, own.resets);
+            self.clear(id, object, is_secondary, resets);
             self.live.begin_recording(id, self.kind(id), is_secondary);
         }
     }
@@ -258,7 +282,7 @@ impl Device {
             return Vec::new();
         }
         let Device { races, recordings, objects, .. } = self;
-        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| &it.buffer);
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| &it.outline);
         races.step(index, step, &objects.queues, &buffer)
     }
 
@@ -285,9 +309,69 @@ impl Device {
 }
 
 impl Recorded {
+    fn new(object: ObjectId) -> Recorded {
+        let (outline, accesses, spans, marks) = (CommandBuffer::default(), Vec::new(), Vec::new(), Vec::new());
+        Recorded { object, outline, accesses, spans, marks, resets: 0, has_events: false }
+    }
+
+    /// Recorded anew, in the room that there is.
+    fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
+        (self.object, self.outline.is_secondary) = (object, is_secondary);
+        (self.resets, self.has_events) = (resets, false);
+        if self.accesses.capacity() > 4 * self.accesses.len() + ROOM_MIN {
+            self.accesses = Vec::new();
+        }
+        self.outline.commands.clear();
+        self.accesses.clear();
+        self.spans.clear();
+        self.marks.clear();
+    }
+
+    fn push(&mut self, command: Command, accesses: &[Access], mark: impl FnOnce(ObjectId) -> Mark) {
+        let first = self.accesses.len();
+        self.accesses.extend_from_slice(accesses);
+        self.spans.push((first as u32, self.accesses.len() as u32));
+        self.outline.commands.push(command);
+        self.marks.push(mark(self.object));
+    }
+
+    fn pop(&mut self) {
+        self.outline.commands.pop();
+        self.marks.pop();
+        if let Some((first, _)) = self.spans.pop() {
+            self.accesses.truncate(first as usize);
+        }
+    }
+
+    /// A command is another one from now on. Its accesses do not fit where the old ones are.
+    fn replace(&mut self, index: usize, command: Command) {
+        self.spans[index].1 = self.spans[index].0;
+        self.outline.commands[index] = command;
+    }
+
+    /// The accesses of an action.
+    pub(crate) fn accesses(&self, index: usize) -> Option<&[Access]> {
+        let Command::Action(later) = self.outline.commands.get(index)? else { return None };
+        let (first, end) = self.spans[index];
+        Some(if later.is_empty() { &self.accesses[first as usize..end as usize] } else { later })
+    }
+
+    /// What was recorded.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = Cow<'_, Command>> {
+        self.outline.commands.iter().enumerate().map(|(index, it)| match self.accesses(index) {
+            Some(accesses) => Cow::Owned(Command::Action(accesses.to_vec())),
+            None => Cow::Borrowed(it),
+        })
+    }
+
+    pub(crate) fn buffer(&self) -> CommandBuffer {
+        let commands = self.commands().map(Cow::into_owned).collect();
+        CommandBuffer { commands, is_secondary: self.outline.is_secondary }
+    }
+
     /// The secondary command buffers that it executes.
     fn executes(&self) -> impl Iterator<Item = CommandBufferId> {
-        let lists = self.buffer.commands.iter().filter_map(|it| match it {
+        let lists = self.outline.commands.iter().filter_map(|it| match it {
             Command::Execute(all) => Some(all),
             _ => None,
         });

@@ -4,7 +4,7 @@ use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
-    Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Listener, Source, Where};
@@ -37,6 +37,18 @@ impl Devices {
         if kind & TITLES != 0 {
             self.follow_titles(record);
         }
+    }
+
+    /// The device that something is recorded for, and what marks a command of a command buffer.
+    fn marking(&mut self, at: Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+        let Devices { devices, counts, titles, stack, .. } = self;
+        let mark = move |object: ObjectId| Mark {
+            function: at.source.command,
+            number: counts.get(object.raw()),
+            labels: titles.labels(object),
+            stack: *stack,
+        };
+        (devices.get_mut(&at.device), mark)
     }
 
     fn follow_titles(&mut self, record: Record<'_>) {
@@ -155,16 +167,16 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let Devices { devices, counts, titles, stack, .. } = self;
-        let Some(device) = devices.get_mut(&at.device) else { return };
-        let mark = |object: ObjectId| Mark {
-            function: at.source.command,
-            number: counts.get(object.raw()),
-            labels: titles.labels(object),
-            stack: *stack,
-        };
+        let (Some(device), mark) = self.marking(at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
+            self.tell_recorded(at, id, &found);
+        }
+    }
+
+    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
+        let (Some(device), mark) = self.marking(at) else { return };
+        if let Some(found) = device.action(id, accesses, mark) {
             self.tell_recorded(at, id, &found);
         }
     }

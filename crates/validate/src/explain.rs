@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use lavascope_abi::ObjectId;
 use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
 use lavascope_event::Titles;
-use lavascope_program::{At, Certainty, Command, Fault, Found, Place, ResourceId, Step};
+use lavascope_program::{At, Certainty, Fault, Found, Place, ResourceId, Step};
 use lavascope_sync::explain::{
     Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation,
 };
@@ -237,12 +237,12 @@ impl Teller<'_> {
             None => false,
             Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
             Some((None, _)) => true,
-            Some((Some((recorded, index)), _)) => match recorded.buffer.commands.get(index as usize) {
-                Some(Command::Action(all)) => {
+            Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
+                Some(all) => {
                     let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
                     !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
                 }
-                _ => true,
+                None => true,
             },
         };
         if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }

@@ -75,7 +75,7 @@ impl Device {
             let own = submitted.own.as_ref().map(|it| (*id, it));
             for (id, recorded) in submitted.executed.iter().map(|it| (it.0, &it.1)).chain(own) {
                 if known.get(&id).is_none_or(|it| !Arc::ptr_eq(it, recorded)) {
-                    self.live.set_command_buffer(id, &recorded.buffer);
+                    self.live.set_command_buffer(id, &recorded.buffer());
                     known.insert(id, recorded.clone());
                 }
             }

@@ -254,8 +254,8 @@ impl<'a> Dense<'a> {
     }
 
     fn fill(&mut self, place: CommandBufferId, recorded: &Recorded) {
-        let commands = recorded.buffer.commands.iter().map(|it| self.command(it)).collect();
-        self.commands[place.0 as usize] = CommandBuffer { commands, ..recorded.buffer };
+        let commands = recorded.commands().map(|it| self.command(&it)).collect();
+        self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.outline.is_secondary };
     }
 
     fn command(&mut self, it: &Command) -> Command {

@@ -1,5 +1,7 @@
 //! Measures, prints a table, and holds the figures against their limits.
 
+mod programs;
+
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,8 +13,10 @@ use crate::process::{self, cargo};
 const BENCHES: &[(&str, &str)] = &[
     ("lavascope-marshal", "pack"),
     ("lavascope-layer", "overhead"),
+    ("lavascope-layer", "capture"),
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
+    ("lavascope-trace", "file"),
     ("lavascope-validate", "records"),
 ];
 
@@ -28,6 +32,7 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
         }
         entries.extend(measured);
     }
+    entries.extend(programs::entries(root, filter)?);
     print(&entries);
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&entries)?;
@@ -84,12 +89,15 @@ fn collected(root: &Path, binary: &str, name: &str, times: u64) -> Result<u64> {
 
 fn print(entries: &[Entry]) {
     let width = entries.iter().map(|it| it.name.len()).max().unwrap_or(0);
-    let head = ["unit", "bare", "ours", "added", "peer", "ratio", "limit", "process", "instr."];
+    let head = ["unit", "bare", "ours", "added", "peer", "times", "ratio", "limit", "process", "instr."];
     println!("{:width$} {}", "name", head.map(|it| format!("{it:>8}")).join(" "));
     for it in entries {
         let figure = |value: Option<f64>| format!("{:>8}", value.map_or("-".to_owned(), |it| format!("{it:.1}")));
+        // So many times as much as we add the peer adds.
+        let times = it.share().map(f64::recip);
         let cells =
-            [it.bare, Some(it.ours), it.added, it.peer, it.ratio(), it.limit, it.process, it.instructions].map(figure);
+            [it.bare, Some(it.ours), it.added, it.peer, times, it.ratio(), it.limit, it.process, it.instructions];
+        let cells = cells.map(figure);
         let mark = if it.is_within_limit() { "" } else { "  OVER" };
         println!("{:width$} {:>8} {}{mark}", it.name, it.unit, cells.join(" "));
     }

@@ -2,7 +2,8 @@
 //!
 //! The application asks for memory that the host can see; the driver is asked to import memory of ours instead, where it
 //! can: `VK_EXT_external_memory_host` is switched on for it. Where anything about an allocation is unusual, or the driver
-//! does not want it, the driver allocates as it was asked to. Buffers and images stay as the application made them.
+//! does not want it, the driver allocates as it was asked to. Buffers and images stay as the application made them:
+//! with the structure that the specification asks for, a driver may want other types of memory for them.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -13,7 +14,7 @@ use lavascope_settings::CaptureMemory;
 
 use super::faults::{Faults, Own};
 use crate::DeviceTable;
-use crate::application::chain_types;
+use crate::application::{chain_types, find_in_chain};
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
 use crate::fence::fence;
@@ -21,12 +22,16 @@ use crate::instance::{InstanceData, has_name};
 use crate::report;
 
 const EXTENSION: &CStr = c"VK_EXT_external_memory_host";
+/// Memory that was imported cannot be mapped at a place of the application's choice.
+const PLACED: &CStr = c"VK_EXT_map_memory_placed";
 /// The first version in which a device can have it without other extensions.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
 /// Imports for one device, and what was imported.
 pub(crate) struct Import {
     faults: &'static Faults,
+    /// Types of memory that are left to the driver, one bit each.
+    left_out: u32,
     alignment: u64,
     allocate: FnAllocateMemory,
     free: FnFreeMemory,
@@ -42,6 +47,8 @@ struct Owned {
 /// The extensions of a new device, with the one that imports need.
 pub(crate) struct Wish {
     names: Vec<Ptr<u8>>,
+    /// Whether resources may be bound piece by piece, which not every driver can do with memory that it imported.
+    is_sparse: bool,
 }
 
 impl Wish {
@@ -75,6 +82,11 @@ impl Wish {
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.
         let mut all: Vec<Ptr<u8>> = (0..count as usize).map(|it| unsafe { *names.as_ptr().add(it) }).collect();
+        // SAFETY: as above, and a valid chain.
+        let (is_placed, is_grouped) = unsafe { (has_name(names, count, PLACED), is_grouped(info)) };
+        if is_placed || is_grouped {
+            return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
+        }
         // SAFETY: as above.
         if !unsafe { has_name(names, count, EXTENSION) } {
             if !has_extension(instance, params.physical_device) {
@@ -82,7 +94,13 @@ impl Wish {
             }
             all.push(Ptr::new(EXTENSION.as_ptr().expose_provenance() as u64));
         }
-        Ok(Wish { names: all })
+        // SAFETY: a valid info, with its chain.
+        Ok(Wish { names: all, is_sparse: unsafe { is_sparse(info) } })
+    }
+
+    /// Whether what lies on the device is to be left to the driver.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 
     /// What the driver is asked for instead.
@@ -92,6 +110,32 @@ impl Wish {
             pp_enabled_extension_names: Ptr::to_slice(&self.names),
             ..*info
         }
+    }
+}
+
+/// # Safety
+///
+/// The info must be valid, with its chain.
+unsafe fn is_sparse(info: &DeviceCreateInfo) -> bool {
+    // SAFETY: the caller's word; the structure of this type.
+    unsafe {
+        let chained = find_in_chain::<PhysicalDeviceFeatures2>(info.p_next, StructureType::PHYSICAL_DEVICE_FEATURES_2);
+        let chained = chained.is_some_and(|it| (*it.as_ptr()).features.sparse_binding.0 != 0);
+        chained || info.p_enabled_features.as_ptr().as_ref().is_some_and(|it| it.sparse_binding.0 != 0)
+    }
+}
+
+/// Whether a device is several.
+///
+/// # Safety
+///
+/// As above.
+unsafe fn is_grouped(info: &DeviceCreateInfo) -> bool {
+    let ty = StructureType::DEVICE_GROUP_DEVICE_CREATE_INFO;
+    // SAFETY: the caller's word; the structure of this type.
+    unsafe {
+        let found = find_in_chain::<DeviceGroupDeviceCreateInfo>(info.p_next, ty);
+        found.is_some_and(|it| (*it.as_ptr()).physical_device_count > 1)
     }
 }
 
@@ -125,6 +169,7 @@ impl Import {
     pub(super) fn begin(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
+        left_out: u32,
         table: &mut DeviceTable,
     ) -> Option<Import> {
         let get = instance.table.get_physical_device_properties2?;
@@ -138,6 +183,7 @@ impl Import {
         let alignment = host.min_imported_host_pointer_alignment;
         let import = Import {
             faults: Faults::get()?,
+            left_out,
             alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
             allocate: table.allocate_memory?,
             free: table.free_memory?,
@@ -166,7 +212,7 @@ impl Import {
     unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<Own> {
         let bit = 1u32.checked_shl(info.memory_type_index)?;
         // SAFETY: the caller's word.
-        if visible & bit == 0 || !unsafe { is_usual(info) } {
+        if visible & !self.left_out & bit == 0 || !unsafe { is_usual(info) } {
             return None;
         }
         let own = Own::new(info.allocation_size, self.alignment)?;

@@ -12,7 +12,9 @@
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
 mod faults;
+mod host_copy;
 mod import;
+mod protect;
 mod shadow;
 mod watch;
 
@@ -21,15 +23,18 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_event::Writing;
+use lavascope_event::{HostBytes, Writing};
+use lavascope_settings::CaptureMemory;
 use lavascope_stream::Thread;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::hub::HUB;
 use crate::instance::InstanceData;
+use host_copy::Images;
 use import::Import;
 pub(crate) use import::Wish;
+use protect::Guard;
 use shadow::{Shadow, WINDOW};
 use watch::Watch;
 
@@ -40,6 +45,9 @@ pub(crate) struct Memories {
     coherent: u32,
     /// None where memory is the driver's own.
     import: Option<Import>,
+    method: CaptureMemory,
+    wants_results: bool,
+    images: Images,
     inner: Mutex<Inner>,
 }
 
@@ -91,35 +99,34 @@ pub(crate) struct Space {
     live: Vec<u8>,
     changed: Vec<Range<usize>>,
     writing: Writing,
+    words: Vec<u64>,
 }
 
 impl Memories {
-    /// Those of a new device; none if nobody wants to know what is written into them. A table is given where memory of
-    /// ours can be imported.
+    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
+    /// memory of ours can be imported.
     pub(crate) fn of(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
-        table: Option<&mut DeviceTable>,
+        import: Option<(&Wish, &mut DeviceTable)>,
     ) -> Option<Memories> {
-        let get = instance.memory.and(instance.table.get_physical_device_memory_properties)?;
+        let (method, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
-        let import = table.and_then(|it| Import::begin(instance, physical_device, it));
-        Some(Memories::new(&properties, import))
-    }
-
-    fn new(properties: &PhysicalDeviceMemoryProperties, import: Option<Import>) -> Memories {
-        let with = |flag: MemoryPropertyFlags| {
-            let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
-            types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
-        };
-        Memories {
-            visible: with(MemoryPropertyFlags::HOST_VISIBLE),
-            coherent: with(MemoryPropertyFlags::HOST_COHERENT),
+        let import = import.and_then(|(wish, table)| {
+            let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
+            Import::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+        });
+        Some(Memories {
+            visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
+            coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
+            method,
+            wants_results: instance.wants_results,
+            images: Images::default(),
             inner: Mutex::default(),
-        }
+        })
     }
 
     /// A call is about to be recorded that lets the device read, or that ends a mapping.
@@ -159,11 +166,34 @@ impl Memories {
             }
             C::FreeMemory => {
                 // SAFETY: the caller's word.
-                self.forget(unsafe { (*params.cast::<FreeMemoryParams>()).memory });
+                let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
+                if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
+                    it.look_at_results(teller);
+                }
+                self.forget(memory);
             }
-            C::DestroyDevice => self.forget_all(),
+            C::DestroyDevice => {
+                self.learned(teller);
+                self.forget_all();
+            }
+            // SAFETY: the caller's word.
+            C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
+            C::CopyMemoryToImage => {
+                // SAFETY: the caller's word; the info of a call is valid.
+                let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
+                // SAFETY: as above.
+                unsafe { self.tell_source(&*info, teller) };
+            }
             // Nobody else reads memory, or takes it away.
             _ => {}
+        }
+    }
+
+    /// The host has learned how far the device is: what the device wrote is there.
+    pub(crate) fn learned(&self, teller: &mut Teller<'_>) {
+        if self.wants_results {
+            let mapped = lock(&self.inner).mapped.clone();
+            mapped.iter().for_each(|it| it.look_at_results(teller));
         }
     }
 
@@ -185,6 +215,8 @@ impl Memories {
                 // SAFETY: the caller's word; a call that succeeded wrote the memory.
                 unsafe { self.allocated(&*params.cast(), id_of) };
             }
+            // SAFETY: the caller's word.
+            Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::MapMemory if has_succeeded => {
                 // SAFETY: the caller's word.
                 let params = unsafe { &*params.cast::<MapMemoryParams>() };
@@ -208,6 +240,22 @@ impl Memories {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Records what a copy to an image reads from the host.
+    unsafe fn tell_source(&self, info: &CopyMemoryToImageInfo, teller: &mut Teller<'_>) {
+        for number in (0..u64::from(info.region_count)).take_while(|_| HUB.is_capturing()) {
+            // SAFETY: there are as many regions as the call says.
+            let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
+            let Some(source) = self.images.source(info, region) else { continue };
+            for at in source.clone().step_by(WINDOW) {
+                let size = (source.end - at).min(WINDOW as u64) as usize;
+                let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                // SAFETY: the call reads all of it, by its valid usage.
+                let bytes = unsafe { std::slice::from_raw_parts(from, size) };
+                teller.tell_host(HostBytes { region: number, first: at - source.start, bytes });
+            }
         }
     }
 
@@ -251,17 +299,23 @@ impl Memories {
         if state.is_imported || offset >= end {
             return;
         }
-        state.mapped = Some(Mapped { host, bytes: offset..end });
-        state.watch = self.watch(memory, host.wrapping_sub(offset));
+        let mapped = Mapped { host, bytes: offset..end };
+        state.watch = self.watch(memory, &mapped);
+        state.mapped = Some(mapped);
         drop(state);
         lock(&self.inner).add_mapped(it);
     }
 
-    /// How writes into a memory are found, whose first byte is, or would be, at an address.
-    fn watch(&self, memory: DeviceMemory, first: u64) -> Watch {
+    /// How writes into a memory are found that was just mapped.
+    fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
+        if self.method == CaptureMemory::Mprotect {
+            let addresses = mapped.host..mapped.address(mapped.bytes.end);
+            return Guard::new(addresses).map_or(Watch::All, Watch::Guard);
+        }
         let watched = self.import.as_ref().and_then(|it| it.watched(memory));
         // A driver may map it elsewhere.
-        if watched == Some(first) { Watch::Faults } else { Watch::All }
+        let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
+        if is_it { Watch::Faults } else { Watch::All }
     }
 
     /// The mapping was to end, and did not.
@@ -275,10 +329,15 @@ impl Memories {
 
     fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
         let Some(it) = self.get(memory) else { return };
+        if self.wants_results {
+            it.look_at_results(teller);
+        }
         it.look(0..it.size, teller);
         let mut state = lock(&it.state);
         if !state.is_imported {
             state.before = state.mapped.take();
+            // Before the driver gives the pages to somebody else.
+            state.watch = Watch::All;
             drop(state);
             lock(&self.inner).mapped.retain(|other| other.id != it.id);
         }
@@ -290,12 +349,26 @@ impl Memories {
         inner.mapped.retain(|other| other.id != it.id);
         drop(inner);
         // Waits for whoever looks at it.
-        lock(&it.state).mapped = None;
+        lock(&it.state).end();
     }
 
     fn forget_all(&self) {
         let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
-        all.values().for_each(|it| lock(&it.state).mapped = None);
+        all.values().for_each(|it| lock(&it.state).end());
+    }
+}
+
+/// The types of memory with a property, one bit each.
+fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyFlags) -> u32 {
+    let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
+    types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
+}
+
+impl State {
+    /// Nobody may look at it any more.
+    fn end(&mut self) {
+        self.mapped = None;
+        self.watch = Watch::All;
     }
 }
 
@@ -333,6 +406,15 @@ impl Memory {
         // The rest of the mapping, which is cut off below.
         let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
         self.look(range.offset..end, teller);
+    }
+
+    /// Everything, whoever wrote it: pages tell of the host only.
+    fn look_at_results(&self, teller: &mut Teller<'_>) {
+        let mut state = lock(&self.state);
+        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if HUB.is_capturing() {
+            self.compare(mapped, shadow, mapped.bytes.clone(), teller);
+        }
     }
 
     /// Compares bytes with what the trace has, and records those that differ.
@@ -388,6 +470,18 @@ impl Teller<'_> {
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.touches());
         self.thread.append(record);
+        self.thread.end_record();
+        self.thread.complete(call);
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what the call that is about to be made reads.
+    fn tell_host(&mut self, bytes: HostBytes<'_>) {
+        self.thread.barrier(&HUB.threads);
+        let call = self.thread.begin();
+        bytes.to_words(call, self.thread.touches(), &mut self.space.words);
+        self.thread.append(&self.space.words);
         self.thread.end_record();
         self.thread.complete(call);
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Mapped;
 use super::faults::{Faults, page_size};
+use super::protect::Guard;
 
 /// How writes are found.
 #[derive(Default)]
@@ -13,6 +14,8 @@ pub(super) enum Watch {
     All,
     /// The system tells pages.
     Faults,
+    /// Pages fault when they are written.
+    Guard(Guard),
 }
 
 impl Watch {
@@ -30,6 +33,10 @@ impl Watch {
                     parts.clear();
                     return parts.push(mapped.bytes.clone());
                 }
+                parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
+            }
+            Watch::Guard(guard) => {
+                guard.written(mapped.address(wanted.start)..mapped.address(wanted.end), parts);
                 parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
             }
         }

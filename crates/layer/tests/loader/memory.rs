@@ -11,7 +11,7 @@ use std::sync::{Barrier, Mutex};
 
 use ash::vk;
 use lavascope_abi::Command;
-use lavascope_event::{Call, Kind, Written, check};
+use lavascope_event::{Call, HostBytes, Kind, Written, check};
 use lavascope_trace::{Merged, Trace};
 
 use crate::child::{Outcome, child};
@@ -132,8 +132,8 @@ fn can_watch() -> bool {
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
 }
 
-/// Whether the system notices writes to the page of an address.
-fn is_watched(address: usize) -> bool {
+/// What the system says about the page of an address: `wr` that it can be written, `uw` that writes are noticed.
+fn flags_of(address: usize) -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("there are maps");
     let mut is_inside = false;
     for line in maps.lines() {
@@ -143,10 +143,10 @@ fn is_watched(address: usize) -> bool {
             is_inside = number(start).is_some_and(|it| it <= address) && number(end).is_some_and(|it| address < it);
         }
         if let (true, Some(flags)) = (is_inside, line.strip_prefix("VmFlags:")) {
-            return flags.split_whitespace().any(|it| it == "uw");
+            return flags.split_whitespace().map(str::to_owned).collect();
         }
     }
-    false
+    Vec::new()
 }
 
 fn visible_type(world: &World) -> u32 {
@@ -187,7 +187,8 @@ impl Actor for Live<'_> {
         }
         (self.slots[slot].1, self.slots[slot].2) = (host.cast(), range.start);
         if self.is_watched {
-            assert!(is_watched(host.addr()), "the memory is not the one that is watched");
+            let is_watched = flags_of(host.addr()).iter().any(|it| it == "uw");
+            assert!(is_watched, "the memory is not the one that is watched");
         }
     }
 
@@ -482,4 +483,171 @@ fn the_system_tells_what_a_random_program_writes() {
 fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::the_system_tells_what_a_random_program_writes_on_lavapipe";
     captured(name, "userfaultfd", Some(&lavapipe()), &ALL_WAYS);
+}
+
+/// Calls of the system cannot write to pages that fault.
+const OWN_WAYS: [How; 2] = [How::Plain, How::Thread];
+
+#[test]
+fn faults_tell_what_a_random_program_writes() {
+    let name = "memory::faults_tell_what_a_random_program_writes";
+    captured(name, "mprotect", None, &OWN_WAYS);
+}
+
+#[test]
+fn faults_tell_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::faults_tell_what_a_random_program_writes_on_lavapipe";
+    captured(name, "mprotect", Some(&lavapipe()), &OWN_WAYS);
+}
+
+/// A program that handles its own faults keeps them, whether it asked for them before us or after.
+#[test]
+fn a_program_keeps_its_own_faults() {
+    let name = "memory::a_program_keeps_its_own_faults";
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_CAPTURE_MEMORY", "mprotect"),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+    ];
+    let Some(outcome) = child(name, &environment, || {
+        let own = own_faults::Page::new();
+        own_faults::install();
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let mut live = Live::new(&world, false);
+        live.allocate(0, 100_000);
+        live.map(0, 0..100_000, false);
+        live.submit(false);
+        let flags = flags_of(live.slots[0].1.addr() + 50_000);
+        assert!(!flags.is_empty() && !flags.iter().any(|it| it == "wr"), "{flags:?}");
+        own.fault();
+        live.write(0, 50_000, b"one", How::Plain);
+        live.submit(false);
+        own_faults::install();
+        live.submit(false);
+        live.write(0, 60_000, b"two", How::Plain);
+        own.fault();
+        live.submit(false);
+        live.write(0, 70_000, b"three", How::Plain);
+        live.submit(false);
+        assert_eq!(own_faults::count(), 2);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let (found, _) = replay(&outcome.bytes("trace.lava"));
+    let last = &found.last().expect("there are submissions")[&0];
+    assert_eq!(&last[50_000..50_003], b"one");
+    assert_eq!((&last[60_000..60_003], &last[70_000..70_005]), (&b"two"[..], &b"three"[..]));
+}
+
+/// A program that makes a page writable when it is written.
+mod own_faults {
+    use std::ffi::{c_int, c_void};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const SIZE: usize = 4096;
+    static PAGE: AtomicUsize = AtomicUsize::new(0);
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+    pub(crate) struct Page(*mut u8);
+
+    impl Page {
+        pub(crate) fn new() -> Page {
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            // SAFETY: a new mapping.
+            let page = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_READ, flags, -1, 0) };
+            PAGE.store(page.expose_provenance(), Ordering::Relaxed);
+            Page(page.cast())
+        }
+
+        pub(crate) fn fault(&self) {
+            // SAFETY: the page of ours; the write goes on in the handler.
+            unsafe {
+                libc::mprotect(self.0.cast(), SIZE, libc::PROT_READ);
+                self.0.write_volatile(1);
+            }
+        }
+    }
+
+    pub(crate) fn install() {
+        // SAFETY: plain data, and a handler that does what handlers may do.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut());
+        }
+    }
+
+    pub(crate) fn count() -> usize {
+        COUNT.load(Ordering::Relaxed)
+    }
+
+    extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
+        // SAFETY: the system gives valid information.
+        let address = unsafe { (*info).si_addr() }.addr();
+        let page = PAGE.load(Ordering::Relaxed);
+        if !(page..page + SIZE).contains(&address) {
+            std::process::abort();
+        }
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        let place = std::ptr::with_exposed_provenance_mut(page);
+        // SAFETY: the page of ours.
+        unsafe { libc::mprotect(place, SIZE, libc::PROT_READ | libc::PROT_WRITE) };
+    }
+}
+
+/// What a copy to an image reads is in the trace, also where rows are longer than what is copied of them.
+#[test]
+fn what_a_host_copy_reads_is_recorded() {
+    let name = "memory::what_a_host_copy_reads_is_recorded";
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    // 100 texels of 4 bytes and 60 rows in the second region, more than one record holds.
+    let sources = || [vec![7u8; 16], (0..(128 * 59 + 100) * 4).map(|it: usize| (it * 31) as u8).collect::<Vec<u8>>()];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let extensions = [c"VK_EXT_host_image_copy", c"VK_KHR_copy_commands2", c"VK_KHR_format_feature_flags2"];
+        let world = Setup { device_extensions: &extensions, ..Setup::OFF }.world(&entry);
+        let copies = ash::ext::host_image_copy::Device::new(&world.instance, &world.device);
+        let info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 128, height: 64, depth: 1 })
+            .mip_levels(1)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(vk::ImageUsageFlags::HOST_TRANSFER_EXT);
+        let layers = vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
+        let sources = sources();
+        let region = |it: usize, row: u32, width: u32, height: u32| {
+            let region = vk::MemoryToImageCopyEXT::default().image_subresource(layers).memory_row_length(row);
+            let region = region.image_extent(vk::Extent3D { width, height, depth: 1 });
+            vk::MemoryToImageCopyEXT { p_host_pointer: sources[it].as_ptr().cast(), ..region }
+        };
+        let regions = [region(0, 0, 2, 2), region(1, 128, 100, 60)];
+        // SAFETY: the image is not in use, and the memory is as large as the regions.
+        unsafe {
+            let image = world.device.create_image(&info, None).expect("made");
+            let copy = vk::CopyMemoryToImageInfoEXT::default().dst_image(image).regions(&regions);
+            copies.copy_memory_to_image(&copy).expect("copied");
+            world.device.destroy_image(image, None);
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    let file = outcome.bytes("trace.lava");
+    let trace = Trace::open(&file).expect("a trace");
+    let (mut merged, mut found) = (Merged::new(&trace, None), [Vec::new(), Vec::new()]);
+    let mut is_before = true;
+    while let Some(it) = merged.take_next().expect("whole") {
+        if let Some(HostBytes { region, first, bytes }) = HostBytes::of(it.record) {
+            assert!(is_before && first as usize == found[region as usize].len());
+            found[region as usize].extend_from_slice(bytes);
+        } else {
+            is_before &= check(it.record).expect("a call").command() != Command::CopyMemoryToImage;
+        }
+    }
+    assert!(!is_before && found == sources());
 }

@@ -179,7 +179,7 @@ fn a_stretch_is_of_its_queue_and_its_tags() {
 
 #[test]
 fn what_a_scope_has() {
-    let mut carry = Carry { points: lanes(&[(1, 3, 7)]), stretches: vec![copies()], ..Carry::default() };
+    let mut carry = Carry { points: lanes(&[(1, 3, 7)]), stretches: Stretches::of(&[copies()]), ..Carry::default() };
     carry.happened.raise(1, 1 << 2, 9);
     carry.available.raise(1, TABLES.write_columns(usages(&[storage_write()])), 9);
     let has_point = |stage, tag| carry.has_point(1, Stage(stage), tag);
@@ -194,12 +194,12 @@ fn what_a_scope_has() {
 
 #[test]
 fn a_scope_covers_what_says_no_more() {
-    let stretch = |begin| Stretch { begin, ..copies() };
+    let stretch = |at: Tag| Stretch { begin: at * 10, end: at * 10 + 5, ..copies() };
     let all = Carry {
         happened: lanes(&[(0, 1, 5)]),
         available: lanes(&[(0, 1, 5)]),
         points: lanes(&[(0, 2, 7)]),
-        stretches: vec![stretch(1), stretch(2)],
+        stretches: Stretches::of(&[stretch(1), stretch(2)]),
     };
     assert!(all.covers(&all) && all.covers(&Carry::default()));
     assert!(all.covers(&Carry { happened: lanes(&[(0, 1, 4)]), ..Carry::default() }));
@@ -209,12 +209,12 @@ fn a_scope_covers_what_says_no_more() {
     // What happened is a point too.
     assert!(all.covers(&Carry { points: lanes(&[(0, 1, 5), (0, 2, 7)]), ..Carry::default() }));
     assert!(!all.covers(&Carry { points: lanes(&[(0, 1, 6)]), ..Carry::default() }));
-    assert!(all.covers(&Carry { stretches: vec![stretch(2)], ..Carry::default() }));
-    assert!(!all.covers(&Carry { stretches: vec![stretch(2), stretch(3)], ..Carry::default() }));
+    assert!(all.covers(&Carry { stretches: Stretches::of(&[stretch(2)]), ..Carry::default() }));
+    assert!(!all.covers(&Carry { stretches: Stretches::of(&[stretch(2), stretch(3)]), ..Carry::default() }));
     let mut raised = Carry::default();
     raised.raise_all(&all);
-    raised.raise_all(&Carry { stretches: vec![stretch(2), stretch(3)], ..Carry::default() });
-    assert_eq!(raised.stretches, [stretch(1), stretch(2), stretch(3)]);
+    raised.raise_all(&Carry { stretches: Stretches::of(&[stretch(2), stretch(3)]), ..Carry::default() });
+    assert_eq!(raised.stretches, Stretches::of(&[stretch(1), stretch(2), stretch(3)]));
     assert!(raised.covers(&all) && !all.covers(&raised));
 }
 
@@ -223,7 +223,7 @@ fn a_scope_forgets_what_it_says_otherwise() {
     let (copy, own) = (stage(COPY), copies());
     let columns = TABLES.write_columns(own.src_usages);
     let left = |happened: Tag, available: Tag, own: Stretch| {
-        let mut carry = Carry { stretches: vec![own], ..Carry::default() };
+        let mut carry = Carry { stretches: Stretches::of(&[own]), ..Carry::default() };
         carry.happened.raise(1, 1 << copy.0, happened);
         carry.available.raise(1, columns, available);
         carry.forget_covered();
@@ -293,8 +293,9 @@ fn a_stretch_reaches_its_second_scope() {
     let before = clock.stretches.clone();
     clock.execution_only(&carry, one(fragment));
     assert_eq!(clock.stretches.len(), 1);
-    assert_eq!(clock.stretches[0].dst, before[0].dst.union(one(fragment)));
-    assert_eq!(clock.stretches[0].dst_usages, before[0].dst_usages);
+    let only = |it: &Stretches| *it.iter().next().expect("there is one");
+    assert_eq!(only(&clock.stretches).dst, only(&before).dst.union(one(fragment)));
+    assert_eq!(only(&clock.stretches).dst_usages, only(&before).dst_usages);
     assert!(clock.has_happened(fragment, 1, copy, 6) && !clock.is_visible(storage_write(), 1, copy_write(), 6));
     clock.clear();
     assert!(!clock.has_happened(compute, 1, copy, 6) && !clock.has_point(compute, 1, copy, 3));
@@ -305,7 +306,7 @@ fn a_stretch_reaches_its_second_scope() {
 fn a_second_scope_is_what_it_is_given() {
     let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
     let named = Stretch { dst: one(fragment), dst_usages: usages(&[storage_write()]), ..copies() };
-    let carry = Carry { stretches: vec![named], ..Carry::default() };
+    let carry = Carry { stretches: Stretches::of(&[named]), ..Carry::default() };
     let mut clock = Clock::default();
     clock.second_scope(&carry, one(compute), usages(&[sampled_read()]));
     assert!(clock.has_happened(compute, 1, copy, 6) && !clock.has_happened(fragment, 1, copy, 6));

@@ -1,0 +1,86 @@
+//! Bytes of the host's own memory that a call reads and its record does not hold, because only the image that they go
+//! into tells how many they are.
+//!
+//! The image of such a record ([`beside::HOST`]), which stands directly before that of the call:
+//!
+//! ```text
+//! word 0   which region of the call reads them
+//! word 1   which byte of the region's memory is the first
+//! word 2   how many bytes
+//! bytes    and zeros up to a whole word
+//! ```
+//!
+//! It has a call number of its own, as what the host wrote ([`Written`](crate::Written)).
+
+use lavascope_abi::bytes_of_slice;
+
+use crate::record::{HEAD_SIZE, Head, beside};
+
+const HEAD_WORDS: usize = HEAD_SIZE / 8;
+/// Words of the image before the bytes.
+pub(crate) const FIRST_BYTE: usize = 3;
+
+/// A piece of what one region of a call reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostBytes<'a> {
+    pub region: u64,
+    /// Bytes of the region's memory before these.
+    pub first: u64,
+    pub bytes: &'a [u8],
+}
+
+impl<'a> HostBytes<'a> {
+    /// Reads a record; none if it is no whole record of this kind.
+    pub fn of(record: &'a [u64]) -> Option<HostBytes<'a>> {
+        let head = Head::from_words(*record.first()?, *record.get(1)?);
+        if head.kind != beside::HOST || head.size() != record.len() * 8 {
+            return None;
+        }
+        let image = record.get(HEAD_WORDS..head.body_words as usize)?;
+        let (&[region, first, size], rest) = image.split_first_chunk::<FIRST_BYTE>()?;
+        let bytes = bytes_of_slice(rest);
+        let size = usize::try_from(size).ok().filter(|it| it.div_ceil(8) == rest.len())?;
+        let (bytes, padding) = bytes.split_at(size);
+        first.checked_add(size as u64)?;
+        padding.iter().all(|it| *it == 0).then_some(HostBytes { region, first, bytes })
+    }
+
+    /// The words of a record with its number, and the calls of other threads that it comes after.
+    pub fn to_words(self, call: u64, touches: &[u64], words: &mut Vec<u64>) {
+        words.clear();
+        words.extend([0, 0, self.region, self.first, self.bytes.len() as u64]);
+        let (whole, rest) = self.bytes.as_chunks::<8>();
+        words.extend(whole.iter().map(|it| u64::from_le_bytes(*it)));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            words.push(u64::from_le_bytes(last));
+        }
+        let (body_words, touch_count) = (words.len() as u32, touches.len() as u32);
+        let head = Head { body_words, command: 0, kind: beside::HOST, remarks: 0, call, touches: touch_count };
+        words[..HEAD_WORDS].copy_from_slice(&head.to_words());
+        words.extend_from_slice(touches);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_and_what_is_wrong_is_nothing() {
+        for size in [0, 1, 7, 8, 9, 64] {
+            let all: Vec<u8> = (1..=size).collect();
+            let it = HostBytes { region: 2, first: 48, bytes: &all };
+            let mut words = Vec::new();
+            it.to_words(5, &[9], &mut words);
+            assert_eq!(HostBytes::of(&words), Some(it));
+            assert_eq!(Head::from_words(words[0], words[1]).completed(), Some(5));
+            for cut in 0..words.len() {
+                assert_eq!(HostBytes::of(&words[..cut]), None);
+            }
+            words[4] += 8;
+            assert_eq!(HostBytes::of(&words), None);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Binding on another device than the trace was made on: resources need other sizes, alignments and types of memory.
+//!
+//! What fits where it was is bound there. What does not fit gets memory of its own, and what the host writes into the
+//! memory of the trace is written there too.
+
+use std::sync::Arc;
+
+use lavascope_abi as vk;
+use lavascope_abi::{Ptr, Structure};
+
+use crate::device::Device;
+use crate::error::ReplayError;
+use crate::functions::driver;
+use crate::instance::out;
+use crate::memory::{Memory, Moved};
+use crate::perform::{Done, Performer};
+use crate::present::check;
+
+/// What is bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Resource {
+    Buffer(vk::Buffer),
+    Image(vk::Image),
+}
+
+/// Binds one resource or several, wherever they fit.
+pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(done)?;
+    if !device.is_foreign || done.has_failed() {
+        return performer.plain(done);
+    }
+    let laid = performer.lay_out(done)?;
+    let image = laid.image;
+    let place = |it: Resource, memory: &mut vk::DeviceMemory, offset: &mut u64| {
+        let placed = performer.place(&device, it, *memory, *offset).map_err(|it| performer.error(done, it))?;
+        (*memory, *offset) = placed;
+        Ok::<(), ReplayError>(())
+    };
+    // SAFETY: the parameters of the command, laid out by us; there are as many structures as it says.
+    unsafe {
+        match done.command() {
+            vk::Command::BindBufferMemory => {
+                let it = &mut *image.cast::<vk::BindBufferMemoryParams>();
+                place(Resource::Buffer(it.buffer), &mut it.memory, &mut it.memory_offset)?;
+            }
+            vk::Command::BindImageMemory => {
+                let it = &mut *image.cast::<vk::BindImageMemoryParams>();
+                place(Resource::Image(it.image), &mut it.memory, &mut it.memory_offset)?;
+            }
+            vk::Command::BindBufferMemory2 => {
+                let it = &*image.cast::<vk::BindBufferMemory2Params>();
+                for at in 0..it.bind_info_count as usize {
+                    let info = &mut *it.p_bind_infos.as_mut_ptr().add(at);
+                    place(Resource::Buffer(info.buffer), &mut info.memory, &mut info.memory_offset)?;
+                }
+            }
+            vk::Command::BindImageMemory2 => {
+                let it = &*image.cast::<vk::BindImageMemory2Params>();
+                for at in 0..it.bind_info_count as usize {
+                    let info = &mut *it.p_bind_infos.as_mut_ptr().add(at);
+                    place(Resource::Image(info.image), &mut info.memory, &mut info.memory_offset)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
+}
+
+fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequirements {
+    let mut needs = vk::MemoryRequirements::zeroed();
+    let (functions, handle) = (&device.functions, device.handle);
+    match resource {
+        Resource::Buffer(it) => {
+            driver!(functions, GetBufferMemoryRequirements, FnGetBufferMemoryRequirements(handle, it, out(&mut needs)))
+        }
+        Resource::Image(it) => {
+            driver!(functions, GetImageMemoryRequirements, FnGetImageMemoryRequirements(handle, it, out(&mut needs)))
+        }
+    };
+    needs
+}
+
+impl Performer<'_> {
+    /// Where a resource is bound here.
+    fn place(
+        &self,
+        device: &Arc<Device>,
+        resource: Resource,
+        memory: vk::DeviceMemory,
+        offset: u64,
+    ) -> Result<(vk::DeviceMemory, u64), String> {
+        let needs = needs_of(device, resource);
+        let Some(owner) = self.replay.memories.find_here(memory) else { return Ok((memory, offset)) };
+        let is_allowed = needs.memory_type_bits >> owner.ty & 1 == 1;
+        let is_aligned = offset.is_multiple_of(needs.alignment.max(1));
+        if is_allowed && is_aligned && offset.checked_add(needs.size).is_some_and(|it| it <= owner.size) {
+            return Ok((memory, offset));
+        }
+        let own = own_memory(device, &needs, &owner, resource)?;
+        let handle = own.handle;
+        owner.move_out(Moved { first: offset, memory: own, is_linear: matches!(resource, Resource::Buffer(_)) });
+        Ok((handle, 0))
+    }
+}
+
+/// Memory for one resource that does not fit where it was.
+fn own_memory(
+    device: &Arc<Device>,
+    needs: &vk::MemoryRequirements,
+    owner: &Memory,
+    resource: Resource,
+) -> Result<Memory, String> {
+    let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
+    let local = vk::MemoryPropertyFlags::DEVICE_LOCAL.0;
+    let is_host = owner.is_visible && matches!(resource, Resource::Buffer(_));
+    let wanted = if is_host { [host | local, host] } else { [local, 0] };
+    let bits = needs.memory_type_bits;
+    let ty = wanted.iter().find_map(|it| device.find_memory(bits, *it)).ok_or("no memory here is fit for it")?;
+    let flags = vk::MemoryAllocateFlagsInfo {
+        flags: vk::MemoryAllocateFlags(vk::MemoryAllocateFlags::DEVICE_ADDRESS.0),
+        ..vk::MemoryAllocateFlagsInfo::zeroed()
+    };
+    let needs_address = device.has_addresses && matches!(resource, Resource::Buffer(_));
+    let info = vk::MemoryAllocateInfo {
+        p_next: if needs_address { Ptr::to(&flags).cast() } else { Ptr::NULL },
+        allocation_size: needs.size,
+        memory_type_index: ty,
+        ..vk::MemoryAllocateInfo::zeroed()
+    };
+    let mut handle = vk::DeviceMemory(0);
+    let made = driver!(
+        device.functions,
+        AllocateMemory,
+        FnAllocateMemory(device.handle, Ptr::to(&info), Ptr::NULL, out(&mut handle))
+    );
+    check("memory of its own", made)?;
+    Ok(Memory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false)))
+}

@@ -1,0 +1,76 @@
+//! Queue families: other numbers, and perhaps fewer queues, than where the trace was made.
+
+use std::sync::PoisonError;
+use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lavascope_abi as vk;
+
+/// Families of the trace here.
+#[derive(Default)]
+pub(crate) struct Families {
+    is_used: AtomicBool,
+    map: RwLock<Vec<u32>>,
+}
+
+impl Families {
+    /// Whether any has another number here.
+    pub(crate) fn are_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
+    /// The family here; what is no family stays what it is.
+    pub(crate) fn find(&self, recorded: u32) -> u32 {
+        if !self.are_used() {
+            return recorded;
+        }
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.get(recorded as usize).copied().unwrap_or(recorded)
+    }
+
+    /// Chooses a family for each of the trace, by their flags.
+    pub(crate) fn learn(&self, recorded: &[u32], here: &[u32]) {
+        let chosen: Vec<u32> = recorded.iter().enumerate().map(|(at, it)| choose(at, *it, here)).collect();
+        let is_other = chosen.iter().enumerate().any(|it| it.0 as u32 != *it.1);
+        *self.map.write().unwrap_or_else(PoisonError::into_inner) = chosen;
+        self.is_used.store(is_other, Ordering::Relaxed);
+    }
+}
+
+/// What a queue that draws or computes can do without saying so.
+fn abilities(flags: u32) -> u32 {
+    let busy = vk::QueueFlags::GRAPHICS.0 | vk::QueueFlags::COMPUTE.0;
+    if flags & busy != 0 { flags | vk::QueueFlags::TRANSFER.0 } else { flags }
+}
+
+/// The same one, or the one that can do as much and the least beyond; the first where none can.
+fn choose(at: usize, wanted: u32, here: &[u32]) -> u32 {
+    let wanted = abilities(wanted);
+    if here.get(at).is_some_and(|it| abilities(*it) == wanted) {
+        return at as u32;
+    }
+    let able = here.iter().enumerate().filter(|it| abilities(*it.1) & wanted == wanted);
+    able.min_by_key(|it| (abilities(*it.1).count_ones(), it.0)).map_or(0, |it| it.0 as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_becomes_the_least_that_can_do_as_much() {
+        let families = Families::default();
+        families.learn(&[7, 4, 2], &[4, 7, 6]);
+        assert!(families.are_used());
+        assert_eq!([0, 1, 2].map(|it| families.find(it)), [1, 0, 2]);
+        assert_eq!(families.find(vk::QUEUE_FAMILY_IGNORED), vk::QUEUE_FAMILY_IGNORED);
+    }
+
+    #[test]
+    fn the_same_families_are_left_alone() {
+        let families = Families::default();
+        families.learn(&[7, 4], &[7, 4, 2]);
+        assert!(!families.are_used());
+        assert_eq!(families.find(1), 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! Features that a device does not have: a trace may have asked for more than it uses.
+
+use lavascope_abi as vk;
+use lavascope_abi::desc::{Layout, Ty};
+use lavascope_abi::{Ptr, Structure, structure_by_type};
+
+use crate::functions::{Functions, driver};
+use crate::instance::out;
+
+/// What every structure of a chain begins with.
+#[repr(C)]
+struct Link {
+    s_type: i32,
+    next: *mut Link,
+}
+
+/// Takes out of the request what the device does not have; gives the names of it.
+///
+/// # Safety
+///
+/// The structure and its chain must be valid, and nobody else may look at them meanwhile.
+pub(crate) unsafe fn reduce(
+    functions: &Functions,
+    physical: vk::PhysicalDevice,
+    info: *mut vk::DeviceCreateInfo,
+) -> Vec<&'static str> {
+    let mut gone = Vec::new();
+    let mut here = vk::PhysicalDeviceFeatures::zeroed();
+    driver!(functions, GetPhysicalDeviceFeatures, FnGetPhysicalDeviceFeatures(physical, out(&mut here)));
+    // SAFETY: the caller's word.
+    unsafe {
+        if !(*info).p_enabled_features.is_null() {
+            let wanted = (*info).p_enabled_features.as_mut_ptr().cast();
+            take_out(vk::PhysicalDeviceFeatures::layout(), wanted, (&raw const here).cast(), &mut gone);
+        }
+        let mut at = (*info.cast::<Link>()).next;
+        while !at.is_null() {
+            if let Some(layout) = structure_by_type((*at).s_type).filter(|it| is_features(it)) {
+                reduce_one(functions, physical, layout, at.cast(), &mut gone);
+            }
+            at = (*at).next;
+        }
+    }
+    gone
+}
+
+fn is_features(layout: &Layout) -> bool {
+    layout.name.starts_with("VkPhysicalDevice") && layout.name.contains("Features")
+}
+
+/// # Safety
+///
+/// A structure of this layout must be there.
+unsafe fn reduce_one(
+    functions: &Functions,
+    physical: vk::PhysicalDevice,
+    layout: &'static Layout,
+    wanted: *mut u8,
+    gone: &mut Vec<&'static str>,
+) {
+    let is_all = layout.name == "VkPhysicalDeviceFeatures2";
+    let mut own = vec![0u64; (layout.size as usize).div_ceil(8)];
+    let mut all = vk::PhysicalDeviceFeatures2::zeroed();
+    if !is_all {
+        own[0] = layout.s_type().unwrap_or(0) as u32 as u64;
+        all.p_next = Ptr::new(own.as_mut_ptr().expose_provenance() as u64);
+    }
+    driver!(functions, GetPhysicalDeviceFeatures2, FnGetPhysicalDeviceFeatures2(physical, out(&mut all)));
+    let here = if is_all { (&raw const all).cast() } else { own.as_ptr().cast() };
+    // SAFETY: two structures of this layout.
+    unsafe { take_out(layout, wanted, here, gone) };
+}
+
+/// # Safety
+///
+/// Both must be structures of this layout.
+unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, gone: &mut Vec<&'static str>) {
+    for field in layout.fields {
+        let at = field.at as usize;
+        match field.ty {
+            Ty::Bool32 => {
+                // SAFETY: the caller's word.
+                unsafe {
+                    let wanted = wanted.add(at).cast::<u32>();
+                    if wanted.read() != 0 && here.add(at).cast::<u32>().read() == 0 {
+                        wanted.write(0);
+                        gone.push(field.name);
+                    }
+                }
+            }
+            // SAFETY: as above; a structure inside of both.
+            Ty::Struct(inner) => unsafe { take_out(inner, wanted.add(at), here.add(at), gone) },
+            _ => {}
+        }
+    }
+}

@@ -444,11 +444,6 @@ impl State {
     #[inline]
     fn add_read(&mut self, by: By, now: Now<'_>) {
         let tag = now.tag;
-        // The usual case: read again in the same way, with nothing between.
-        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
-            self.set_read(self.first(), tag, by);
-            return;
-        }
         let is_same = |it: &Read| it.is_followed(by, now);
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.written;
@@ -709,3 +704,6 @@ impl Read {
         Conflict { kind, prior: self.last, prior_usage: self.usage }
     }
 }
+
+#[cfg(test)]
+mod tests;

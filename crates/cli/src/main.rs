@@ -6,6 +6,7 @@ mod catalog;
 mod commands;
 mod describe;
 mod driver_files;
+mod features;
 mod findings;
 #[rustfmt::skip]
 mod generated;
@@ -15,6 +16,8 @@ mod libraries;
 mod pages;
 mod probe;
 mod program;
+mod progress;
+mod read_ahead;
 mod remedy;
 mod report;
 mod scenario_names;

@@ -240,6 +240,12 @@ fn one() -> u64 {
 }
 
 impl Report {
+    /// Whether something went wrong with a file.
+    pub(crate) fn has_error_at(&self, place: &str) -> bool {
+        let mut problems = self.processes.iter().flat_map(|it| &it.problems);
+        problems.any(|it| it.severity == Severity::Error && it.place == place)
+    }
+
     /// Merges every file of the folder.
     pub(crate) fn read(folder: &Path) -> Result<Report> {
         let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;

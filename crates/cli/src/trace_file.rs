@@ -17,8 +17,13 @@ pub(crate) struct TraceFile {
 impl TraceFile {
     pub(crate) fn read(path: &Path) -> anyhow::Result<TraceFile> {
         let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        Ok(TraceFile::of(path, bytes))
+    }
+
+    /// A file whose bytes are there already.
+    pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> TraceFile {
         let tail = fs::read(tail_of(path)).ok().and_then(|it| Tail::read(&it));
-        Ok(TraceFile { path: path.to_owned(), bytes, tail })
+        TraceFile { path: path.to_owned(), bytes, tail }
     }
 
     pub(crate) fn open(&self) -> anyhow::Result<Trace<'_>> {
@@ -27,6 +32,11 @@ impl TraceFile {
 
     pub(crate) fn merged<'t, 'a>(&self, trace: &'t Trace<'a>) -> Merged<'t, 'a> {
         Merged::new(trace, self.tail.as_ref())
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn size(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// What the capture had not written yet.
@@ -38,11 +48,6 @@ impl TraceFile {
     pub(crate) fn has_tail(&self) -> bool {
         self.tail.is_some()
     }
-}
-
-/// Whether a file begins like a trace.
-pub(crate) fn is_trace(bytes: &[u8]) -> bool {
-    !matches!(Trace::open(bytes), Err(lavascope_trace::TraceError::NoTrace))
 }
 
 /// Where a capture keeps what it has not written yet.

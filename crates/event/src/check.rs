@@ -7,12 +7,14 @@
 //! Enum values are not judged, except selectors and structure types: a wrong one is the application's mistake, and
 //! a record must be able to hold it.
 
+use std::cell::RefCell;
+
 use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
 use crate::facts::NoFacts;
 use crate::memory::{Memory, RecordMemory};
-use crate::record::{HEAD_SIZE, Head, Kind, Record, Remarks};
+use crate::record::{HEAD_SIZE, Head, Kind, Record, Remarks, beside};
 use crate::rules::{self, Verdict};
 use crate::template;
 use crate::walk::{
@@ -89,6 +91,48 @@ pub fn own(words: &[u64]) -> Option<Record<'_>> {
 
 /// Checks the record at the front of `words`. The rest of `words` may hold more records.
 pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
+    check_numbered(words, None)
+}
+
+/// Turns a record whose types of objects have other numbers into one of this version. `numbers` has, by the number
+/// there, the number here; zero for types that are not here. After an error the record is as it was.
+pub fn renumber(words: &mut [u64], numbers: &[u8; 256]) -> Result<(), CheckError> {
+    let renumbering = Renumbering { numbers, changes: RefCell::default() };
+    if words.len() > HEAD_SIZE / 8 && Head::from_words(words[0], words[1]).kind == beside::MEMORY {
+        let at = HEAD_SIZE as u64;
+        if !renumbering.change(at, words[HEAD_SIZE / 8], HandleType::DeviceMemory) {
+            return Err(CheckError { item: "what the host wrote", at, fault: Fault::WrongHandle });
+        }
+    } else {
+        check_numbered(words, Some(&renumbering))?;
+    }
+    for (at, raw) in renumbering.changes.into_inner() {
+        words[at as usize / 8] = raw;
+    }
+    Ok(())
+}
+
+/// How types of objects are numbered elsewhere, and what must be changed for that.
+struct Renumbering<'a> {
+    numbers: &'a [u8; 256],
+    /// Bytes of the record where an id is, and what it must be.
+    changes: RefCell<Vec<(u64, u64)>>,
+}
+
+impl Renumbering<'_> {
+    /// Whether an id is of this type there.
+    fn change(&self, at: u64, raw: u64, ty: HandleType) -> bool {
+        const SERIAL_BITS: u32 = 56;
+        let number = self.numbers[(raw >> SERIAL_BITS) as usize];
+        let own = u64::from(number) << SERIAL_BITS | raw & ((1 << SERIAL_BITS) - 1);
+        if raw != 0 {
+            self.changes.borrow_mut().push((at, own));
+        }
+        raw == 0 || ObjectId::checked(own, ty).is_some()
+    }
+}
+
+fn check_numbered<'a>(words: &'a [u64], renumbering: Option<&Renumbering<'_>>) -> Result<Record<'a>, CheckError> {
     let fail = |item, fault| Err(CheckError { item, at: 0, fault });
     let [first, second, ..] = words else { return fail("record", Fault::Truncated) };
     let head = Head::from_words(*first, *second);
@@ -110,13 +154,24 @@ pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
         return fail(desc.name, Fault::Truncated);
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
-    check_image(body, layout, pass, remarks)?;
+    check_body(body, layout, pass, remarks, renumbering)?;
     Ok(Record::checked(own, head, command, kind))
 }
 
 /// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.
 pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Remarks) -> Result<(), CheckError> {
+    check_body(body, layout, pass, remarks, None)
+}
+
+fn check_body(
+    body: &[u8],
+    layout: &'static Layout,
+    pass: Pass,
+    remarks: Remarks,
+    renumbering: Option<&Renumbering<'_>>,
+) -> Result<(), CheckError> {
     let mut checker = Checker {
+        renumbering,
         memory: RecordMemory { body },
         cursor: HEAD_SIZE as u64,
         found: Remarks::default(),
@@ -138,6 +193,8 @@ pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Re
 type Checked = Result<(), CheckError>;
 
 struct Checker<'a> {
+    /// None where ids have the numbers of this version.
+    renumbering: Option<&'a Renumbering<'a>>,
     memory: RecordMemory<'a>,
     /// Where the next block must begin.
     cursor: u64,
@@ -266,7 +323,11 @@ impl Checker<'_> {
     fn handles(&self, frame: &Frame<'_>, at: u64, count: u64, ty: HandleType) -> Checked {
         (0..count).try_for_each(|it| {
             let raw = self.word(frame, at + it * 8)?;
-            ObjectId::checked(raw, ty).map(drop).ok_or_else(|| self.error(frame, at + it * 8, Fault::WrongHandle))
+            let is_right = match self.renumbering {
+                None => ObjectId::checked(raw, ty).is_some(),
+                Some(renumbering) => renumbering.change(at + it * 8, raw, ty),
+            };
+            if is_right { Ok(()) } else { Err(self.error(frame, at + it * 8, Fault::WrongHandle)) }
         })
     }
 

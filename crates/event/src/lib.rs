@@ -26,7 +26,7 @@ mod view;
 pub mod walk;
 pub mod written;
 
-pub use check::{CheckError, Fault, check, own};
+pub use check::{CheckError, Fault, check, own, renumber};
 pub use generated::{Call, Outcome};
 pub use host_bytes::HostBytes;
 pub use record::{Head, Kind, Record, Remarks, Touch};

@@ -9,9 +9,10 @@ use lavascope_abi::desc::{Access, Layout};
 use lavascope_abi::*;
 use lavascope_event::{Call, Touch, check};
 use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
-use lavascope_stream::{Keeper, Parent, Thread};
+use lavascope_stream::{Keeper, Parent, Slot, Thread};
 
 use crate::backtrace::Stacks;
+use crate::breach;
 use crate::deferred::{Said, said};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
@@ -21,9 +22,10 @@ use crate::handles::{Handle, handle_type, handles_behind, handles_in_structures}
 use crate::hub::{HUB, Hub};
 use crate::inline::{self, Found, Moment};
 use crate::instance::InstanceData;
+use crate::kin;
 use crate::memory::{Space, Teller};
 use crate::messages::Answer;
-use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
+use crate::names::Names;
 use crate::order::{After, Order};
 use crate::shim::Bits;
 use crate::thread_end;
@@ -119,6 +121,8 @@ struct Notes {
     /// The first object that the call has to itself: all there is for recorded commands.
     first: Cell<Option<Keeper<'static>>>,
     more: RefCell<Vec<Keeper<'static>>>,
+    /// Those of them that another thread had last, with its touch.
+    taken_over: RefCell<Vec<(ObjectId, u64)>>,
 }
 
 /// A call between its two halves.
@@ -211,11 +215,11 @@ pub(crate) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// The id of an object that is alive, and where its touches are kept.
+    /// The id of an object that is alive, and where it lives.
     #[inline(always)]
-    fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Keeper<'static>)> {
+    fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Slot)> {
         let slot = self.names.of(ty).slot(ty, handle)?;
-        Some((ObjectId::checked(HUB.objects.raw_id(slot), ty)?, HUB.objects.keeper_of(slot)))
+        Some((ObjectId::checked(HUB.objects.raw_id(slot), ty)?, slot))
     }
 }
 
@@ -227,12 +231,17 @@ impl Ids for Look<'_> {
         {
             return it.id;
         }
-        let Some((id, keeper)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
+        let Some((id, slot)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
+        let keeper = HUB.objects.keeper_of(slot);
         let touch = keeper.last();
+        let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
         if touch != 0 && Touch::from_word(touch).thread != self.thread {
             self.notes.touches.borrow_mut().push(touch);
+            if is_exclusive && !breach::is_shared(ty, slot) {
+                self.notes.taken_over.borrow_mut().push((id, touch));
+            }
         }
-        if access == Access::Exclusive {
+        if is_exclusive {
             self.notes.exclusive(keeper);
         }
         id
@@ -245,6 +254,7 @@ impl Notes {
         self.touches.get_mut().clear();
         self.first.take();
         self.more.get_mut().clear();
+        self.taken_over.get_mut().clear();
     }
 
     #[inline(always)]
@@ -342,7 +352,7 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
         local.note_recorder(called.is_recording);
-        local.finish_enter(listeners, call);
+        local.finish_enter(listeners, call, command, order);
         (Entered::new(called.local, call, listeners), local.validate(listeners))
     };
     let (entered, found) = fence(command, work, || (Entered::NOT, None));
@@ -378,7 +388,7 @@ pub(crate) unsafe fn enter_walking(
         let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: None };
         // SAFETY: the caller says that the parameters are valid.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
-        local.finish_enter(listeners, call);
+        local.finish_enter(listeners, call, command, order);
         (Entered::new(place, call, listeners), local.validate(listeners))
     };
     let (entered, found) = fence(command, work, || (Entered::NOT, None));
@@ -486,7 +496,7 @@ impl Local {
     /// The record of the parameters is made: it is given away, and then the objects are touched, so that whoever
     /// sees a touch can see the record too.
     #[inline(always)]
-    fn finish_enter(&mut self, listeners: u8, call: u64) {
+    fn finish_enter(&mut self, listeners: u8, call: u64, command: Command, order: Order) {
         if listeners & Hub::STACKS != 0 {
             // Before anybody may read the record.
             self.stacks.capture(self.thread.number(), call);
@@ -498,7 +508,14 @@ impl Local {
         }
         self.order_after_touches();
         self.give(listeners);
-        self.notes.touch_all(self.thread.touch(call));
+        let own = self.thread.touch(call);
+        if order.is_shared {
+            return self.notes.clear();
+        }
+        self.notes.touch_all(own);
+        for (object, last) in self.notes.taken_over.get_mut().drain(..) {
+            breach::look(object, Touch::from_word(last), own, command);
+        }
     }
 
     /// The command buffer that the call records into, if it is one.
@@ -528,8 +545,12 @@ impl Local {
 
     /// The same, where the record has touches or goes elsewhere.
     fn note_recorder(&mut self, is_recording: bool) {
-        if let Some(keeper) = self.recorder(is_recording).map(|it| it.keeper) {
-            self.notes.touches.get_mut().push(keeper.last());
+        if let Some((id, keeper)) = self.recorder(is_recording).map(|it| (it.id, it.keeper)) {
+            let last = keeper.last();
+            self.notes.touches.get_mut().push(last);
+            if last != 0 && Touch::from_word(last).thread != self.thread.number() {
+                self.notes.taken_over.get_mut().push((id, last));
+            }
             self.notes.exclusive(keeper);
         }
     }
@@ -611,6 +632,9 @@ impl Local {
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
+            if let Some(memories) = &names.memories {
+                memories.learned(&mut Teller { thread: &mut self.thread, space: &mut self.space });
+            }
         }
         found
     }
@@ -638,7 +662,7 @@ impl Local {
             return;
         }
         // SAFETY: the parameters are those of the call.
-        let (parent, note) = unsafe { kin(names, command, params, made[0].ty) };
+        let (parent, note) = unsafe { kin::of(names, command, params, made[0].ty) };
         for it in &made {
             let own = names.of(it.ty);
             if it.handle == 0 || !is_new && own.slot(it.ty, it.handle).is_some() {
@@ -701,39 +725,6 @@ unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Hand
     {
         let made: Vec<u64> = made.iter().map(|it| it.handle).collect();
         names.study(call, &made);
-    }
-}
-
-/// What a new object was allocated from, and the note that goes with it.
-unsafe fn kin(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (Parent, u32) {
-    let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
-    match command {
-        Command::AllocateCommandBuffers => {
-            // SAFETY: these are the parameters of this command, and it succeeded, so its info is valid.
-            let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
-            let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
-            let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
-            (pool.map_or(Parent::None, Parent::Keeper), note)
-        }
-        Command::AllocateDescriptorSets => {
-            // SAFETY: as above.
-            let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
-            (owner(HandleType::DescriptorPool, info.descriptor_pool.0), 0)
-        }
-        Command::GetSwapchainImagesKHR => {
-            // SAFETY: as above.
-            let swapchain = unsafe { (*params.cast::<GetSwapchainImagesKHRParams>()).swapchain };
-            (owner(HandleType::SwapchainKHR, swapchain.0), 0)
-        }
-        // Physical devices, displays and surfaces end with the instance or physical device that gave them.
-        _ if is_of_process(ty) => {
-            let base = params.expose_provenance() as u64;
-            // SAFETY: as above.
-            let from = unsafe { handles_behind(command.desc().parameters, base) };
-            let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
-            (slot.map_or(Parent::None, Parent::Owner), 0)
-        }
-        _ => (Parent::None, 0),
     }
 }
 

@@ -11,12 +11,14 @@ use crate::calls::around;
 use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
+use crate::facts;
 use crate::fence::fence;
 use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
 use crate::lost;
 use crate::memory::{Memories, Wish};
+use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
 use crate::validation::Inbox;
 
@@ -35,6 +37,7 @@ pub(crate) struct DeviceData {
     names: Names,
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
+    pub(crate) messages: Arc<Messages>,
 }
 
 impl DeviceData {
@@ -112,10 +115,15 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             is_lost: AtomicBool::new(false),
             names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
+            messages: Arc::clone(&instance.messages),
         };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         let data = CHAINS[CHAIN].devices.insert(key, data);
+        if HUB.is_capturing() {
+            // SAFETY: the device was just made on that physical device.
+            unsafe { facts::tell_device(instance, params.physical_device, device) };
+        }
         if data.listeners != 0 {
             WATCHED_DEVICES.insert(key, data);
         }

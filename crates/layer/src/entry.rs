@@ -6,17 +6,23 @@
 //! Everything here is made twice, for two [`Chain`]s: one library may answer for two layer names in one chain, and
 //! the loader then has two layers whose calls must not be mistaken for each other.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi::*;
+use lavascope_settings::Severity;
+use serde_json::json;
 
 use crate::device::{self, DeviceData};
 use crate::dispatch::{Index, Objects, dispatch_key};
 use crate::fence::fence;
 use crate::generated::shim;
+use crate::hub::HUB;
 use crate::instance::{self, InstanceData};
 use crate::interface::*;
+use crate::messages::{Message, Messages};
 use crate::{enumerate, messages, properties, report};
 
 /// One of the two places in a chain where this library may stand.
@@ -142,15 +148,36 @@ fn own_property_function<const CHAIN: usize>(instance: &InstanceData, name: &CSt
 }
 
 /// The next function itself, or its shim where somebody listens. What is newer than our registry passes through.
-fn watched(name: &CStr, next: FnPtr, is_watched: bool) -> FnPtr {
+fn watched(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages) -> FnPtr {
     if next.0 == 0 || !is_watched {
         return next;
     }
     match name.to_str().ok().and_then(command_by_name) {
         Some(command) => Some(shim(command)).filter(|it| it.0 != 0).unwrap_or(next),
         None => {
-            report::unknown(&name.to_string_lossy());
+            unknown(&name.to_string_lossy(), messages);
             next
+        }
+    }
+}
+
+/// The commands that are newer than our registry and were asked for.
+static UNKNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Tells once of a command that goes past us.
+#[cold]
+fn unknown(name: &str, messages: &Messages) {
+    if !UNKNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned()) {
+        return;
+    }
+    let is_reported = report::unknown(name);
+    if HUB.is_capturing() {
+        HUB.add_fact(json!({ "unknown_command": name }));
+        let text = format!("{name} is newer than this version of Lavascope: calls of it are not in the trace");
+        let message = Message::new(Severity::Warning, c"LAVASCOPE-Unknown-Command", &text);
+        match is_reported {
+            true => _ = messages.send_to_messengers(&message),
+            false => _ = messages.send(&message),
         }
     }
 }
@@ -201,7 +228,7 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
         if own.0 != 0 && next.0 != 0 {
             return Some(own);
         }
-        Some(watched(text, next, data.listeners != 0))
+        Some(watched(text, next, data.listeners != 0, &data.messages))
     };
     fence("vkGetInstanceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -221,7 +248,7 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
         }
-        Some(watched(text, next, data.listeners != 0))
+        Some(watched(text, next, data.listeners != 0, &data.messages))
     };
     fence("vkGetDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }
@@ -237,7 +264,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
         // SAFETY: the next function is the one that the loader gave for this instance.
         let next = unsafe { (data.get_physical_device_proc_addr?)(instance, name) };
         // SAFETY: called by the loader with the application's name.
-        Some(watched(unsafe { text(name) }?, next, data.listeners != 0))
+        Some(watched(unsafe { text(name) }?, next, data.listeners != 0, &data.messages))
     };
     fence("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_event::Head;
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
+use serde_json::Value;
 
 use crate::backtrace;
 use crate::capture::Capture;
@@ -49,8 +50,10 @@ pub(crate) struct Hub {
     reader_thread: AtomicI32,
     /// Records that were looked at. Relaxed: who waits looks whether it moves.
     looked_at: AtomicU64,
-    /// Whether calls are captured. Relaxed: a little too much or too little does no harm.
+    /// Whether calls go into a trace. Relaxed: facts that come a little late are in nobody's way.
     is_capturing: AtomicBool,
+    /// What is to be told of the capture in the trace.
+    facts: Mutex<Vec<Value>>,
     /// Whether all that was wanted of a capture is in its file: the next instance must not begin it anew. Relaxed: as above.
     has_captured: AtomicBool,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
@@ -119,6 +122,7 @@ impl Hub {
             reader_thread: AtomicI32::new(0),
             looked_at: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
+            facts: Mutex::new(Vec::new()),
             has_captured: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
@@ -157,6 +161,18 @@ impl Hub {
         }
         self.listeners.fetch_or(Hub::PRINTS, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Something that belongs into the trace and is no call.
+    pub(crate) fn add_fact(&self, fact: Value) {
+        if self.is_capturing() {
+            lock(&self.facts).push(fact);
+        }
+    }
+
+    /// What was added since the last time.
+    pub(crate) fn take_facts(&self) -> Vec<Value> {
+        std::mem::take(&mut *lock(&self.facts))
     }
 
     /// Shows a record to the printer.

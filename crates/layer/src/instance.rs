@@ -36,6 +36,8 @@ pub(crate) struct InstanceData {
     pub(crate) has_debug_report: bool,
     /// How what the host writes into memory is found; none if calls are not captured.
     pub(crate) memory: Option<CaptureMemory>,
+    /// Whether a capture has what the device writes into memory that the host can see.
+    pub(crate) wants_results: bool,
     /// The version of Vulkan that the application is written for.
     pub(crate) api_version: u32,
     /// Whether the application is told of one descriptor set less.
@@ -122,6 +124,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
             memory: settings.capture.is_some().then_some(settings.capture_memory),
+            wants_results: settings.capture_results,
             api_version: wishes.api_version,
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
@@ -165,6 +168,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             has_debug_utils: false,
             has_debug_report: false,
             memory: None,
+            wants_results: false,
             api_version: 0,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),

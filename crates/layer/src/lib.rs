@@ -11,6 +11,7 @@ mod macros;
 
 mod application;
 mod backtrace;
+mod breach;
 mod calls;
 mod capture;
 mod chain;
@@ -20,6 +21,7 @@ mod device;
 mod dispatch;
 mod entry;
 mod enumerate;
+mod facts;
 mod fence;
 #[rustfmt::skip]
 mod generated;
@@ -28,6 +30,7 @@ mod hub;
 mod inline;
 mod instance;
 mod interface;
+mod kin;
 mod library;
 mod lost;
 mod memory;

@@ -4,6 +4,7 @@ use lavascope_abi::*;
 use lavascope_settings::Severity;
 
 use crate::device::DeviceData;
+use crate::facts::text_of;
 use crate::messages::Message;
 use crate::report;
 use crate::validation::Inbox;
@@ -87,12 +88,6 @@ fn address_line(it: &DeviceFaultAddressInfoKHR) -> String {
         1 => format!("{what} at {first:#x}"),
         _ => format!("{what} at {first:#x} to {:#x}", first.saturating_add(precision - 1)),
     }
-}
-
-/// A text of the driver, up to its end.
-fn text_of(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ pub(crate) struct Order {
     /// A local barrier before the call.
     pub(crate) before: bool,
     pub(crate) after: After,
+    /// An exception of the specification: others may use what is externally synchronized meanwhile, so the call does
+    /// not order them. It may wait for what they do.
+    pub(crate) is_shared: bool,
 }
 
 /// When a push barrier comes after the call.
@@ -37,6 +40,7 @@ impl Order {
         let (before, after) = match command {
             C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => (true, After::Never),
             C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, After::Never),
+            C::ResetGpaSessionAMD => (true, After::Never),
             // The host writes what the device may read.
             C::CopyMemoryToImage => (true, After::Never),
             // The host lets the device go on.
@@ -54,7 +58,9 @@ impl Order {
             C::GetSemaphoreCounterValue => (false, After::Progress),
             _ => (ends_something(command), After::Never),
         };
-        Order { before, after }
+        let is_shared =
+            matches!(command, C::WaitForPresentKHR | C::WaitForPresent2KHR | C::GetPastPresentationTimingEXT);
+        Order { before, after, is_shared }
     }
 }
 
@@ -112,32 +118,51 @@ impl After {
 mod tests {
     use super::*;
 
+    fn order(before: bool, after: After) -> Order {
+        Order { before, after, is_shared: false }
+    }
+
     #[test]
     fn the_lists_of_the_seed() {
         let ends = |it: &&Command| it.desc().name.starts_with("vkDestroy") || it.desc().name.starts_with("vkFree");
         let submits = [Command::QueueSubmit, Command::QueueSubmit2, Command::UnmapMemory, Command::UnmapMemory2];
         for command in Command::ALL.iter().filter(ends).chain(&submits) {
-            assert_eq!(Order::of(*command), Order { before: true, after: After::Never }, "{}", command.desc().name);
+            assert_eq!(Order::of(*command), order(true, After::Never), "{}", command.desc().name);
         }
         for command in [Command::GetFenceStatus, Command::QueueWaitIdle, Command::WaitForFences] {
             assert!(Order::of(command).after.is_due(0, || false));
             assert!(!Order::of(command).after.is_due(1, || true), "not ready is no success");
         }
         for command in [Command::ResetCommandPool, Command::ResetDescriptorPool, Command::ResetQueryPool] {
-            assert_eq!(Order::of(command), Order { before: true, after: After::Success });
+            assert_eq!(Order::of(command), order(true, After::Success));
         }
         assert!(Order::of(Command::WaitForFences).after.is_due(0, || false));
         assert!(!Order::of(Command::WaitForFences).after.is_due(2, || true), "a timeout is no success");
         // A present that fails has waited for its semaphores all the same.
-        assert_eq!(Order::of(Command::QueuePresentKHR), Order { before: true, after: After::Always });
+        assert_eq!(Order::of(Command::QueuePresentKHR), order(true, After::Always));
         assert_eq!(Order::of(Command::CmdDraw), Order::default());
         assert_eq!(Order::of(Command::ResetEvent), Order::default());
         assert_eq!(Order::of(Command::ResetFences), Order::default());
     }
 
+    /// By the registry, each of them; what objects remember themselves is left out, as the seed says.
+    #[test]
+    fn every_command_that_ends_or_resets_something_has_a_barrier() {
+        let by_objects = ["vkResetCommandBuffer", "vkResetEvent", "vkResetFences"];
+        let ends = ["vkDestroy", "vkFree", "vkRelease", "vkReset"];
+        let mut count = 0;
+        for command in Command::ALL {
+            let name = command.desc().name;
+            let is_wanted = ends.iter().any(|it| name.starts_with(it)) && !by_objects.contains(&name);
+            count += usize::from(is_wanted);
+            assert!(!is_wanted || Order::of(*command).before, "{name} has no local barrier");
+        }
+        assert!(count > 60, "the registry has {count} of them");
+    }
+
     #[test]
     fn a_wait_for_the_device_comes_after_what_others_submitted() {
-        assert_eq!(Order::of(Command::DeviceWaitIdle), Order { before: true, after: After::Success });
+        assert_eq!(Order::of(Command::DeviceWaitIdle), order(true, After::Success));
     }
 
     #[test]
@@ -147,6 +172,15 @@ mod tests {
             assert!(Order::of(command).after.is_due(u64::from(suboptimal), || false));
             assert!(!Order::of(command).after.is_due(2, || false), "a timeout is not");
         }
+    }
+
+    #[test]
+    fn who_waits_for_a_present_does_not_hold_it_up() {
+        let shared = Command::ALL.iter().filter(|it| Order::of(**it).is_shared).map(|it| it.desc().name);
+        let expected = ["vkGetPastPresentationTimingEXT", "vkWaitForPresent2KHR", "vkWaitForPresentKHR"];
+        let mut shared: Vec<&str> = shared.collect();
+        shared.sort_unstable();
+        assert_eq!(shared, expected);
     }
 
     #[test]

@@ -84,9 +84,9 @@ pub(crate) fn is_open() -> bool {
     report.as_ref().is_some_and(|it| it.0 == std::process::id())
 }
 
-/// A command that is newer than our registry went past us.
-pub(crate) fn unknown(command: &str) {
-    say("unknown", json!({ "command": command }));
+/// A command that is newer than our registry went past us. Says whether there is a report.
+pub(crate) fn unknown(command: &str) -> bool {
+    say("unknown", json!({ "command": command }))
 }
 
 /// What was counted so far; a later line takes the place of an earlier one.

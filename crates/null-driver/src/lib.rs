@@ -9,7 +9,8 @@
 //! A loader finds it by a manifest (`lavascope_loader::manifests` writes one) in `VK_ICD_FILENAMES` or `VK_DRIVER_FILES`.
 //! Settings: `LAVASCOPE_NULL_EXECUTE=transfer` performs copies, fills and updates; `LAVASCOPE_NULL_PROFILE=FILE`
 //! takes away features, extensions and limits that the file does not list; `LAVASCOPE_NULL_LOSE=N` never ends the N-th
-//! submission of a process, and says so as drivers do: from then on its devices are lost.
+//! submission of a process, and says so as drivers do: from then on its devices are lost; `LAVASCOPE_NULL_FUTURE=NAME`
+//! has a command of devices that no registry has.
 //!
 //! Absent on purpose: shaders, rasterization, threads of our own, and other systems than Linux.
 

@@ -13,6 +13,8 @@ pub(crate) struct Settings {
     pub(crate) execute: Execute,
     /// The submission over which the device is lost, from one; zero for never.
     pub(crate) lose: u64,
+    /// A command of devices that no registry has.
+    pub(crate) future: Option<String>,
     /// The size of each memory heap.
     pub(crate) heap_bytes: u64,
     pub(crate) queue_families: Vec<QueueFamilyProperties>,
@@ -36,6 +38,7 @@ impl Settings {
         Settings {
             execute: Execute::Nothing,
             lose: 0,
+            future: None,
             heap_bytes: HEAP_BYTES,
             queue_families: queue_families().into(),
             profile: None,
@@ -60,6 +63,7 @@ impl Settings {
             let number = value.to_str().and_then(|it| it.parse().ok());
             settings.lose = number.ok_or("LAVASCOPE_NULL_LOSE: say the number of a submission, from 1")?;
         }
+        settings.future = std::env::var("LAVASCOPE_NULL_FUTURE").ok().filter(|it| !it.is_empty());
         Ok(settings)
     }
 

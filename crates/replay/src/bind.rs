@@ -136,5 +136,5 @@ fn own_memory(
         FnAllocateMemory(device.handle, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("memory of its own", made)?;
-    Ok(Memory::new(device.clone(), owner.id, (handle, needs.size, ty), false))
+    Ok(Memory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false)))
 }

@@ -10,6 +10,8 @@ use crate::error::ReplayError;
 use crate::features;
 use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
+use crate::origin::{Origin, memory_of};
+use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;
 
@@ -21,6 +23,8 @@ pub(crate) struct Device {
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
     /// Whether it is another one than in the trace: memory is bound where it fits.
     pub(crate) is_foreign: bool,
+    /// Whether it was made with mesh shaders; drivers crash on such pipelines otherwise.
+    pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
     /// What each type of memory of the trace is here.
@@ -56,39 +60,32 @@ impl Device {
     }
 }
 
-/// Whether two devices have the same memory, by its types: sizes of heaps may differ from day to day.
-fn is_same(one: &vk::PhysicalDeviceMemoryProperties, other: &vk::PhysicalDeviceMemoryProperties) -> bool {
-    let types = |it: &vk::PhysicalDeviceMemoryProperties| {
-        let all = it.memory_types.iter().take(it.memory_type_count as usize);
-        all.map(|it| (it.property_flags.0, it.heap_index)).collect::<Vec<_>>()
-    };
-    types(one) == types(other)
-}
-
 /// What each recorded type of memory is here: the same, or the first that can do as much.
-fn memory_types(
-    recorded: Option<&vk::PhysicalDeviceMemoryProperties>,
-    here: &vk::PhysicalDeviceMemoryProperties,
-) -> Vec<u32> {
-    let Some(recorded) = recorded else { return Vec::new() };
-    let flags_of = |it: &vk::PhysicalDeviceMemoryProperties, at: usize| it.memory_types[at].property_flags.0;
+fn memory_types(recorded: &[(u32, u32)], here: &[(u32, u32)]) -> Vec<u32> {
     let host = vk::MemoryPropertyFlags::HOST_VISIBLE.0 | vk::MemoryPropertyFlags::HOST_COHERENT.0;
-    let count = here.memory_type_count.min(32) as usize;
-    let one = |at: usize| {
-        let wanted = flags_of(recorded, at);
-        if at < count && flags_of(here, at) == wanted {
+    let one = |(at, (wanted, _)): (usize, &(u32, u32))| {
+        if here.get(at).is_some_and(|it| it.0 == *wanted) {
             return at as u32;
         }
-        let find = |flags: u32| (0..count).find(|it| flags_of(here, *it) & flags == flags);
-        find(wanted).or_else(|| find(wanted & host)).unwrap_or(0) as u32
+        let find = |flags: u32| here.iter().position(|it| it.0 & flags == flags);
+        find(*wanted).or_else(|| find(wanted & host)).unwrap_or(0) as u32
     };
-    (0..recorded.memory_type_count.min(32) as usize).map(one).collect()
+    recorded.iter().enumerate().map(one).collect()
+}
+
+/// The device of the trace that one stands for: as the capture wrote it down, or as the program learned it.
+fn origin(performer: &mut Performer<'_>, done: &Done<'_>) -> Option<Origin> {
+    performer.arena.clear();
+    let id = done.leave.and_then(|it| ids_of(it, &mut performer.arena).first().copied())?;
+    let facts = Origin::of_facts(&performer.replay.facts, id);
+    facts.or_else(|| lock(&performer.replay.recorded).get(&done.subject()).cloned())
 }
 
 pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     if done.has_failed() {
         return Ok(());
     }
+    let origin = origin(performer, done).unwrap_or_default();
     let laid = performer.lay_out(done)?;
     let image = laid.image.cast::<vk::CreateDeviceParams>();
     // SAFETY: the parameters of this command, laid out by us.
@@ -97,11 +94,10 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
     let available = extensions(&functions, physical);
     let here = families(&functions, physical);
-    if let Some(recorded) = lock(&performer.replay.recorded).families.get(&done.subject()) {
-        performer.replay.families.learn(recorded, &here);
-    }
+    let flags: Vec<u32> = here.iter().map(|it| it.queue_flags.0).collect();
+    performer.replay.families.learn(&origin.families, &flags);
     // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues, has_addresses) = unsafe {
+    let (result, queues, has_addresses, has_mesh_shaders) = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -115,6 +111,8 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
         let queues = place_queues(performer, info, &here);
         let has_addresses = has_addresses(info);
+        let is_mesh = |it: &Ptr<u8>| text_of(*it).ends_with("_mesh_shader");
+        let has_mesh_shaders = kept.iter().any(is_mesh);
         let mut result = performer.call(done, laid)?;
         if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
             for it in features::reduce(&functions, physical, info) {
@@ -122,17 +120,27 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
             }
             result = performer.call(done, laid)?;
         }
-        (result, queues, has_addresses)
+        (result, queues, has_addresses, has_mesh_shaders)
     };
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device = describe(performer, done, (&functions, physical, handle), (queues, has_addresses))?;
+    let device =
+        describe(performer, done, (&functions, physical, handle), (origin, queues, [has_addresses, has_mesh_shaders]))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
+}
+
+/// Whether a device is another one than that of the trace, as far as the trace tells.
+fn is_foreign(functions: &Functions, physical: vk::PhysicalDevice, origin: &Origin, memory: &[(u32, u32)]) -> bool {
+    let mut own = vk::PhysicalDeviceProperties::zeroed();
+    driver!(functions, GetPhysicalDeviceProperties, FnGetPhysicalDeviceProperties(physical, out(&mut own)));
+    let is_other = !origin.name.is_empty()
+        && (origin.name != name_of(&own.device_name) || origin.driver_version != u64::from(own.driver_version));
+    is_other || (!origin.memory.is_empty() && origin.memory != memory)
 }
 
 fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::QueueFamilyProperties> {
@@ -170,8 +178,12 @@ unsafe fn place_queues(
             let mut it = infos.add(at).read();
             it.queue_family_index = performer.replay.families.find(it.queue_family_index);
             let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
-            it.queue_count = it.queue_count.min(most);
+            let wanted = it.queue_count;
+            it.queue_count = wanted.min(most);
             // A family of here may stand for several.
+            if queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted {
+                performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
+            }
             if !queues.iter().any(|own| own.0 == it.queue_family_index) {
                 queues.push((it.queue_family_index, it.queue_count));
                 infos.add(kept).write(it);
@@ -201,16 +213,16 @@ unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
 fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
-    (functions, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    (queues, has_addresses): (Vec<(u32, u32)>, bool),
+    (functions_of_instance, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
+    (origin, queues, [has_addresses, has_mesh_shaders]): (Origin, Vec<(u32, u32)>, [bool; 2]),
 ) -> Result<Device, ReplayError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     driver!(
-        functions,
+        functions_of_instance,
         GetPhysicalDeviceMemoryProperties,
         FnGetPhysicalDeviceMemoryProperties(physical, out(&mut memory))
     );
-    let get = functions.get(vk::Command::GetDeviceProcAddr);
+    let get = functions_of_instance.get(vk::Command::GetDeviceProcAddr);
     let get = get.ok_or_else(|| performer.error(done, "this driver does not have vkGetDeviceProcAddr"))?;
     // SAFETY: the function of this name has this type.
     let get = unsafe { std::mem::transmute::<*const (), vk::FnGetDeviceProcAddr>(get) };
@@ -219,11 +231,22 @@ fn describe(
     let family = queues.first().map_or(0, |it| it.0);
     let mut queue = vk::Queue(0);
     driver!(functions, GetDeviceQueue, FnGetDeviceQueue(handle, family, 0, out(&mut queue)));
-    let recorded = lock(&performer.replay.recorded);
-    let recorded = recorded.memory.get(&done.subject());
-    let memory_types = memory_types(recorded, &memory);
-    let is_foreign = recorded.is_some_and(|it| !is_same(it, &memory));
-    Ok(Device { handle, is_foreign, owner, functions, memory, has_addresses, memory_types, queue, family, queues })
+    let here = memory_of(&memory);
+    let memory_types = memory_types(&origin.memory, &here);
+    let is_foreign = is_foreign(functions_of_instance, physical, &origin, &here);
+    Ok(Device {
+        handle,
+        is_foreign,
+        owner,
+        functions,
+        memory,
+        has_mesh_shaders,
+        has_addresses,
+        memory_types,
+        queue,
+        family,
+        queues,
+    })
 }
 
 fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String> {

@@ -28,9 +28,9 @@ impl Families {
         map.get(recorded as usize).copied().unwrap_or(recorded)
     }
 
-    /// Chooses a family for each of the trace.
-    pub(crate) fn learn(&self, recorded: &[vk::QueueFamilyProperties], here: &[vk::QueueFamilyProperties]) {
-        let chosen: Vec<u32> = recorded.iter().enumerate().map(|(at, it)| choose(at, it, here)).collect();
+    /// Chooses a family for each of the trace, by their flags.
+    pub(crate) fn learn(&self, recorded: &[u32], here: &[u32]) {
+        let chosen: Vec<u32> = recorded.iter().enumerate().map(|(at, it)| choose(at, *it, here)).collect();
         let is_other = chosen.iter().enumerate().any(|it| it.0 as u32 != *it.1);
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = chosen;
         self.is_used.store(is_other, Ordering::Relaxed);
@@ -38,40 +38,29 @@ impl Families {
 }
 
 /// What a queue that draws or computes can do without saying so.
-fn abilities(it: &vk::QueueFamilyProperties) -> u32 {
+fn abilities(flags: u32) -> u32 {
     let busy = vk::QueueFlags::GRAPHICS.0 | vk::QueueFlags::COMPUTE.0;
-    let flags = it.queue_flags.0;
     if flags & busy != 0 { flags | vk::QueueFlags::TRANSFER.0 } else { flags }
 }
 
 /// The same one, or the one that can do as much and the least beyond; the first where none can.
-fn choose(at: usize, wanted: &vk::QueueFamilyProperties, here: &[vk::QueueFamilyProperties]) -> u32 {
+fn choose(at: usize, wanted: u32, here: &[u32]) -> u32 {
     let wanted = abilities(wanted);
-    if here.get(at).is_some_and(|it| abilities(it) == wanted) {
+    if here.get(at).is_some_and(|it| abilities(*it) == wanted) {
         return at as u32;
     }
-    let able = here.iter().enumerate().filter(|it| abilities(it.1) & wanted == wanted);
-    able.min_by_key(|it| (abilities(it.1).count_ones(), it.0)).map_or(0, |it| it.0 as u32)
+    let able = here.iter().enumerate().filter(|it| abilities(*it.1) & wanted == wanted);
+    able.min_by_key(|it| (abilities(*it.1).count_ones(), it.0)).map_or(0, |it| it.0 as u32)
 }
 
 #[cfg(test)]
 mod tests {
-    use lavascope_abi::Structure;
-
     use super::*;
-
-    fn family(flags: u32) -> vk::QueueFamilyProperties {
-        vk::QueueFamilyProperties {
-            queue_flags: vk::QueueFlags(flags),
-            queue_count: 1,
-            ..vk::QueueFamilyProperties::zeroed()
-        }
-    }
 
     #[test]
     fn a_family_becomes_the_least_that_can_do_as_much() {
         let families = Families::default();
-        families.learn(&[family(7), family(4), family(2)], &[family(4), family(7), family(6)]);
+        families.learn(&[7, 4, 2], &[4, 7, 6]);
         assert!(families.are_used());
         assert_eq!([0, 1, 2].map(|it| families.find(it)), [1, 0, 2]);
         assert_eq!(families.find(vk::QUEUE_FAMILY_IGNORED), vk::QUEUE_FAMILY_IGNORED);
@@ -80,7 +69,7 @@ mod tests {
     #[test]
     fn the_same_families_are_left_alone() {
         let families = Families::default();
-        families.learn(&[family(7), family(4)], &[family(7), family(4), family(2)]);
+        families.learn(&[7, 4], &[7, 4, 2]);
         assert!(!families.are_used());
         assert_eq!(families.find(1), 1);
     }

@@ -1,5 +1,6 @@
 //! The functions of the driver, found by their names when they are first needed.
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lavascope_abi as vk;
@@ -17,8 +18,8 @@ const LIBRARY: &str = "libvulkan.so.1";
 /// The system's loader.
 pub(crate) struct Loader {
     pub(crate) get_instance_proc_addr: vk::FnGetInstanceProcAddr,
-    // Last, so that it is closed after everything that points into it.
-    _library: Library,
+    /// Never closed: drivers have threads that outlive their last call.
+    _library: ManuallyDrop<Library>,
 }
 
 impl Loader {
@@ -30,7 +31,7 @@ impl Loader {
         let symbol = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
         let get_instance_proc_addr =
             *symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader is none: {it}")))?;
-        Ok(Loader { get_instance_proc_addr, _library: library })
+        Ok(Loader { get_instance_proc_addr, _library: ManuallyDrop::new(library) })
     }
 }
 

@@ -12,17 +12,13 @@ use crate::chain;
 use crate::error::ReplayError;
 use crate::functions::{Functions, Source, driver};
 use crate::objects::Object;
+use crate::origin::{Origin, memory_of};
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::{GLOBAL, lock};
 
 /// What the program that was captured learned of its physical devices.
-#[derive(Default)]
-pub(crate) struct Recorded {
-    pub(crate) memory: FxHashMap<ObjectId, vk::PhysicalDeviceMemoryProperties>,
-    pub(crate) families: FxHashMap<ObjectId, Vec<vk::QueueFamilyProperties>>,
-    pub(crate) names: FxHashMap<ObjectId, String>,
-}
+pub(crate) type Recorded = FxHashMap<ObjectId, Origin>;
 
 /// Structures of the chain that lead to callbacks or settings of another machine.
 fn is_foreign(s_type: i32) -> bool {
@@ -181,32 +177,32 @@ pub(crate) fn physical_device_groups(performer: &mut Performer<'_>, done: &Done<
 pub(crate) fn learn(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
     let mut recorded = lock(&performer.replay.recorded);
-    let subject = done.subject();
+    let origin = recorded.entry(done.subject()).or_default();
+    let learn = |origin: &mut Origin, it: &vk::PhysicalDeviceProperties| {
+        (origin.name, origin.driver_version) = (name_of(&it.device_name), it.driver_version.into());
+    };
+    let flags = |it: &vk::QueueFamilyProperties| it.queue_flags.0;
     match outcome {
-        Outcome::GetPhysicalDeviceProperties(it) => {
-            let name = it.p_properties().map(|it| name_of(&it.device_name));
-            recorded.names.extend(name.map(|it| (subject, it)));
-        }
+        Outcome::GetPhysicalDeviceProperties(it) => it.p_properties().iter().for_each(|it| learn(origin, it)),
         Outcome::GetPhysicalDeviceProperties2(it) => {
-            let name = it.p_properties().map(|it| name_of(&it.properties.device_name));
-            recorded.names.extend(name.map(|it| (subject, it)));
+            it.p_properties().iter().for_each(|it| learn(origin, &it.properties));
         }
         Outcome::GetPhysicalDeviceMemoryProperties(it) => {
-            recorded.memory.extend(it.p_memory_properties().map(|it| (subject, *it.get())));
+            it.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(it));
         }
         Outcome::GetPhysicalDeviceMemoryProperties2(it) => {
-            recorded.memory.extend(it.p_memory_properties().map(|it| (subject, it.memory_properties)));
+            it.p_memory_properties().iter().for_each(|it| origin.memory = memory_of(&it.memory_properties));
         }
         Outcome::GetPhysicalDeviceQueueFamilyProperties(it) => {
-            let all: Vec<_> = it.p_queue_family_properties().iter().map(|it| *it.get()).collect();
+            let all = it.p_queue_family_properties();
             if !all.is_empty() {
-                recorded.families.insert(subject, all);
+                origin.families = all.iter().map(|it| flags(&it)).collect();
             }
         }
         Outcome::GetPhysicalDeviceQueueFamilyProperties2(it) => {
-            let all: Vec<_> = it.p_queue_family_properties().iter().map(|it| it.queue_family_properties).collect();
+            let all = it.p_queue_family_properties();
             if !all.is_empty() {
-                recorded.families.insert(subject, all);
+                origin.families = all.iter().map(|it| flags(&it.queue_family_properties)).collect();
             }
         }
         _ => {}

@@ -13,6 +13,7 @@ mod alone;
 mod bind;
 mod call;
 mod chain;
+mod chaos;
 mod device;
 mod error;
 mod families;
@@ -20,13 +21,16 @@ mod features;
 mod functions;
 #[rustfmt::skip]
 mod generated;
+mod host;
 mod instance;
 mod memory;
 mod objects;
 mod options;
+mod origin;
 mod pair;
 mod perform;
 mod picture;
+mod pipeline;
 mod play;
 mod positions;
 mod present;
@@ -64,7 +68,7 @@ pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: Options) -> Resul
     streams.extend(tail.into_iter().flat_map(Tail::streams));
     streams.sort_unstable();
     streams.dedup();
-    let replay = Replay::new(options, &streams)?;
+    let replay = Replay::new(options, trace.facts(), &streams)?;
     match replay.options.one_thread {
         true => play_alone(&replay, trace, tail, &streams)?,
         false => play_all(&replay, trace, tail, &streams)?,

@@ -42,7 +42,18 @@ pub(crate) struct Memory {
     /// Its address once it is mapped.
     mapped: Mutex<Option<usize>>,
     /// What the trace has of it so far, where somebody wants to know what the device wrote.
-    known: Option<Mutex<Vec<u8>>>,
+    known: Option<Mutex<Known>>,
+    /// Whether the trace has what the device wrote.
+    has_results: bool,
+    /// Which bytes the program had mapped.
+    window: Mutex<Option<std::ops::Range<u64>>>,
+}
+
+/// What a trace has of a memory.
+struct Known {
+    bytes: Vec<u8>,
+    /// Which bytes the trace spoke of.
+    told: Vec<bool>,
 }
 
 /// What the device wrote where the trace has it too, in bytes.
@@ -78,7 +89,7 @@ impl Memory {
         device: Arc<Device>,
         id: ObjectId,
         (handle, size, ty): (vk::DeviceMemory, u64, u32),
-        is_known: bool,
+        (is_known, has_results): (bool, bool),
     ) -> Memory {
         let flags = device.memory.memory_types.get(ty as usize).map_or(0, |it| it.property_flags.0);
         let is_visible = flags & vk::MemoryPropertyFlags::HOST_VISIBLE.0 != 0;
@@ -92,7 +103,10 @@ impl Memory {
             is_coherent: flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0,
             moved: Mutex::default(),
             mapped: Mutex::default(),
-            known: (is_known && is_visible).then(|| Mutex::new(vec![0; size as usize])),
+            known: (is_known && is_visible)
+                .then(|| Mutex::new(Known { bytes: vec![0; size as usize], told: vec![false; size as usize] })),
+            has_results,
+            window: Mutex::default(),
         }
     }
 
@@ -100,18 +114,15 @@ impl Memory {
         lock(&self.moved).push(it);
     }
 
-    /// Writes to those that lie elsewhere as well.
-    fn write_moved(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
-        let end = offset + bytes.len() as u64;
+    /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
+    fn each_moved(&self, offset: u64, size: usize, mut act: impl FnMut(&Memory, u64, std::ops::Range<usize>)) {
+        let end = offset + size as u64;
         for it in lock(&self.moved).iter().filter(|it| it.is_linear && it.memory.is_visible) {
             let (first, last) = (it.first.max(offset), (it.first + it.memory.size).min(end));
             if first < last {
-                let own = &bytes[(first - offset) as usize..(last - offset) as usize];
-                it.memory.write(first - it.first, own, &Addresses::default())?;
-                it.memory.flush();
+                act(&it.memory, first - it.first, (first - offset) as usize..(last - offset) as usize);
             }
         }
-        Ok(())
     }
 
     fn destroy_moved(&self) {
@@ -123,51 +134,96 @@ impl Memory {
 
     /// Puts what the host wrote where it belongs.
     ///
-    /// A capture cannot tell what the host wrote from what the device wrote. Here one can: a byte that is another than
-    /// the trace had so far was written by the device, and should be what the trace has now.
+    /// A capture does not always know who wrote something. Here one does: a byte that is another than the trace had so
+    /// far was written by the device. Where the trace has all that the device wrote, such a byte stays as it is: the
+    /// capture may have looked while the device was writing.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8], addresses: &Addresses) -> Result<Results, String> {
         let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
         end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
-        let base = self.map()?;
-        let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
         let mut results = Results::default();
-        if let Some(known) = &self.known {
-            let mut known = lock(known);
-            let known = &mut known[offset as usize..][..bytes.len()];
-            // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
-            let live = unsafe { std::slice::from_raw_parts(to, bytes.len()) };
-            for (at, ((live, known), new)) in live.iter().zip(known.iter_mut()).zip(bytes).enumerate() {
-                if live == new {
-                    results.equal += u64::from(known != new);
-                } else if live != known {
-                    results.different += 1;
-                    results.first = results.first.or(Some((self.id, offset + at as u64)));
+        match &self.known {
+            None => self.put(offset, bytes)?,
+            Some(known) => {
+                let mut wanted = self.live(offset, bytes.len())?;
+                let mut known = lock(known);
+                let range = offset as usize..offset as usize + bytes.len();
+                let old = &mut known.bytes[range.clone()];
+                for ((live, old), new) in wanted.iter_mut().zip(old).zip(bytes) {
+                    results.equal += u64::from(live == new && old != new);
+                    if !self.has_results || live == old {
+                        *live = *new;
+                    }
+                    *old = *new;
                 }
-                *known = *new;
+                known.told[range].fill(true);
+                drop(known);
+                self.put(offset, &wanted)?;
             }
         }
-        // SAFETY: as above.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
-        self.write_moved(offset, bytes)?;
         if addresses.are_used() {
             self.patch(offset, bytes.len(), addresses);
         }
         Ok(results)
     }
 
+    /// The host is done with a part of the memory: what is there should be what the trace has.
+    pub(crate) fn compare(&self, range: std::ops::Range<u64>, addresses: &Addresses) -> Result<Results, String> {
+        let mut results = Results::default();
+        let (Some(known), true) = (&self.known, self.has_results && self.is_visible) else { return Ok(results) };
+        let (first, end) = (range.start.min(self.size), range.end.min(self.size));
+        let live = self.live(first, (end - first) as usize)?;
+        let known = lock(known);
+        let range = first as usize..end as usize;
+        let all = live.iter().zip(&known.bytes[range.clone()]).zip(&known.told[range]).enumerate();
+        for (at, ((live, known_byte), is_told)) in all {
+            let place = first + at as u64;
+            if live != known_byte && *is_told && !is_address(&known.bytes, place as usize, addresses) {
+                results.different += 1;
+                results.first = results.first.or(Some((self.id, place)));
+            }
+        }
+        Ok(results)
+    }
+
+    /// What is there now, wherever it lies.
+    fn live(&self, offset: u64, size: usize) -> Result<Vec<u8>, String> {
+        let base = self.map()?;
+        let from = std::ptr::with_exposed_provenance::<u8>(base + offset as usize);
+        // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
+        let mut bytes = unsafe { std::slice::from_raw_parts(from, size) }.to_vec();
+        let mut failed = None;
+        self.each_moved(offset, size, |memory, own, range| match memory.live(own, range.len()) {
+            Ok(it) => bytes[range].copy_from_slice(&it),
+            Err(it) => failed = Some(it),
+        });
+        failed.map_or(Ok(bytes), Err)
+    }
+
+    fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
+        let base = self.map()?;
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
+        // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        let mut failed = None;
+        self.each_moved(offset, bytes.len(), |memory, own, range| {
+            failed = memory.put(own, &bytes[range]).err().or(failed.take());
+            memory.flush();
+        });
+        failed.map_or(Ok(()), Err)
+    }
+
     /// Puts addresses of here where the trace has its own. Only what changed is written, so the rest of an address is
     /// in what the trace had before.
     fn patch(&self, offset: u64, size: usize, addresses: &Addresses) {
-        let (Some(known), Ok(base)) = (&self.known, self.map()) else { return };
+        let Some(known) = &self.known else { return };
         let known = lock(known);
         let first = (offset as usize) & !7;
-        let end = (offset as usize + size).next_multiple_of(8).min(known.len());
-        for (at, it) in known[first..end].chunks_exact(8).enumerate() {
+        let end = (offset as usize + size).next_multiple_of(8).min(known.bytes.len());
+        for (at, it) in known.bytes[first..end].chunks_exact(8).enumerate() {
             let recorded = u64::from_le_bytes(std::array::from_fn(|at| it[at]));
             if let Some(here) = addresses.find(recorded) {
-                let to = std::ptr::with_exposed_provenance_mut::<u64>(base + first + at * 8);
-                // SAFETY: the memory is mapped whole, and the word lies within.
-                unsafe { to.write_unaligned(here) };
+                // It lies within, and memory that is mapped can be written to.
+                let _ = self.put((first + at * 8) as u64, &here.to_le_bytes());
             }
         }
     }
@@ -243,7 +299,8 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     let handle = unsafe { (*image).p_memory.as_ptr().read() };
     if let Some(id) = made_memory(done) {
         let is_known = performer.replay.options.verify || device.has_addresses;
-        let memory = Memory::new(device, id, (handle, size, ty), is_known);
+        let has_results = performer.replay.has_results;
+        let memory = Memory::new(device, id, (handle, size, ty), (is_known, has_results));
         if memory.is_visible {
             clear(&memory).map_err(|it| performer.error(done, it))?;
         }
@@ -279,9 +336,61 @@ pub(crate) fn free(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
     {
         // Freeing unmaps.
         let removed = lock(&performer.replay.memories.0).remove(&id);
+        if let Some(it) = &removed {
+            performer.end_window(done, it)?;
+        }
         performer.plain(done)?;
         removed.iter().for_each(|it| it.destroy_moved());
         return Ok(());
     }
     performer.plain(done)
+}
+
+/// Mapping is only remembered: memory here is mapped when it is needed.
+pub(crate) fn map(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let (memory, offset, size) = match Call::of(done.enter) {
+        Some(Call::MapMemory(it)) => (it.memory.0, it.offset, it.size),
+        Some(Call::MapMemory2(it)) => match it.p_memory_map_info() {
+            Some(it) => (it.memory.0, it.offset, it.size),
+            None => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
+    if let Some(it) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
+        let end = if size == vk::WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
+        *lock(&it.window) = Some(offset.min(end)..end);
+    }
+    Ok(())
+}
+
+pub(crate) fn unmap(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let memory = match Call::of(done.enter) {
+        Some(Call::UnmapMemory(it)) => it.memory.0,
+        Some(Call::UnmapMemory2(it)) => it.p_memory_unmap_info().map_or(0, |it| it.memory.0),
+        _ => return Ok(()),
+    };
+    let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
+    match performer.replay.memories.find(id) {
+        Some(it) => performer.end_window(done, &it),
+        None => Ok(()),
+    }
+}
+
+impl Performer<'_> {
+    /// The program does not look at a memory any more: what it saw is compared.
+    fn end_window(&self, done: &Done<'_>, memory: &Memory) -> Result<(), ReplayError> {
+        if let Some(range) = lock(&memory.window).take().filter(|_| self.replay.options.verify) {
+            let results = memory.compare(range, &self.replay.addresses).map_err(|it| self.error(done, it))?;
+            lock(&self.replay.results).add(results);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a byte is part of an address that is another one here.
+fn is_address(known: &[u8], at: usize, addresses: &Addresses) -> bool {
+    let first = at & !7;
+    let word = known.get(first..first + 8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
+    addresses.are_used() && word.is_some_and(|it| addresses.find(it).is_some())
 }

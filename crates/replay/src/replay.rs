@@ -1,10 +1,11 @@
 //! All that the threads of a replay share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
 use rustc_hash::FxHashMap;
+use serde_json::Value;
 
 use crate::Options;
 use crate::addresses::Addresses;
@@ -30,6 +31,10 @@ pub(crate) struct Replay {
     pub(crate) objects: Objects,
     pub(crate) positions: Positions,
     pub(crate) treatments: Treatments,
+    /// Whether the trace has what the device wrote into memory that the host can see.
+    pub(crate) has_results: bool,
+    /// What the capture said.
+    pub(crate) facts: Vec<Value>,
     pub(crate) recorded: Mutex<Recorded>,
     pub(crate) memories: Memories,
     pub(crate) swapchains: Swapchains,
@@ -50,7 +55,7 @@ pub(crate) struct Replay {
 pub(crate) const GLOBAL: u32 = 0;
 
 impl Replay {
-    pub(crate) fn new(options: Options, streams: &[u32]) -> Result<Replay, ReplayError> {
+    pub(crate) fn new(options: Options, facts: Vec<Value>, streams: &[u32]) -> Result<Replay, ReplayError> {
         let loader = Loader::open()?;
         let global = Functions::new(Source::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
         Ok(Replay {
@@ -58,6 +63,8 @@ impl Replay {
             objects: Objects::new(),
             positions: Positions::new(streams),
             treatments: Treatments::new(),
+            has_results: facts.iter().any(|it| it["results"] == true),
+            facts,
             recorded: Mutex::default(),
             memories: Memories::default(),
             swapchains: Swapchains::default(),
@@ -115,9 +122,5 @@ impl Replay {
 
     pub(crate) fn remarks(&self) -> Vec<String> {
         lock(&self.remarks).clone()
-    }
-
-    pub(crate) fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -315,6 +315,11 @@ settings! {
         help: "How what the host writes into mapped memory is found: by pages that the system tells of, by pages that fault, or by comparing with a copy.",
         aliases: [],
     }
+    capture_results: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Capture what the device writes into memory that the host can see as well, so that a replay can be compared with it; all of that memory is looked at after each wait.",
+        aliases: [],
+    }
     capture_flush_ms: u64 {
         kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
         help: "After how many milliseconds at most a call is safe from a loss of power.",

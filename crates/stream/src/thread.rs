@@ -135,7 +135,11 @@ impl Thread {
     /// The call returned: others may rely on its having happened.
     #[inline(always)]
     pub fn complete(&self, call: u64) {
-        self.shared.position.store(call, Ordering::Release);
+        let position = &self.shared.position;
+        // One that was made inside another returned before it, and has the larger number.
+        if position.load(Ordering::Relaxed) < call {
+            position.store(call, Ordering::Release);
+        }
     }
 
     /// The touch that stands for a call of this thread.
@@ -194,6 +198,13 @@ impl Threads {
         for other in lock(&self.list).iter().filter(|it| it.number != by.number()) {
             other.is_barrier_wanted.store(true, Ordering::Release);
         }
+    }
+
+    /// Whether a call has not returned yet.
+    pub fn is_inside(&self, call: Touch) -> bool {
+        let list = lock(&self.list);
+        let thread = list.get((call.thread as usize).wrapping_sub(1));
+        thread.is_some_and(|it| it.position.load(Ordering::Acquire) < call.call)
     }
 
     /// The threads that were enlisted after the first `known` ones.
@@ -260,6 +271,17 @@ mod tests {
         assert!(!a.is_barrier_wanted());
         assert!(b.is_barrier_wanted());
         assert!(!b.is_barrier_wanted());
+    }
+
+    #[test]
+    fn a_call_is_inside_until_it_returns_whatever_is_made_inside_of_it() {
+        let (threads, mut a, _b) = two();
+        let (outer, inner) = (a.begin(), a.begin());
+        assert!(threads.is_inside(a.touch(outer)) && threads.is_inside(a.touch(inner)));
+        a.complete(inner);
+        a.complete(outer);
+        assert!(!threads.is_inside(a.touch(inner)) && !threads.is_inside(a.touch(outer)));
+        assert!(!threads.is_inside(Touch { thread: 9, call: 1 }), "nobody has this number");
     }
 
     #[test]

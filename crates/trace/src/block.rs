@@ -69,6 +69,11 @@ impl Header {
     }
 }
 
+/// Whether a file begins like a trace.
+pub fn is_trace(file: &[u8]) -> bool {
+    Header::read(file) != Err(TraceError::NoTrace)
+}
+
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

@@ -209,33 +209,6 @@ impl Table {
             }
         }
     }
-
-    /// The rows of a table, given how many there are.
-    fn decode(shape: Shape, count: usize, from: &mut Bytes<'_>) -> Result<Vec<u64>, Bad> {
-        let width = shape.width as usize;
-        let modes = from.take(width * LANES)?;
-        let mut rows = vec![0u64; width * count];
-        for (lane, mode) in modes.iter().enumerate() {
-            let (word, shift) = (lane / LANES, 32 * (lane % LANES));
-            let mut set = |row: usize, value: u32| rows[row * width + word] |= u64::from(value) << shift;
-            match *mode {
-                ALL_ALIKE => {
-                    let value = from.count(u32::MAX as usize)? as u32;
-                    (0..count).for_each(|it| set(it, value));
-                }
-                PLAIN => get_planes::<4>(from, count)?.enumerate().for_each(|it| set(it.0, it.1 as u32)),
-                DIFFERENCES => {
-                    let mut last = 0u32;
-                    for (row, step) in get_planes::<4>(from, count)?.enumerate() {
-                        last = last.wrapping_add(unfold(step as u32));
-                        set(row, last);
-                    }
-                }
-                _ => return from.bad("a lane is stored in no known way"),
-            }
-        }
-        Ok(rows)
-    }
 }
 
 /// How the values of a lane are best stored. Differences where most steps are like the one before.
@@ -278,18 +251,43 @@ fn put_planes(to: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone, count
     }
 }
 
-fn get_planes<'a, const MAX: u8>(
-    from: &mut Bytes<'a>,
-    count: usize,
-) -> Result<impl ExactSizeIterator<Item = u64> + use<'a, MAX>, Bad> {
+/// Gives numbers that stand in planes, in their order.
+fn each_of_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize, give: impl FnMut(usize, u64)) -> Result<(), Bad> {
     let planes = from.u8()?;
     if planes > MAX {
         return from.bad("a number has more bytes than it can have");
     }
     let bytes = from.take(count * usize::from(planes))?;
-    Ok((0..count).map(move |it| {
-        (0..usize::from(planes)).fold(0, |all, plane| all | u64::from(bytes[plane * count + it]) << (8 * plane))
-    }))
+    // So that the compiler knows how many there are of each: most numbers have one or two bytes.
+    match planes {
+        0 => join_planes::<0>(bytes, count, give),
+        1 => join_planes::<1>(bytes, count, give),
+        2 => join_planes::<2>(bytes, count, give),
+        3 => join_planes::<3>(bytes, count, give),
+        4 => join_planes::<4>(bytes, count, give),
+        5 => join_planes::<5>(bytes, count, give),
+        6 => join_planes::<6>(bytes, count, give),
+        7 => join_planes::<7>(bytes, count, give),
+        _ => join_planes::<8>(bytes, count, give),
+    }
+    Ok(())
+}
+
+fn join_planes<const PLANES: usize>(bytes: &[u8], count: usize, mut give: impl FnMut(usize, u64)) {
+    let planes: [&[u8]; PLANES] = std::array::from_fn(|it| &bytes[it * count..(it + 1) * count]);
+    for at in 0..count {
+        let mut value = 0;
+        for (plane, bytes) in planes.iter().enumerate() {
+            value |= u64::from(bytes[at]) << (8 * plane);
+        }
+        give(at, value);
+    }
+}
+
+fn get_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize) -> Result<Vec<u64>, Bad> {
+    let mut all = vec![0; count];
+    each_of_planes::<MAX>(from, count, |at, value| all[at] = value)?;
+    Ok(all)
 }
 
 /// Numbers of records, each with a value.
@@ -339,41 +337,113 @@ pub(crate) fn decode(block: &[u8]) -> Result<Decoded, Bad> {
     let mut from = Bytes::new(block);
     let count = from.count(WORDS_MAX)?;
     let shape_count = from.count(SHAPES_MAX)?;
-    let mut last = (from.varint()?, from.varint()?);
+    let last = (from.varint()?, from.varint()?);
     let shapes = (0..shape_count).map(|_| Shape::decode(&mut from)).collect::<Result<Vec<_>, _>>()?;
     let order = decode_order(&mut from, count, shape_count)?;
-    let mut odd = get_pairs(&mut from, count)?.into_iter().peekable();
-    let mut touched = get_pairs(&mut from, count)?.into_iter().peekable();
-    let times: Vec<u64> = get_planes::<8>(&mut from, count)?.collect();
-    let touch_count = touched.clone().fold(0u64, |all, it| all.saturating_add(it.1));
+    let odd = get_pairs(&mut from, count)?;
+    let touched = get_pairs(&mut from, count)?;
+    let times = get_planes::<8>(&mut from, count)?;
+    let touch_count = touched.iter().fold(0u64, |all, it| all.saturating_add(it.1));
     let words = order
         .iter()
         .fold(touch_count, |all, it| all.saturating_add((HEAD_WORDS + shapes[usize::from(*it)].width as usize) as u64));
     if words > WORDS_MAX as u64 {
         return from.bad("the records are larger than those of one block are");
     }
-    let mut touches = get_planes::<8>(&mut from, touch_count as usize)?;
-    let mut tables = decode_tables(&mut from, &shapes, &order)?;
+    let touches = get_planes::<8>(&mut from, touch_count as usize)?;
+    let mut all = Decoded { words: vec![0; words as usize], places: Vec::with_capacity(count) };
+    all.put_heads(&Heads { last, shapes: &shapes, order: &order, odd: &odd, touched: &touched, times, touches });
+    all.put_tables(&mut from, &shapes, &order)?;
     if !from.is_empty() {
         return from.bad("there is more than the records need");
     }
-    let mut all = Decoded { words: Vec::with_capacity(words as usize), places: Vec::with_capacity(count) };
-    for (index, table) in order.into_iter().enumerate() {
-        let is_this = |it: &(u32, u64)| it.0 as usize == index;
-        let (shape, rows) = (shapes[usize::from(table)], &mut tables[usize::from(table)]);
-        let call = odd.next_if(is_this).map_or(expected(last.0, shape.kind), |it| it.1);
-        let touch_count = touched.next_if(is_this).map_or(0, |it| it.1 as u32);
-        last = (call, last.1.wrapping_add(times[index]));
-        let first = all.words.len() as u32;
-        let Shape { command, kind, remarks, body_words, .. } = shape;
-        let head = Head { body_words, command, kind, remarks, call, touches: touch_count };
-        all.words.extend(head.to_words());
-        all.words.extend(rows.by_ref().take(shape.width as usize));
-        all.words.extend(touches.by_ref().take(touch_count as usize));
-        let (end, time) = (all.words.len() as u32, last.1);
-        all.places.push(Place { first, end, time, is_elsewhere: shape.is_elsewhere });
-    }
     Ok(all)
+}
+
+/// Everything of a block but its tables.
+struct Heads<'a> {
+    /// Number and time of the record before the first.
+    last: (u64, u64),
+    shapes: &'a [Shape],
+    order: &'a [u16],
+    odd: &'a [(u32, u64)],
+    touched: &'a [(u32, u64)],
+    times: Vec<u64>,
+    touches: Vec<u64>,
+}
+
+impl Decoded {
+    /// Places all records, and fills in heads and touches.
+    fn put_heads(&mut self, it: &Heads<'_>) {
+        let (mut odd, mut touched) = (it.odd.iter().peekable(), it.touched.iter().peekable());
+        let (mut last, mut first, mut touches) = (it.last, 0usize, &it.touches[..]);
+        for (index, (table, time)) in it.order.iter().zip(&it.times).enumerate() {
+            let is_this = |it: &&(u32, u64)| it.0 as usize == index;
+            let Shape { command, kind, remarks, body_words, is_elsewhere, width } = it.shapes[usize::from(*table)];
+            let call = odd.next_if(is_this).map_or_else(|| expected(last.0, kind), |it| it.1);
+            let touch_count = touched.next_if(is_this).map_or(0, |it| it.1 as usize);
+            last = (call, last.1.wrapping_add(*time));
+            let head = Head { body_words, command, kind, remarks, call, touches: touch_count as u32 };
+            self.words[first..first + HEAD_WORDS].copy_from_slice(&head.to_words());
+            let body_end = first + HEAD_WORDS + width as usize;
+            let end = body_end + touch_count;
+            if touch_count > 0 {
+                let (own, rest) = touches.split_at(touch_count);
+                self.words[body_end..end].copy_from_slice(own);
+                touches = rest;
+            }
+            self.places.push(Place { first: first as u32, end: end as u32, time: last.1, is_elsewhere });
+            first = end;
+        }
+    }
+
+    /// Fills in the bodies, shape by shape.
+    fn put_tables(&mut self, from: &mut Bytes<'_>, shapes: &[Shape], order: &[u16]) -> Result<(), Bad> {
+        // Where the bodies of each shape begin, those of one shape together.
+        let mut ends = vec![0usize; shapes.len()];
+        order.iter().for_each(|it| ends[usize::from(*it)] += 1);
+        let mut sum = 0;
+        for it in &mut ends {
+            (*it, sum) = (sum, sum + *it);
+        }
+        let mut rows = vec![0u32; order.len()];
+        for (table, place) in order.iter().zip(&self.places) {
+            let end = &mut ends[usize::from(*table)];
+            rows[*end] = place.first + HEAD_WORDS as u32;
+            *end += 1;
+        }
+        let mut first = 0;
+        for (shape, end) in shapes.iter().zip(ends) {
+            put_table(from, shape.width as usize, &rows[first..end], &mut self.words)?;
+            first = end;
+        }
+        Ok(())
+    }
+}
+
+/// Fills in the bodies of one shape, which begin at `rows`.
+fn put_table(from: &mut Bytes<'_>, width: usize, rows: &[u32], words: &mut [u64]) -> Result<(), Bad> {
+    let modes = from.take(width * LANES)?;
+    for (lane, mode) in modes.iter().enumerate() {
+        let (word, shift) = (lane / LANES, 32 * (lane % LANES));
+        let mut set = |row: usize, value: u32| words[rows[row] as usize + word] |= u64::from(value) << shift;
+        match *mode {
+            ALL_ALIKE => match from.count(u32::MAX as usize)? as u32 {
+                0 => {}
+                value => (0..rows.len()).for_each(|it| set(it, value)),
+            },
+            PLAIN => each_of_planes::<4>(from, rows.len(), |it, value| set(it, value as u32))?,
+            DIFFERENCES => {
+                let mut last = 0u32;
+                each_of_planes::<4>(from, rows.len(), |row, step| {
+                    last = last.wrapping_add(unfold(step as u32));
+                    set(row, last);
+                })?;
+            }
+            _ => return from.bad("a lane is stored in no known way"),
+        }
+    }
+    Ok(())
 }
 
 /// Which table each record is in.
@@ -387,13 +457,6 @@ fn decode_order(from: &mut Bytes<'_>, count: usize, shapes: usize) -> Result<Vec
         true => Ok(order),
         false => from.bad("a record of a shape that is not there"),
     }
-}
-
-fn decode_tables(from: &mut Bytes<'_>, shapes: &[Shape], order: &[u16]) -> Result<Vec<std::vec::IntoIter<u64>>, Bad> {
-    let mut counts = vec![0usize; shapes.len()];
-    order.iter().for_each(|it| counts[usize::from(*it)] += 1);
-    let rows = |(shape, count): (&Shape, usize)| Table::decode(*shape, count, from).map(Vec::into_iter);
-    shapes.iter().zip(counts).map(rows).collect()
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ pub enum TraceError {
 }
 
 /// What was found wrong, and what it costs. Everything else of the file was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {at}: {what}")]
 pub struct Damage {
     pub at: u64,
     /// Bytes that are lost or were skipped.

@@ -27,7 +27,7 @@ mod stream_read;
 mod tail;
 mod write;
 
-pub use block::{BLOCK_MAX, Codec, Header, Kind as BlockKind, VERSION};
+pub use block::{BLOCK_MAX, Codec, Header, Kind as BlockKind, VERSION, is_trace};
 pub use content::{ContentHash, PIECE_MAX};
 pub use error::{Damage, TraceError};
 pub use index::{Moment, MomentKind};

@@ -33,6 +33,9 @@ pub struct Merged<'t, 'a> {
     /// The last record, where its body was elsewhere.
     whole: Vec<u64>,
     damages: Vec<Damage>,
+    /// Records that the heads of blocks promise, and that were given.
+    total: u64,
+    given: u64,
     /// Records that were given although they should come later: the order has a circle, or something is missing.
     forced: u64,
 }
@@ -69,13 +72,19 @@ impl<'t, 'a> Merged<'t, 'a> {
             done: 0,
         };
         let streams: Vec<Cursor> = numbers.iter().map(cursor).collect();
+        let total = streams.iter().map(Cursor::promised).fold(0, u64::saturating_add);
         let places = numbers.iter().enumerate().map(|it| (*it.1, it.0)).collect();
-        Merged { trace, streams, places, turn: 0, held: 0, whole: Vec::new(), damages, forced: 0 }
+        Merged { trace, streams, places, turn: 0, held: 0, whole: Vec::new(), damages, total, given: 0, forced: 0 }
     }
 
     /// Records that stand before one that they should come after.
     pub fn forced(&self) -> u64 {
         self.forced
+    }
+
+    /// How many records were given, and how many there are as far as one knows.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.given, self.total.max(self.given))
     }
 
     /// What was wrong with what was read so far.
@@ -93,14 +102,11 @@ impl<'t, 'a> Merged<'t, 'a> {
         let words = &calls.decoded.words[place.first as usize..place.end as usize];
         let head = Head::from_words(words[0], words[1]);
         cursor.given += 1;
+        self.given += 1;
         // A call inside another is complete before it.
         cursor.done = head.completed().map_or(cursor.done, |it| it.max(cursor.done));
-        let record = if place.is_elsewhere {
-            self.whole = self.trace.whole(cursor.stream, words)?;
-            &self.whole
-        } else {
-            words
-        };
+        let is_changed = self.trace.change(cursor.stream, words, place.is_elsewhere, &mut self.whole)?;
+        let record = if is_changed { &self.whole } else { words };
         Ok(Some(Item { stream: cursor.stream, time: place.time, record }))
     }
 
@@ -193,6 +199,12 @@ impl<'t, 'a> Merged<'t, 'a> {
 }
 
 impl Cursor {
+    /// Records that it will give if nothing is damaged.
+    fn promised(&self) -> u64 {
+        let blocks = self.blocks.as_slice().iter().map(|it| u64::from(it.count)).sum::<u64>();
+        blocks + self.tail.as_ref().map_or(0, |it| it.decoded.places.len() as u64)
+    }
+
     fn is_at_end(&self) -> bool {
         let is_given = |it: &Calls| self.given >= it.decoded.places.len();
         self.blocks.len() == 0

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_event::record::Head;
+use lavascope_event::renumber;
 use rustc_hash::FxHashMap;
 
 use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind};
@@ -66,7 +67,7 @@ impl<'a> Trace<'a> {
         }
         if let Some(it) = trace.entries.iter().find(|it| it.kind == Kind::Schema) {
             let (at, contents) = (it.at, trace.contents_of(it.at)?);
-            trace.numbers = Schema::decode(&contents, at)?.numbers(at)?;
+            trace.numbers = Schema::decode(&contents, at)?.numbers();
         }
         Ok(trace)
     }
@@ -157,7 +158,7 @@ impl<'a> Trace<'a> {
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
         let contents = self.contents_of(entry.at)?;
         let mut decoded = columns::decode(&contents).map_err(|it| inside(entry.at, it))?;
-        for place in &decoded.places {
+        for place in decoded.places.iter().filter(|_| !self.numbers.are_own()) {
             let head = &mut decoded.words[place.first as usize];
             let number = (*head >> 32) as u16;
             // A command that nobody knows keeps a number that nobody has.
@@ -167,8 +168,31 @@ impl<'a> Trace<'a> {
         Ok(Calls { decoded })
     }
 
+    /// Puts a record into `whole` as it is read: with its body, and its objects numbered as they are here. False if it
+    /// is that already.
+    pub(crate) fn change(
+        &self,
+        stream: u32,
+        record: &[u64],
+        is_elsewhere: bool,
+        whole: &mut Vec<u64>,
+    ) -> Result<bool, TraceError> {
+        let numbers = self.numbers.handles();
+        if is_elsewhere {
+            *whole = self.whole(stream, record)?;
+        } else if numbers.is_some() {
+            whole.clear();
+            whole.extend_from_slice(record);
+        }
+        if let Some(numbers) = numbers {
+            // Where that cannot be done the record is none that this version knows, and whoever checks it says why.
+            let _ = renumber(whole, numbers);
+        }
+        Ok(is_elsewhere || numbers.is_some())
+    }
+
     /// The words of a record whose body is elsewhere.
-    pub(crate) fn whole(&self, stream: u32, record: &[u64]) -> Result<Vec<u64>, TraceError> {
+    fn whole(&self, stream: u32, record: &[u64]) -> Result<Vec<u64>, TraceError> {
         let head = Head::from_words(record[0], record[1]);
         let (hashes, touches) = record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.touches as usize);
         let mut words = record[..HEAD_WORDS].to_vec();

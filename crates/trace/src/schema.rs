@@ -39,31 +39,48 @@ impl Schema {
     }
 
     /// How to read a file that has this schema.
-    pub(crate) fn numbers(&self, at: u64) -> Result<Numbers, TraceError> {
+    pub(crate) fn numbers(&self) -> Numbers {
         let own = Schema::own();
-        if own.handles.iter().any(|it| self.handles.iter().any(|other| other.0 == it.0 && other.1 != it.1)) {
-            let what = "types of objects are numbered in another way; use the version that made the trace";
-            return Err(TraceError::Block { at, what });
-        }
-        if own.commands == self.commands {
-            return Ok(Numbers(None));
-        }
         let number = |name: &String| own.commands.iter().position(|it| it == name).map(|it| it as u16);
-        Ok(Numbers(Some(self.commands.iter().map(number).collect())))
+        let commands = (own.commands != self.commands).then(|| self.commands.iter().map(number).collect());
+        // Types that are not here any more, and new ones that the file has not, are in nobody's way.
+        let is_alike = own.handles.iter().all(|it| self.handles.iter().all(|other| other.0 != it.0 || other.1 == it.1));
+        let handles = (!is_alike).then(|| {
+            let mut numbers = Box::new([0u8; 256]);
+            for (name, number) in &self.handles {
+                numbers[usize::from(*number)] = own.handles.iter().find(|it| it.0 == *name).map_or(0, |it| it.1);
+            }
+            numbers
+        });
+        Numbers { commands, handles }
     }
 }
 
 /// From the numbers of a file to those of this version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Numbers(Option<Vec<Option<u16>>>);
+pub(crate) struct Numbers {
+    /// None where they are the same.
+    commands: Option<Vec<Option<u16>>>,
+    handles: Option<Box<[u8; 256]>>,
+}
 
 impl Numbers {
+    /// Whether commands are numbered as this version does.
+    pub(crate) fn are_own(&self) -> bool {
+        self.commands.is_none()
+    }
+
     /// The number of a command here; none if this version does not know it.
     pub(crate) fn command(&self, number: u16) -> Option<u16> {
-        match &self.0 {
+        match &self.commands {
             None => Some(number),
             Some(all) => all.get(usize::from(number)).copied().flatten(),
         }
+    }
+
+    /// By the number of a type of objects there, the one here; none where all are the same.
+    pub(crate) fn handles(&self) -> Option<&[u8; 256]> {
+        self.handles.as_deref()
     }
 }
 
@@ -78,16 +95,22 @@ mod tests {
         old.commands.push("vkOfAnotherTime".into());
         let last = old.commands.len() as u16 - 1;
         let read = Schema::decode(&old.encode(), 0).expect("our own");
-        let numbers = read.numbers(0).expect("handles are alike");
+        let numbers = read.numbers();
+        assert_eq!(numbers.handles(), None);
         assert_eq!([0, 1, 2, last, last + 1].map(|it| numbers.command(it)), [Some(1), Some(0), Some(2), None, None]);
-        assert_eq!(Schema::own().numbers(0), Ok(Numbers(None)));
+        assert_eq!(Schema::own().numbers(), Numbers::default());
     }
 
     #[test]
-    fn other_types_of_objects_are_refused() {
+    fn other_numbers_of_objects_are_told_by_names() {
         let mut old = Schema::own();
-        old.handles[0].1 += 100;
-        assert!(matches!(old.numbers(5), Err(TraceError::Block { at: 5, .. })));
+        let (first, second) = (old.handles[0].1, old.handles[1].1);
+        (old.handles[0].1, old.handles[1].1) = (second, first);
+        old.handles.push(("VkOfAnotherTime".into(), 200));
+        let numbers = old.numbers();
+        let handles = numbers.handles().expect("they differ");
+        assert_eq!((handles[usize::from(first)], handles[usize::from(second)], handles[200]), (second, first, 0));
+        assert_eq!(handles[usize::from(old.handles[2].1)], old.handles[2].1);
         assert!(matches!(Schema::decode(b"{", 6), Err(TraceError::Contents { at: 6, .. })));
     }
 }

@@ -67,12 +67,8 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         let place = calls.decoded.places[self.given];
         let words = &calls.decoded.words[place.first as usize..place.end as usize];
         self.given += 1;
-        let record = if place.is_elsewhere {
-            self.whole = self.trace.whole(self.stream, words)?;
-            &self.whole
-        } else {
-            words
-        };
+        let is_changed = self.trace.change(self.stream, words, place.is_elsewhere, &mut self.whole)?;
+        let record = if is_changed { &self.whole } else { words };
         Ok(Some(Item { stream: self.stream, time: place.time, record }))
     }
 }

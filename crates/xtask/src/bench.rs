@@ -1,5 +1,7 @@
 //! Measures, prints a table, and holds the figures against their limits.
 
+mod programs;
+
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,8 +13,10 @@ use crate::process::{self, cargo};
 const BENCHES: &[(&str, &str)] = &[
     ("lavascope-marshal", "pack"),
     ("lavascope-layer", "overhead"),
+    ("lavascope-layer", "capture"),
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
+    ("lavascope-trace", "file"),
     ("lavascope-validate", "records"),
 ];
 
@@ -28,6 +32,7 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
         }
         entries.extend(measured);
     }
+    entries.extend(programs::entries(root, filter)?);
     print(&entries);
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&entries)?;

@@ -12,6 +12,7 @@ mod demo;
 mod fresh;
 mod fuzz;
 mod process;
+mod proofs;
 mod registry_files;
 mod screen;
 mod shaders;
@@ -114,6 +115,20 @@ enum Command {
         records: u64,
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// How many damaged traces after them.
+        #[arg(long, default_value_t = 10_000)]
+        traces: u64,
+    },
+    /// Kill programs that are captured, and damage traces, as often as a promise should hold.
+    Proofs {
+        /// How many programs are killed.
+        #[arg(long, default_value_t = 200)]
+        kills: u64,
+        /// How many files are damaged.
+        #[arg(long, default_value_t = 100_000)]
+        damages: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
 }
 
@@ -136,7 +151,8 @@ fn main() -> Result<()> {
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
-        Command::Fuzz { records, seed } => fuzz::run(&root, records, seed),
+        Command::Fuzz { records, seed, traces } => fuzz::run(&root, records, seed, traces),
+        Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
     }
 }
 

@@ -7,8 +7,8 @@ use anyhow::Result;
 use crate::process::{self, cargo};
 use crate::{registry_files, system};
 
-/// For the program on wgpu that runs under the layer, with all that they need themselves.
-const PYTHON_PACKAGES: [&str; 3] = ["wgpu==0.32.0", "cffi==2.1.1", "pycparser==3.12"];
+/// For the programs on wgpu that run under the layer, with all that they need themselves.
+pub(crate) const PYTHON_PACKAGES: [&str; 3] = ["wgpu==0.32.0", "cffi==2.1.1", "pycparser==3.12"];
 
 pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
     system::provide(root, no_install)?;

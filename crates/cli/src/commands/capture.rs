@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// How the file is packed: zstd, lz4 or none
     #[arg(long, value_name = "HOW")]
     compression: Option<String>,
+    /// Capture what the device writes into memory that the host can see as well, for `replay --verify`
+    #[arg(long)]
+    results: bool,
     /// Print JSON about what was captured
     #[arg(long)]
     json: bool,
@@ -76,6 +79,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(how) = &arguments.compression {
         command.env("LAVASCOPE_CAPTURE_COMPRESSION", how);
     }
+    if arguments.results {
+        command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
+    }
     command.envs(wanted(arguments));
     let end = program::run(&mut command)?;
     let report = Report::read(folder.path())?;
@@ -83,9 +89,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
     }
     text::tell(&summary::render(&report, &name, None, Paint::for_stderr()));
-    let files = files(&output, &report)?;
+    let files = files(&output, &report);
     tell(arguments, &files)?;
-    let has_failed = files.is_empty() || report.processes.iter().any(|it| !it.bugs.is_empty());
+    let is_cut = |it: &Captured| it.is_broken || report.has_error_at(&it.path.display().to_string());
+    let has_failed =
+        files.is_empty() || files.iter().any(is_cut) || report.processes.iter().any(|it| !it.bugs.is_empty());
     Ok(match end {
         End::Exit(0) if has_failed => Outcome::Failed,
         End::Exit(0) => Outcome::Fine,
@@ -106,6 +114,8 @@ struct Captured {
     path: PathBuf,
     bytes: u64,
     saved: Option<u64>,
+    /// Whether it could not be made whole. What is in it can be read all the same.
+    is_broken: bool,
     /// What became of a file of which only a part was wanted.
     part: Option<String>,
 }
@@ -140,7 +150,7 @@ fn cut(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// The files that processes left, each made whole.
-fn files(output: &Path, report: &Report) -> anyhow::Result<Vec<Captured>> {
+fn files(output: &Path, report: &Report) -> Vec<Captured> {
     let own = report.processes.iter().map(|it| output.with_extension(format!("{}.lava", it.pid)));
     let mut all = Vec::new();
     for path in std::iter::once(output.to_owned()).chain(own) {
@@ -149,12 +159,17 @@ fn files(output: &Path, report: &Report) -> anyhow::Result<Vec<Captured>> {
             let _ = fs::remove_file(&path);
             continue;
         }
-        let saved = trace_file::make_whole(&path)?;
-        let part = cut(&path)?;
+        let made = trace_file::make_whole(&path);
+        if let Err(error) = &made {
+            text::tell(&format!("lavascope: {error:#}\n"));
+        }
+        let (is_broken, saved) = (made.is_err(), made.ok().flatten());
+        let part =
+            if is_broken { None } else { cut(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}"))) };
         let bytes = fs::metadata(&path).map_or(size, |it| it.len());
-        all.push(Captured { path, bytes, saved, part });
+        all.push(Captured { path, bytes, saved, is_broken, part });
     }
-    Ok(all)
+    all
 }
 
 fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
@@ -162,7 +177,7 @@ fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
         let line = |it: &Captured| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved, "part": it.part });
         return text::emit_json(&files.iter().map(line).collect::<Vec<_>>());
     }
-    for Captured { path, bytes, saved, part } in files {
+    for Captured { path, bytes, saved, part, .. } in files {
         let saved = saved.map(|it| format!(", {it} records of it saved after the program was cut short"));
         text::tell(&format!("lavascope: {}: {bytes} bytes{}\n", path.display(), saved.unwrap_or_default()));
         if let Some(part) = part {

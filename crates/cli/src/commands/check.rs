@@ -1,6 +1,8 @@
 //! `lavascope check`: the hazards of a program that was captured, or is written as a scenario.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, anyhow};
 use serde::Serialize;
@@ -15,18 +17,28 @@ use lavascope_sync::explain::{
 };
 
 use super::{Outcome, check_trace};
-use crate::known::{Judged, KnownArguments, KnownFile, gone_text};
+use crate::known::{Judged, KnownArguments, gone_text};
+use crate::progress::Progress;
 use crate::scenario_names::ScenarioNames;
-use crate::{text, trace_file};
+use crate::text;
+use crate::trace_file::TraceFile;
 
-/// Find the hazards of a program that was captured, or is written as a scenario
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  nothing was found that is not known already
+  1  something was found
+  2  a file cannot be read, or is neither a trace nor a scenario; the others are told all the same";
+
+/// Find the hazards of programs that were captured, or are written as scenarios
 ///
-/// The form of scenarios is in docs/scenarios.md. What is expected in the file does not count here.
+/// Needs no GPU and no driver, and uses all cores. What is expected in a scenario does not count here; its form is in docs/scenarios.md.
 #[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
-    /// The trace, or the scenario
-    file: PathBuf,
-    /// Tell as well which synchronization nobody needs; that does not count for the exit code
+    /// Traces and scenarios
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Tell as well which synchronization of scenarios nobody needs; that does not count for the exit code
     #[arg(long)]
     needless: bool,
     /// Print JSON
@@ -40,65 +52,177 @@ pub(crate) struct Arguments {
 const BUDGET: Budget = Budget { checks_max: 10_000 };
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let file = &arguments.file;
     let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
+    let total = arguments.files.iter().filter_map(|it| Some(it.metadata().ok()?.len())).sum();
+    let progress = Progress::new(total);
+    let looked = side_by_side(&arguments.files, |it| look_at(it, arguments.needless, &progress));
+    drop(progress);
+    let mut told = Told::default();
+    for (file, found) in arguments.files.iter().zip(looked) {
+        match found {
+            Ok(found) => {
+                text::tell(&found.warning);
+                let judged = Judged::new(found.items, |it: &Item| &it.1, &rules, baseline.as_ref());
+                told.add(file, judged, found.needless, (&found.beside, &found.none));
+            }
+            Err(error) => {
+                told.has_failed = true;
+                text::tell(&format!("lavascope: {error:#}\n"));
+            }
+        }
+    }
+    if arguments.json {
+        text::emit_json(&told.infos())?;
+    } else {
+        text::emit(&(std::mem::take(&mut told.text) + &told.last_line(arguments.files.len())))?;
+    }
+    // What was not looked at may still be there.
+    if let Some(baseline) = baseline.filter(|_| !told.has_failed) {
+        text::tell(&gone_text(baseline.path(), &baseline.gone(&told.identities)));
+        text::tell(&baseline.update(&told.identities)?.unwrap_or_default());
+    }
+    Ok(match (told.has_failed, told.new) {
+        (true, _) => Outcome::Failed,
+        (false, 0) => Outcome::Fine,
+        _ => Outcome::Found,
+    })
+}
+
+/// Looks at all files, as many at once as there are cores; what was found is in their order.
+fn side_by_side<T: Send>(files: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let all: Mutex<Vec<(usize, T)>> = Mutex::default();
+    let work = || {
+        // Relaxed: each number is taken once, and nothing else goes by it.
+        while let Some((index, file)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|it| Some((it, files.get(it)?)))
+        {
+            let found = look(file);
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((index, found));
+        }
+    };
+    std::thread::scope(|scope| (0..cores.min(files.len())).for_each(|_| drop(scope.spawn(work))));
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|it| it.0);
+    all.into_iter().map(|it| it.1).collect()
+}
+
+/// Where a finding is written.
+#[derive(Clone, Copy)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+impl Place {
+    fn of(spot: Option<Spot<'_>>) -> Option<Place> {
+        spot.map(|it| Place { line: it.line, column: it.column })
+    }
+}
+
+/// A finding, with where it is written.
+type Item = (Option<Place>, Diagnostic);
+
+/// What was found in one file.
+struct Found {
+    items: Vec<Item>,
+    needless: Vec<Item>,
+    /// What is to be said behind the findings, and where there are none.
+    beside: String,
+    none: String,
+    warning: String,
+}
+
+fn look_at(file: &Path, wants_needless: bool, progress: &Progress) -> anyhow::Result<Found> {
     let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    if trace_file::is_trace(&bytes) {
-        let mut checked = check_trace::check_file(file)?;
-        let found = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
-        let judged = Judged::new(found, |it: &Item<'_>| &it.1, &rules, baseline.as_ref());
-        let text = if arguments.json { String::new() } else { checked.text(file) };
-        return tell(arguments, judged, Vec::new(), baseline.as_ref(), (&text, &checked.none(file)));
+    if lavascope_trace::is_trace(&bytes) {
+        let mut checked = check_trace::check_file(&TraceFile::of(file, bytes), progress)?;
+        let items = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
+        let (beside, none) = (checked.text(file), checked.none(file));
+        return Ok(Found { items, needless: Vec::new(), beside, none, warning: String::new() });
     }
     let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
     let source = Source::new(content)
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
-    let judged = Judged::new(find(&source), |it| &it.1, &rules, baseline.as_ref());
-    let mut needless = Vec::new();
-    if arguments.needless {
+    let items = find(&source).into_iter().map(|it| (Place::of(it.0), it.1)).collect();
+    let (mut needless, mut warning) = (Vec::new(), String::new());
+    if wants_needless {
         let found = over_synchronized(&source.scenario.program, BUDGET);
         let advice = advise(&found, &ScenarioNames(&source));
-        needless = found.surplus.iter().map(|it| spot_of(&source, it.site)).zip(advice).collect();
+        needless = found.surplus.iter().map(|it| Place::of(spot_of(&source, it.site))).zip(advice).collect();
         if found.untried > 0 {
-            text::tell(&format!("lavascope: {} changes were not tried; the program is too large\n", found.untried));
+            warning = format!("lavascope: {} changes were not tried; the program is too large\n", found.untried);
         }
     }
+    progress.advance(bytes.len() as u64);
     let none = format!("{}: no hazards", file.display());
-    tell(arguments, judged, needless, baseline.as_ref(), ("", &none))
+    Ok(Found { items, needless, beside: String::new(), none, warning })
 }
 
-/// A finding, with where it is written.
-type Item<'a> = (Option<Spot<'a>>, Diagnostic);
+/// What is told of all files.
+#[derive(Default)]
+struct Told<'a> {
+    text: String,
+    all: Vec<(&'a Path, Judged<Item>, Vec<Item>)>,
+    identities: Vec<Identity>,
+    /// Findings that are new, and the files that have some.
+    new: usize,
+    files: usize,
+    /// Of those files.
+    known: u64,
+    ignored: u64,
+    has_failed: bool,
+}
 
-/// Prints findings and advice; `between` stands behind the findings, `none` where there are none.
-fn tell(
-    arguments: &Arguments,
-    judged: Judged<Item<'_>>,
-    needless: Vec<Item<'_>>,
-    baseline: Option<&KnownFile>,
-    (between, none): (&str, &str),
-) -> anyhow::Result<Outcome> {
-    let file = &arguments.file;
-    let identities: Vec<Identity> = judged.findings.iter().map(|it| Identity::of(&it.0.1)).collect();
-    if arguments.json {
-        let found = judged.findings.iter().map(|(it, is_known)| Info::new(file, it, *is_known));
-        text::emit_json(&found.chain(needless.iter().map(|it| Info::new(file, it, false))).collect::<Vec<_>>())?;
-    } else {
+impl<'a> Told<'a> {
+    fn add(&mut self, file: &'a Path, judged: Judged<Item>, needless: Vec<Item>, (beside, none): (&str, &str)) {
+        self.identities.extend(judged.findings.iter().map(|it| Identity::of(&it.0.1)));
         let new = judged.findings.iter().filter(|it| !it.1).map(|it| &it.0);
-        let mut out: String = new.chain(&needless).map(|it| render(file, it)).collect();
-        out += between;
-        out += &last_line(&judged, needless.len(), none);
-        text::emit(&out)?;
+        self.text.extend(new.chain(&needless).map(|it| render(file, it)));
+        self.text += beside;
+        let (known, ignored) = (judged.known_count() as u64, judged.ignored);
+        if judged.new_count() == 0 {
+            self.text += &format!(
+                "{none}{}\n",
+                counts(&[("needless", needless.len() as u64), ("known", known), ("ignored", ignored)])
+            );
+        } else {
+            self.new += judged.new_count();
+            self.files += 1;
+            (self.known, self.ignored) = (self.known + known, self.ignored + ignored);
+        }
+        self.all.push((file, judged, needless));
     }
-    if let Some(baseline) = baseline {
-        text::tell(&gone_text(baseline.path(), &baseline.gone(&identities)));
-        text::tell(&baseline.update(&identities)?.unwrap_or_default());
+
+    fn infos(&self) -> Vec<Info<'_>> {
+        let mut infos = Vec::new();
+        for (file, judged, needless) in &self.all {
+            infos.extend(judged.findings.iter().map(|(it, is_known)| Info::new(file, it, *is_known)));
+            infos.extend(needless.iter().map(|it| Info::new(file, it, false)));
+        }
+        infos
     }
-    Ok(if judged.new_count() == 0 { Outcome::Fine } else { Outcome::Found })
+
+    /// How much was found, of so many files.
+    fn last_line(&self, files: usize) -> String {
+        let (count, kind) = match self.new {
+            0 => return String::new(),
+            1 => ("1 finding".to_owned(), "its kind"),
+            count => (format!("{count} findings"), "a kind"),
+        };
+        let of = if files > 1 { format!(" in {} of {files} files", self.files) } else { String::new() };
+        let counts = counts(&[("known", self.known), ("ignored", self.ignored)]);
+        format!("{count}{of}{counts}; `lavascope explain CODE` tells more about {kind}\n")
+    }
+}
+
+fn counts(all: &[(&str, u64)]) -> String {
+    all.iter().filter(|it| it.1 > 0).map(|(word, count)| format!("; {word}: {count}")).collect()
 }
 
 /// All that is wrong, each with where it is written.
-fn find<'a>(source: &Source<'a>) -> Vec<Item<'a>> {
+fn find<'a>(source: &Source<'a>) -> Vec<(Option<Spot<'a>>, Diagnostic)> {
     let (program, names) = (&source.scenario.program, ScenarioNames(source));
     let Findings { hazards, faults } = lavascope_sync::check_all(program);
     let mut spots: Vec<Option<Spot<'a>>> = causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
@@ -137,27 +261,10 @@ fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
 }
 
-fn render(file: &Path, (spot, it): &Item<'_>) -> String {
+fn render(file: &Path, (spot, it): &Item) -> String {
     let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
     // The facts are for tools, which read JSON.
     format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }))
-}
-
-fn last_line<T>(judged: &Judged<T>, needless: usize, none: &str) -> String {
-    let mut line = match judged.new_count() {
-        0 => none.to_owned(),
-        1 => "1 finding".to_owned(),
-        count => format!("{count} findings"),
-    };
-    let counts = [(needless as u64, "needless"), (judged.known_count() as u64, "known"), (judged.ignored, "ignored")];
-    for (count, word) in counts.iter().filter(|it| it.0 > 0 && (it.1 != "needless" || judged.new_count() == 0)) {
-        line += &format!("; {word}: {count}");
-    }
-    line + match judged.new_count() {
-        0 => "\n",
-        1 => "; `lavascope explain CODE` tells more about its kind\n",
-        _ => "; `lavascope explain CODE` tells more about a kind\n",
-    }
 }
 
 #[derive(Serialize)]
@@ -205,7 +312,7 @@ struct FixInfo<'a> {
 }
 
 impl<'a> Info<'a> {
-    fn new(file: &Path, (spot, it): &'a Item<'_>, is_known: bool) -> Info<'a> {
+    fn new(file: &Path, (spot, it): &'a Item, is_known: bool) -> Info<'a> {
         Info {
             code: &it.code.0,
             message_id: it.code.message_id(),

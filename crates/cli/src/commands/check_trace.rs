@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use lavascope_diag::Diagnostic;
-use lavascope_event::check;
 use lavascope_validate::Validator;
 
+use crate::progress::Progress;
+use crate::read_ahead::each_record;
 use crate::trace_file::TraceFile;
 
 /// What was found in one trace.
@@ -18,30 +19,22 @@ pub(crate) struct Checked {
     beyond: u64,
 }
 
-pub(crate) fn check_file(path: &Path) -> anyhow::Result<Checked> {
-    let file = TraceFile::read(path)?;
+pub(crate) fn check_file(file: &TraceFile, progress: &Progress) -> anyhow::Result<Checked> {
     let trace = file.open()?;
-    let mut merged = file.merged(&trace);
     let mut validator = Validator::default();
     validator.want_submissions();
-    let (mut damage, mut records) = (Vec::new(), 0);
-    loop {
-        match merged.take_next() {
-            Ok(Some(it)) => {
-                records += 1;
-                if let Ok(record) = check(it.record) {
-                    validator.record(it.stream, record);
-                    // They are counted with their causes.
-                    validator.take();
-                }
-            }
-            Ok(None) => break,
-            Err(error) => damage.push(error.to_string()),
+    let mut records = 0;
+    let outcome = each_record(file, &trace, progress, |it| {
+        records += 1;
+        if let Ok(record) = it.record {
+            validator.record(it.stream, record);
+            // They are counted with their causes.
+            validator.take();
         }
-    }
-    let all = trace.damages().iter().chain(merged.damages());
-    damage.extend(all.map(|it| format!("byte {}: {}", it.at, it.what)));
-    if merged.forced() > 0 {
+        true
+    });
+    let mut damage = outcome.damage;
+    if !outcome.is_ordered {
         damage.push("calls wait for each other, or what they wait for is missing: the order is a guess".to_owned());
     }
     let missing =

@@ -5,11 +5,15 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_event::{Call, HostBytes, Kind, Record, Written, check};
+use lavascope_event::{Call, HostBytes, Kind, Record, Written};
 use lavascope_trace::{BlockKind, MomentKind, Trace};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Outcome;
+use crate::features;
+use crate::progress::Progress;
+use crate::read_ahead::each_record;
 use crate::text;
 use crate::trace_file::TraceFile;
 
@@ -26,7 +30,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let file = TraceFile::read(&arguments.file)?;
     let trace = file.open()?;
-    let info = Info::of(&file, &trace)?;
+    let info = Info::of(&file, &trace);
     if arguments.json {
         text::emit_json(&info)?;
     } else {
@@ -57,15 +61,23 @@ struct Info {
     stored: BTreeMap<&'static str, Stored>,
     application: Option<String>,
     api_version: Option<String>,
+    /// What the driver says about each device that was made.
+    devices: Vec<Value>,
     instance_extensions: BTreeSet<String>,
     device_extensions: BTreeSet<String>,
-    /// Bytes of memory that were allocated, in all.
-    memory_allocated: u64,
+    /// That devices were made with.
+    features: BTreeSet<String>,
+    /// Memory that was allocated, by the number of its type.
+    memory: BTreeMap<u32, Memory>,
     /// What the host wrote into mapped memory.
     memory_written: MemoryWritten,
     /// What copies to images read from memory of the program.
     host_bytes: u64,
     order: Order,
+    /// Objects that two threads used at once, although they must not.
+    broken_synchronization: Vec<Value>,
+    /// Commands that the application asked for and this version did not know: calls of them are not in the file.
+    unknown_commands: BTreeSet<String>,
     damage: Vec<String>,
 }
 
@@ -74,6 +86,12 @@ struct Thread {
     calls: u64,
     /// The call in which it was when the capture ended.
     did_not_return: Option<&'static str>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Memory {
+    allocations: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -99,7 +117,7 @@ struct Order {
 }
 
 impl Info {
-    fn of(file: &TraceFile, trace: &Trace<'_>) -> anyhow::Result<Info> {
+    fn of(file: &TraceFile, trace: &Trace<'_>) -> Info {
         let mut info = Info {
             file: file.path.display().to_string(),
             bytes: trace.size() as u64,
@@ -111,46 +129,35 @@ impl Info {
         for facts in trace.facts() {
             info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
             speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
+            info.devices.extend(facts.get("device").cloned());
+            info.broken_synchronization.extend(facts.get("broken_synchronization").cloned());
+            info.unknown_commands.extend(facts["unknown_command"].as_str().map(str::to_owned));
             info.part_of = part_of(&facts["trimmed"]).or(info.part_of);
         }
         for (kind, (bytes, unpacked)) in trace.sizes() {
             info.stored.insert(name_of(kind), Stored { bytes, unpacked });
         }
-        info.damage.extend(trace.damages().iter().map(|it| format!("byte {}: {}", it.at, it.what)));
-        let last = info.read(file, trace)?;
+        let last = info.read(file, trace);
         info.seconds = last as f64 / speed.max(1) as f64;
-        Ok(info)
+        info
     }
 
     /// Goes through all records; gives the time of the last.
-    fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> anyhow::Result<u64> {
-        let mut merged = file.merged(trace);
+    fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> u64 {
         let mut last = 0;
-        loop {
-            match merged.take_next() {
-                Ok(Some(it)) => {
-                    last = last.max(it.time);
-                    if let Some(written) = Written::of(it.record) {
-                        self.memory_written.add(written);
-                        continue;
-                    }
-                    if let Some(it) = HostBytes::of(it.record) {
-                        self.host_bytes += it.bytes.len() as u64;
-                        continue;
-                    }
-                    match check(it.record) {
-                        Ok(record) => self.add(it.stream, record),
-                        Err(_) => self.unknown_records += 1,
-                    }
-                }
-                Ok(None) => break,
-                // Only that record is lost.
-                Err(error) => self.damage.push(error.to_string()),
+        let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
+            last = last.max(it.time);
+            match (&it.record, Written::of(it.words), HostBytes::of(it.words)) {
+                (Ok(record), ..) => self.add(it.stream, *record),
+                (_, Some(written), _) => self.memory_written.add(written),
+                (_, _, Some(read)) => self.host_bytes += read.bytes.len() as u64,
+                (Err(_), None, None) => self.unknown_records += 1,
             }
-        }
-        self.damage.extend(merged.damages().iter().map(|it| format!("byte {}: {}", it.at, it.what)));
-        self.order.is_acyclic = merged.forced() == 0;
-        Ok(last)
+            true
+        });
+        self.damage = outcome.damage;
+        self.order.is_acyclic = outcome.is_ordered;
+        last
     }
 
     fn add(&mut self, stream: u32, record: Record<'_>) {
@@ -186,9 +193,13 @@ impl Info {
             (Command::CreateDevice, Some(Call::CreateDevice(call))) => {
                 let Some(info) = call.p_create_info() else { return };
                 self.device_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
+                self.features.extend(features::of(info));
             }
             (Command::AllocateMemory, Some(Call::AllocateMemory(call))) => {
-                self.memory_allocated += call.p_allocate_info().map_or(0, |it| it.allocation_size);
+                let Some(info) = call.p_allocate_info() else { return };
+                let memory = self.memory.entry(info.memory_type_index).or_default();
+                memory.allocations += 1;
+                memory.bytes = memory.bytes.saturating_add(info.allocation_size);
             }
             _ => {}
         }
@@ -204,7 +215,6 @@ impl Info {
             row("submissions", &self.submissions.to_string()),
             row("calls", &self.calls.to_string()),
             row("threads", &self.threads.len().to_string()),
-            row("memory allocated", &format!("{} bytes", self.memory_allocated)),
             row("memory written", &self.memory_written.text()),
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
@@ -217,9 +227,15 @@ impl Info {
             let open = it.did_not_return.map(|it| format!(", did not return from {it}"));
             rows.push(row(&format!("thread {number}"), &format!("{} calls{}", it.calls, open.unwrap_or_default())));
         }
+        rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
+        for (ty, it) in &self.memory {
+            let text = format!("{} bytes in {} allocations{}", it.bytes, it.allocations, self.kind_of_memory(*ty));
+            rows.push(row(&format!("memory of type {ty}"), &text));
+        }
         for (name, all) in [("instance", &self.instance_extensions), ("device", &self.device_extensions)] {
             rows.extend(all.iter().map(|it| row(&format!("{name} extension"), it)));
         }
+        rows.extend(self.features.iter().map(|it| row("feature", it)));
         let mut commands: Vec<(&&str, &u64)> = self.commands.iter().collect();
         commands.sort_by_key(|it| std::cmp::Reverse(it.1));
         rows.extend(commands.into_iter().map(|it| row(it.0, &it.1.to_string())));
@@ -227,10 +243,36 @@ impl Info {
         if !self.is_complete {
             out += "  the capture did not come to its end; what was recorded is here\n";
         }
+        for it in &self.broken_synchronization {
+            let text = |key: &str| it[key].as_str().unwrap_or("something").to_owned();
+            out += &format!(
+                "  {} was used by two threads at once ({}, call {} of thread {}; call {} of thread {}): the order means nothing there\n",
+                text("object"),
+                text("command"),
+                it["call"],
+                it["thread"],
+                it["other_call"],
+                it["other_thread"],
+            );
+        }
+        for it in &self.unknown_commands {
+            out += &format!("  {it} was newer than the version that captured: calls of it are not here\n");
+        }
         if self.unknown_records > 0 {
             out += &format!("  {} records are of no command that this version knows\n", self.unknown_records);
         }
         out + &self.damage.iter().map(|it| format!("  damaged: {it}\n")).collect::<String>()
+    }
+
+    /// What the first device says about a type of memory.
+    fn kind_of_memory(&self, ty: u32) -> String {
+        let Some(flags) = self.devices.first().and_then(|it| it["memory_types"][ty as usize]["propertyFlags"].as_u64())
+        else {
+            return String::new();
+        };
+        let words = ["device local", "host visible", "host coherent", "host cached", "lazily allocated", "protected"];
+        let set: Vec<&str> = words.iter().enumerate().filter(|it| flags >> it.0 & 1 != 0).map(|it| *it.1).collect();
+        if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) }
     }
 
     fn order_text(&self) -> &'static str {
@@ -239,6 +281,19 @@ impl Info {
             false => "broken: calls wait for each other, or what they wait for is missing",
         }
     }
+}
+
+fn device_text(it: &Value) -> String {
+    let text = |key: &str| it[key].as_str().unwrap_or("unknown").to_owned();
+    let driver =
+        it["driver"].as_str().map(|name| format!(", {name} {}", it["driver_info"].as_str().unwrap_or_default()));
+    format!(
+        "{} ({}), Vulkan {}{}",
+        text("name"),
+        text("type"),
+        text("api_version"),
+        driver.unwrap_or_default().trim_end()
+    )
 }
 
 impl MemoryWritten {

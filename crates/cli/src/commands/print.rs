@@ -4,11 +4,13 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_event::{HostBytes, Kind, Titles, Written, check, print::print_with};
-use lavascope_trace::{Item, MomentKind};
+use lavascope_event::{CheckError, HostBytes, Kind, Titles, Written, print::print_with};
+use lavascope_trace::MomentKind;
 use serde_json::json;
 
 use super::Outcome;
+use crate::progress::Progress;
+use crate::read_ahead::{Read, each_record};
 use crate::text;
 use crate::trace_file::TraceFile;
 
@@ -48,32 +50,23 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let trace = file.open()?;
     let speed = trace.facts().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second).max(1);
-    let mut merged = file.merged(&trace);
     let mut state = Printing { arguments, speed, call: 0, frame: 0, thread: 0, titles: Titles::default() };
-    let mut is_damaged = false;
     let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
-    loop {
-        match merged.take_next() {
-            Ok(Some(it)) => {
-                let text = state.text(&it);
-                // A reader that went away has seen enough.
-                if !text.is_empty() && out.write_all(text.as_bytes()).is_err() {
-                    return Ok(Outcome::Fine);
-                }
-            }
-            Ok(None) => break,
-            Err(error) => {
-                is_damaged = true;
-                text::tell(&format!("lavascope: {}: {error}\n", file.path.display()));
-            }
-        }
-    }
+    let mut has_reader = true;
+    let outcome = each_record(&file, &trace, &Progress::new(file.size()), |it| {
+        let text = state.text(it);
+        // A reader that went away has seen enough.
+        has_reader = text.is_empty() || out.write_all(text.as_bytes()).is_ok();
+        has_reader
+    });
     let _ = out.flush();
-    for it in trace.damages().iter().chain(merged.damages()) {
-        is_damaged = true;
-        text::tell(&format!("lavascope: {}: byte {}: {}\n", file.path.display(), it.at, it.what));
+    if !has_reader {
+        return Ok(Outcome::Fine);
     }
-    Ok(if is_damaged { Outcome::Found } else { Outcome::Fine })
+    for it in &outcome.damage {
+        text::tell(&format!("lavascope: {}: {it}\n", file.path.display()));
+    }
+    Ok(if outcome.damage.is_empty() { Outcome::Fine } else { Outcome::Found })
 }
 
 struct Printing<'a> {
@@ -89,15 +82,17 @@ struct Printing<'a> {
 
 impl Printing<'_> {
     /// A record as it is printed; nothing if it is not wanted.
-    fn text(&mut self, it: &Item<'_>) -> String {
-        if let Some(written) = Written::of(it.record) {
+    fn text(&mut self, it: &Read<'_>) -> String {
+        if let Some(written) = Written::of(it.words) {
             return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
         }
-        if let Some(bytes) = HostBytes::of(it.record) {
+        if let Some(bytes) = HostBytes::of(it.words) {
             return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
         }
-        let Ok(record) = check(it.record) else {
-            return if self.is_wanted(it) { self.odd(it) } else { String::new() };
+        let record = match &it.record {
+            Ok(record) => *record,
+            Err(why) if self.is_wanted(it) => return self.odd(it, why),
+            Err(_) => return String::new(),
         };
         self.titles.follow(record);
         let is_wanted = self.is_wanted(it);
@@ -139,10 +134,10 @@ impl Printing<'_> {
         text + &body
     }
 
-    fn is_wanted(&self, it: &Item<'_>) -> bool {
+    fn is_wanted(&self, it: &Read<'_>) -> bool {
         let is_in = |range: &Option<Range<u64>>, at: u64| range.as_ref().is_none_or(|it| it.contains(&at));
         // What a call returns belongs to it.
-        let is_leave = (it.record[0] >> 48) as u8 == Kind::Leave as u8;
+        let is_leave = (it.words[0] >> 48) as u8 == Kind::Leave as u8;
         let call = self.call.saturating_sub(u64::from(is_leave));
         self.arguments.thread.is_none_or(|thread| thread == it.stream)
             && is_in(&self.arguments.frame, self.frame)
@@ -150,7 +145,7 @@ impl Printing<'_> {
     }
 
     /// What the host wrote before the call behind it.
-    fn written(&self, it: &Item<'_>, written: Written<'_>) -> String {
+    fn written(&self, it: &Read<'_>, written: Written<'_>) -> String {
         let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
         if self.arguments.json {
             let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
@@ -163,7 +158,7 @@ impl Printing<'_> {
     }
 
     /// What the call behind it reads from memory of the program.
-    fn host(&self, it: &Item<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+    fn host(&self, it: &Read<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
         if self.arguments.json {
             let size = bytes.len();
             let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
@@ -172,11 +167,10 @@ impl Printing<'_> {
         format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
     }
 
-    fn odd(&self, it: &Item<'_>) -> String {
-        let reason = check(it.record).err().map(|it| it.to_string()).unwrap_or_default();
+    fn odd(&self, it: &Read<'_>, why: &CheckError) -> String {
         match self.arguments.json {
-            true => format!("{}\n", json!({ "thread": it.stream, "kind": "unknown", "text": reason })),
-            false => format!("// no call that this version knows: {reason}\n"),
+            true => format!("{}\n", json!({ "thread": it.stream, "kind": "unknown", "text": why.to_string() })),
+            false => format!("// no call that this version knows: {why}\n"),
         }
     }
 }

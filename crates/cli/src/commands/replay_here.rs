@@ -88,6 +88,7 @@ fn options(arguments: &Arguments, shots: &Arc<Mutex<Vec<Shot>>>) -> Options {
     Options {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
+        chaos: arguments.chaos,
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
         pictures: arguments.screenshot.clone(),
@@ -175,7 +176,7 @@ fn tell(arguments: &Arguments, document: &Document) -> anyhow::Result<()> {
     if let (Some(equal), Some(different)) = (document.equal_bytes, document.different_bytes) {
         let first = document.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
         let file = &document.file;
-        text::emit(&format!("{file}: the device wrote {equal} bytes as in the trace, {different} others{first}\n"))?;
+        text::emit(&format!("{file}: the device wrote {equal} bytes as in the trace; {different} differ{first}\n"))?;
     }
     for seconds in &document.seconds {
         let (calls, threads, frames) = (document.calls, document.threads, document.frames);

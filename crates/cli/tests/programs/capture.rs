@@ -1,5 +1,6 @@
 //! `capture`, and what reads a trace: nothing of a program is lost, also when it is killed.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
@@ -42,13 +43,16 @@ fn every_sample_is_captured_call_by_call() {
 #[test]
 fn the_hazards_of_a_trace_are_those_of_the_program() {
     let stage = Stage::new("capture-faults");
-    for name in ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"] {
-        let options = &["--sync", "--null-driver", "--capture", "trace.lava"];
+    let names = ["fault-war-copy", "fault-queue-race", "fault-layout", "fault-threads", "fault-subpass"];
+    let mut all: Vec<Value> = Vec::new();
+    for name in names {
+        let file = format!("{name}.lava");
+        let options = &["--sync", "--null-driver", "--capture", &file];
         output(stage.counted(options, samples()).args([name, "--no-check"]));
         let live = stage.report();
         let codes = |it: &Value| it.as_array().expect("a list").iter().map(|it| it["code"].clone()).collect::<Vec<_>>();
         let check = || {
-            let told = output(stage.lavascope().args(["check", "--json", "trace.lava"]));
+            let told = output(stage.lavascope().args(["check", "--json", &file]));
             assert_eq!(told.status.code(), Some(1), "{name}: {}", text(&told.stderr));
             told.stdout
         };
@@ -58,20 +62,37 @@ fn the_hazards_of_a_trace_are_those_of_the_program() {
         let texts = |it: &Value, key: &str| it[0][key].clone();
         assert_eq!(texts(&found, "message"), live.0["findings"][0]["details"]["message"], "{name}");
         assert_eq!(first, check(), "{name}: the same each time");
+        all.extend(found.as_array().expect("a list").clone());
     }
+    // All at once, side by side, and told in their order.
+    let files = names.map(|it| format!("{it}.lava"));
+    let told = output(stage.lavascope().args(["check", "--json"]).args(&files));
+    assert_eq!(told.status.code(), Some(1));
+    assert_eq!(serde_json::from_slice::<Value>(&told.stdout).expect("JSON"), Value::from(all));
 }
 
 /// A killed program leaves everything that it had recorded, and the call that it was in.
+///
+/// In every second round all records are printed as well, each on the thread of its call and after it is complete: what
+/// was printed must be in the trace. `cargo xtask proofs` kills more often.
 #[test]
 fn a_killed_program_leaves_a_whole_trace() {
     let stage = Stage::new("capture-killed");
-    for round in 0..8 {
+    let rounds = std::env::var("LAVASCOPE_KILLS").ok().and_then(|it| it.parse().ok()).unwrap_or(8);
+    let mut compared = 0;
+    for round in 0..rounds {
         let mut command = stage.lavascope();
+        let printed = stage.folder.join("print.txt");
+        let _ = std::fs::remove_file(&printed);
+        if round % 2 == 1 {
+            command.env("LAVASCOPE_PRINT", &printed);
+        }
         command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
         command.args(["threads", "--frames", "1000", "--threads", "3", "--no-check"]);
         let mut child = command.stderr(std::process::Stdio::null()).spawn().expect("it starts");
         let program = wait_for_child(child.id());
-        std::thread::sleep(Duration::from_millis(20 + 37 * round));
+        // Moments all over its run.
+        std::thread::sleep(Duration::from_micros(5000 + round * 79_193 % 400_000));
         let killed = Command::new("kill").args(["-9", &program.to_string()]).status().expect("there is a `kill`");
         let ended = child.wait().expect("it ends");
         // It may have come to its end before, and then there was nobody to kill.
@@ -83,7 +104,48 @@ fn a_killed_program_leaves_a_whole_trace() {
         assert_eq!((&info["is_complete"], &info["order"]["is_acyclic"]), (&true.into(), &true.into()), "{round}");
         assert_eq!(info["damage"].as_array().map(Vec::len), Some(0), "{round}: {info:#}");
         assert!(!stage.folder.join("trace.lava.tail").exists());
+        for (thread, printed) in calls_printed(&std::fs::read_to_string(&printed).unwrap_or_default()) {
+            let found = info["threads"][thread.to_string()]["calls"].as_u64().unwrap_or(0);
+            // One may be in the trace and not printed yet.
+            assert!((printed..=printed + 1).contains(&found), "{round}: thread {thread}: {found} of {printed} calls");
+            compared += 1;
+        }
     }
+    assert!(rounds < 8 || compared > 0, "some were killed while they ran");
+}
+
+/// How many calls of each thread were printed.
+fn calls_printed(text: &str) -> BTreeMap<u32, u64> {
+    let (mut all, mut thread) = (BTreeMap::new(), 1);
+    // What was cut off is no line.
+    for line in text.split_inclusive('\n').filter_map(|it| it.strip_suffix('\n')) {
+        match line.strip_prefix("// thread ").and_then(|it| it.parse().ok()) {
+            Some(number) => thread = number,
+            None if line.starts_with("vk") && !line.ends_with(" ->") => *all.entry(thread).or_insert(0) += 1,
+            None => {}
+        }
+    }
+    all
+}
+
+/// A full disk ends the trace and not the program.
+#[test]
+fn a_program_goes_on_when_its_trace_cannot_grow() {
+    let stage = Stage::new("capture-full");
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--null-driver", "--", "sh", "-c"]);
+    // Files may not become larger than a hundred kilobytes or two, as the shell counts; without a signal about that.
+    let script =
+        r#"trap "" XFSZ; ulimit -f 200; "$0" threads --frames 1000 --threads 3 --no-check && echo came to its end"#;
+    let told = output(command.arg(script).arg(samples()));
+    let said = text(&told.stderr);
+    assert!(text(&told.stdout).ends_with("came to its end\n"), "{said}");
+    assert_eq!(told.status.code(), Some(2), "{said}");
+    assert!(said.contains("trace.lava: the capture ends early, and is whole up to there"), "{said}");
+    assert!(!stage.folder.join("trace.lava.tail").exists());
+    let info = info(&stage, "trace.lava");
+    assert_eq!((&info["order"]["is_acyclic"], info["damage"].as_array().map(Vec::len)), (&true.into(), Some(0)));
+    assert!(info["calls"].as_u64().is_some_and(|it| (1000..190_000).contains(&it)), "{}", info["calls"]);
 }
 
 /// The process that a process started.
@@ -114,6 +176,25 @@ fn calls_are_printed_with_what_they_come_after() {
     let second = print(&["--thread", "2", "--json"]);
     let lines: Vec<Value> = second.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
     assert!(!lines.is_empty() && lines.iter().all(|it| it["thread"] == 2));
+}
+
+/// What a program is made of can be read off its trace.
+#[test]
+fn a_trace_says_what_it_was_made_on_and_with() {
+    let stage = Stage::new("capture-facts");
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--null-driver", "--"]).arg(samples());
+    succeed(command.args(["triangle-dynamic", "--no-check"]));
+    let info = info(&stage, "trace.lava");
+    assert_eq!(info["devices"].as_array().map(Vec::len), Some(1), "{info:#}");
+    assert!(info["devices"][0]["limits"]["maxPushConstantsSize"].as_u64().is_some_and(|it| it >= 128));
+    let has = |list: &str, name: &str| info[list].as_array().is_some_and(|it| it.iter().any(|it| it == name));
+    assert!(has("features", "dynamicRendering") && has("features", "synchronization2"), "{}", info["features"]);
+    assert!(!has("features", "geometryShader"));
+    let memory: u64 = info["memory"].as_object().expect("by type").values().filter_map(|it| it["bytes"].as_u64()).sum();
+    assert!(memory > 0, "{}", info["memory"]);
+    let shown = text(&succeed(stage.lavascope().args(["info", "trace.lava"])).stdout);
+    assert!(shown.contains("memory of type ") && shown.contains("feature "), "{shown}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ const WITHOUT_RESULTS: [&str; 2] = ["present", "queries"];
 
 fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
     let mut command = stage.lavascope();
-    command.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     if let Some(it) = display {
         command.env("DISPLAY", &it.display);
     }
@@ -116,5 +116,32 @@ fn what_cannot_be_replayed_is_told_with_its_place() {
         // What is left may be a whole beginning.
         assert!(matches!(told.status.code(), Some(0 | 2)), "{length}: {}", text(&told.stderr));
         assert!(told.status.code() == Some(0) || text(&told.stderr).contains("trace.lava"), "{}", text(&told.stderr));
+    }
+}
+
+/// Captured from our samples, with their results, on a discrete GPU with other memory, queues and features.
+#[test]
+fn traces_of_another_gpu_give_the_same_results_here() {
+    let stage = Stage::new("replay-other-gpu");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu");
+    for entry in std::fs::read_dir(folder).expect("the traces are here") {
+        let path = entry.expect("it can be read").path();
+        std::fs::copy(&path, stage.folder.join("trace.lava")).expect("it can be copied");
+        for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+            let told = replayed(&stage, options);
+            let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(200));
+            assert_eq!(bytes, (Some(0), true), "{}: {told:#}", path.display());
+        }
+    }
+}
+
+#[test]
+fn threads_that_are_held_up_at_random_keep_their_order() {
+    let stage = Stage::new("replay-chaos");
+    captured(&stage, &["threads-handoff", "--threads", "16"], None);
+    for seed in ["1", "2", "3", "4"] {
+        let told = replayed(&stage, &["--verify", "--chaos", seed]);
+        assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
+        assert!(told["threads"].as_u64() > Some(15), "{told:#}");
     }
 }

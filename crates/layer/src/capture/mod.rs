@@ -59,7 +59,7 @@ impl Capture {
         let header =
             Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
-        writer.write(RawBlock::facts(&facts()).pack(Codec::Zstd)).map_err(failed)?;
+        writer.write(RawBlock::facts(&facts(settings)).pack(Codec::Zstd)).map_err(failed)?;
         let range = Range::new(settings);
         if let Some(wanted) = range.facts() {
             writer.write(RawBlock::facts(&wanted).pack(Codec::Zstd)).map_err(failed)?;
@@ -96,6 +96,7 @@ impl Capture {
         if self.is_broken {
             return self.give_up(merger);
         }
+        self.write_facts();
         if self.range.look_at_trigger()
             && let Some(wanted) = self.range.facts()
         {
@@ -115,6 +116,13 @@ impl Capture {
         self.range.is_over()
     }
 
+    /// What others have to say about the capture.
+    fn write_facts(&mut self) {
+        for it in HUB.take_facts() {
+            self.is_broken |= !self.writer.write(RawBlock::facts(&it));
+        }
+    }
+
     fn seal(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
         recorder.seal(&mut |it| *is_broken |= !writer.write(it));
@@ -127,9 +135,15 @@ impl Capture {
         HUB.wake.set_room(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
-            let text = format!("the capture ends early, and is whole up to there: {error}");
-            report::problem("error", &self.path.display().to_string(), &text);
+            self.complain(&format!("the capture ends early, and is whole up to there: {error}"));
             self.room.remove();
+        }
+    }
+
+    fn complain(&self, text: &str) {
+        let place = self.path.display().to_string();
+        if !report::problem("error", &place, text) {
+            eprintln!("lavascope: {place}: {text}");
         }
     }
 
@@ -140,6 +154,7 @@ impl Capture {
         }
         HUB.set_capturing(false);
         HUB.wake.set_room(None);
+        self.write_facts();
         self.seal();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
@@ -151,11 +166,7 @@ impl Capture {
                 self.room.remove();
             }
             Err(error) => {
-                report::problem(
-                    "error",
-                    &self.path.display().to_string(),
-                    &format!("the capture cannot be ended: {error}"),
-                );
+                self.complain(&format!("the capture cannot be ended: {error}"));
             }
         }
         merger.release_all();
@@ -183,7 +194,7 @@ fn tail_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn facts() -> serde_json::Value {
+fn facts(settings: &Settings) -> serde_json::Value {
     let program = std::env::current_exe().ok().and_then(|it| Some(it.file_name()?.to_string_lossy().into_owned()));
     json!({
         "program": program,
@@ -191,6 +202,7 @@ fn facts() -> serde_json::Value {
         "lavascope": env!("CARGO_PKG_VERSION"),
         "system": std::env::consts::OS,
         "architecture": std::env::consts::ARCH,
+        "results": settings.capture_results,
     })
 }
 

@@ -79,15 +79,26 @@ impl Worker {
                 Job::End(moments) => return self.finish(&moments),
             };
             if let Err(error) = result {
-                // Whole up to here; perhaps there is room for an index instead of half a block.
-                let size = self.writer.size();
-                let _ = self.writer.get_mut().set_len(size);
-                let _ = io::Seek::seek(self.writer.get_mut(), io::SeekFrom::Start(size));
-                let _ = self.finish(&[]);
+                self.close();
                 return Err(error);
             }
         }
         self.finish(&[])
+    }
+
+    /// Ends a file that cannot be written any more. It is whole up to here; perhaps there is room for an index instead
+    /// of half a block, and a file without one is read as well.
+    fn close(mut self) {
+        let size = self.writer.size();
+        let file = self.writer.get_mut();
+        let again = file.try_clone();
+        let _ = file.set_len(size);
+        let _ = io::Seek::seek(file, io::SeekFrom::Start(size));
+        if self.finish(&[]).is_err()
+            && let Ok(file) = again
+        {
+            let _ = file.set_len(size);
+        }
     }
 
     fn sync(&mut self) -> io::Result<()> {

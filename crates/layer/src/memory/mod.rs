@@ -46,6 +46,7 @@ pub(crate) struct Memories {
     /// None where memory is the driver's own.
     import: Option<Import>,
     method: CaptureMemory,
+    wants_results: bool,
     images: Images,
     inner: Mutex<Inner>,
 }
@@ -122,6 +123,7 @@ impl Memories {
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
             method,
+            wants_results: instance.wants_results,
             images: Images::default(),
             inner: Mutex::default(),
         })
@@ -164,9 +166,16 @@ impl Memories {
             }
             C::FreeMemory => {
                 // SAFETY: the caller's word.
-                self.forget(unsafe { (*params.cast::<FreeMemoryParams>()).memory });
+                let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
+                if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
+                    it.look_at_results(teller);
+                }
+                self.forget(memory);
             }
-            C::DestroyDevice => self.forget_all(),
+            C::DestroyDevice => {
+                self.learned(teller);
+                self.forget_all();
+            }
             // SAFETY: the caller's word.
             C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
             C::CopyMemoryToImage => {
@@ -177,6 +186,14 @@ impl Memories {
             }
             // Nobody else reads memory, or takes it away.
             _ => {}
+        }
+    }
+
+    /// The host has learned how far the device is: what the device wrote is there.
+    pub(crate) fn learned(&self, teller: &mut Teller<'_>) {
+        if self.wants_results {
+            let mapped = lock(&self.inner).mapped.clone();
+            mapped.iter().for_each(|it| it.look_at_results(teller));
         }
     }
 
@@ -312,6 +329,9 @@ impl Memories {
 
     fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
         let Some(it) = self.get(memory) else { return };
+        if self.wants_results {
+            it.look_at_results(teller);
+        }
         it.look(0..it.size, teller);
         let mut state = lock(&it.state);
         if !state.is_imported {
@@ -386,6 +406,15 @@ impl Memory {
         // The rest of the mapping, which is cut off below.
         let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
         self.look(range.offset..end, teller);
+    }
+
+    /// Everything, whoever wrote it: pages tell of the host only.
+    fn look_at_results(&self, teller: &mut Teller<'_>) {
+        let mut state = lock(&self.state);
+        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if HUB.is_capturing() {
+            self.compare(mapped, shadow, mapped.bytes.clone(), teller);
+        }
     }
 
     /// Compares bytes with what the trace has, and records those that differ.

@@ -3,6 +3,7 @@
 //! Each test runs itself again in a process of its own, with the environment that it needs: the loader and the layer
 //! read it once, and what they say and leave behind belongs to a process.
 
+mod capture;
 mod child;
 mod death;
 mod drop_in;

@@ -200,3 +200,40 @@ fn after_a_wait_every_other_thread_comes_later() {
     assert_after(made[2], wait);
     assert_eq!(made[3].after, [], "it is ordered already");
 }
+
+/// A cache that the implementation synchronizes orders nobody; one that the application does orders both.
+#[test]
+fn only_caches_that_the_application_synchronizes_order_threads() {
+    let name = "order::only_caches_that_the_application_synchronizes_order_threads";
+    let Some(outcome) = child(name, &PRINT_AND_REPORT, || {
+        let entry = entry();
+        let world = Setup::STATS.world(&entry);
+        let device = &world.device;
+        let cache = |flags| {
+            let info = vk::PipelineCacheCreateInfo::default().flags(flags);
+            // SAFETY: the info is valid.
+            unsafe { device.create_pipeline_cache(&info, None) }.expect("the null driver makes caches")
+        };
+        let own = vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
+        let [from, internal, external] =
+            [vk::PipelineCacheCreateFlags::empty(), vk::PipelineCacheCreateFlags::empty(), own].map(cache);
+        let merge = move |to| {
+            // SAFETY: both are alive, and one thread at a time is here.
+            unsafe { device.merge_pipeline_caches(to, &[from]) }.expect("they are merged");
+        };
+        std::thread::scope(|scope| {
+            let other = Other::new(scope);
+            other.call(move || merge(internal));
+            merge(internal);
+            other.call(move || merge(external));
+            merge(external);
+        });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let calls = calls(&outcome.file("print.txt"));
+    let (own, others) = (of(&calls, MAIN, "vkMergePipelineCaches"), of(&calls, OTHER, "vkMergePipelineCaches"));
+    assert_eq!(own[0].after, [], "the cache is the implementation's business");
+    assert_after(own[1], others[1]);
+}

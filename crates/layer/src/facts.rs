@@ -1,0 +1,173 @@
+//! What a device is, as the driver tells it: facts that a trace needs so that it can be replayed on another one.
+
+use lavascope_abi::desc::{Layout, Ty};
+use lavascope_abi::*;
+use serde_json::{Map, Value, json};
+
+use crate::hub::HUB;
+use crate::instance::InstanceData;
+use crate::names::PROCESS;
+
+/// Asks the driver about the device that was just made, for the trace.
+///
+/// # Safety
+///
+/// Both must be alive, and the physical device must be one of the instance.
+pub(crate) unsafe fn tell_device(instance: &InstanceData, physical_device: PhysicalDevice, device: Device) {
+    let id = PROCESS.slot(HandleType::Device, device.0).and_then(|it| HUB.objects.id(it));
+    let mut facts = Map::new();
+    facts.insert("object".into(), id.map(|it| it.to_string()).into());
+    // SAFETY: the caller's word, for each of these.
+    unsafe {
+        facts.extend(properties(instance, physical_device));
+        facts.extend(driver(instance, physical_device));
+        facts.insert("queue_families".into(), queue_families(instance, physical_device));
+        facts.extend(memory(instance, physical_device));
+    }
+    HUB.add_fact(json!({ "device": facts }));
+}
+
+unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
+    let mut all = Map::new();
+    let Some(ask) = instance.table.get_physical_device_properties else { return all };
+    let mut found = PhysicalDeviceProperties::zeroed();
+    // SAFETY: the caller's word, and a place for the answer.
+    unsafe { ask(physical_device, place(&mut found)) };
+    let uuid: String = found.pipeline_cache_uuid.iter().map(|it| format!("{it:02x}")).collect();
+    all.insert("name".into(), text_of(&found.device_name).into());
+    all.insert("type".into(), name_of_type(found.device_type).into());
+    all.insert("vendor".into(), found.vendor_id.into());
+    all.insert("model".into(), found.device_id.into());
+    all.insert("api_version".into(), version(found.api_version).into());
+    all.insert("driver_version".into(), found.driver_version.into());
+    all.insert("pipeline_cache_uuid".into(), uuid.into());
+    all.insert("limits".into(), plain(PhysicalDeviceLimits::layout(), bytes(&found.limits)));
+    all.insert(
+        "sparse_properties".into(),
+        plain(PhysicalDeviceSparseProperties::layout(), bytes(&found.sparse_properties)),
+    );
+    all
+}
+
+/// Who made the driver, where it can be asked.
+unsafe fn driver(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
+    let mut all = Map::new();
+    let Some(ask) = instance.table.get_physical_device_properties2 else { return all };
+    let mut own = PhysicalDeviceDriverProperties::zeroed();
+    own.s_type = StructureType::PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    let mut asked = PhysicalDeviceProperties2::zeroed();
+    asked.s_type = StructureType::PHYSICAL_DEVICE_PROPERTIES_2;
+    asked.p_next = Ptr::new(place(&mut own).0);
+    // SAFETY: the caller's word. A driver that does not know what is chained leaves it alone.
+    unsafe { ask(physical_device, place(&mut asked)) };
+    let name = text_of(&own.driver_name);
+    if !name.is_empty() {
+        all.insert("driver".into(), name.into());
+        all.insert("driver_info".into(), text_of(&own.driver_info).into());
+        all.insert("driver_id".into(), own.driver_id.0.into());
+    }
+    all
+}
+
+unsafe fn queue_families(instance: &InstanceData, physical_device: PhysicalDevice) -> Value {
+    let Some(ask) = instance.table.get_physical_device_queue_family_properties else { return Value::Null };
+    let mut count = 0u32;
+    // SAFETY: the caller's word; how many there are is asked first.
+    unsafe { ask(physical_device, place(&mut count), Ptr::NULL) };
+    let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
+    if let Some(first) = all.first_mut() {
+        // SAFETY: as above, with room for as many.
+        unsafe { ask(physical_device, place(&mut count), place(first)) };
+    }
+    all.iter().map(|it| plain(QueueFamilyProperties::layout(), bytes(it))).collect()
+}
+
+unsafe fn memory(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
+    let mut all = Map::new();
+    let Some(ask) = instance.table.get_physical_device_memory_properties else { return all };
+    let mut found = PhysicalDeviceMemoryProperties::zeroed();
+    // SAFETY: the caller's word, and a place for the answer.
+    unsafe { ask(physical_device, place(&mut found)) };
+    let types = found.memory_types.iter().take(found.memory_type_count as usize);
+    let heaps = found.memory_heaps.iter().take(found.memory_heap_count as usize);
+    all.insert("memory_types".into(), types.map(|it| plain(MemoryType::layout(), bytes(it))).collect());
+    all.insert("memory_heaps".into(), heaps.map(|it| plain(MemoryHeap::layout(), bytes(it))).collect());
+    all
+}
+
+/// Where an answer goes.
+fn place<T>(it: &mut T) -> Ptr<T> {
+    Ptr::new(std::ptr::from_mut(it).expose_provenance() as u64)
+}
+
+fn bytes<T: Structure>(it: &T) -> &[u8] {
+    // SAFETY: plain old data that was zero before the driver wrote to it, padding and all.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(it).cast(), size_of::<T>()) }
+}
+
+/// A structure of plain numbers, by the names of its members.
+fn plain(layout: &Layout, bytes: &[u8]) -> Value {
+    let mut all = Map::new();
+    for field in layout.fields {
+        let size = field.ty.size();
+        let one = |index: u32| {
+            let at = (field.at + index * size) as usize;
+            bytes.get(at..at + size as usize).map_or(Value::Null, |it| number(&field.ty, it))
+        };
+        let value = if field.count == 1 { one(0) } else { (0..field.count).map(one).collect() };
+        all.insert(field.name.to_owned(), value);
+    }
+    Value::Object(all)
+}
+
+fn number(ty: &Ty, bytes: &[u8]) -> Value {
+    let raw = bytes.iter().rev().take(8).fold(0u64, |all, it| all << 8 | u64::from(*it));
+    match ty {
+        Ty::Struct(layout) => plain(layout, bytes),
+        Ty::F32 => f32::from_bits(raw as u32).into(),
+        Ty::F64 => f64::from_bits(raw).into(),
+        Ty::I32 | Ty::Enum(_) => (raw as u32 as i32).into(),
+        Ty::Bool32 => (raw != 0).into(),
+        _ => raw.into(),
+    }
+}
+
+fn version(packed: u32) -> String {
+    format!("{}.{}.{}", packed >> 22 & 0x7f, packed >> 12 & 0x3ff, packed & 0xfff)
+}
+
+fn name_of_type(ty: PhysicalDeviceType) -> &'static str {
+    match ty {
+        PhysicalDeviceType::INTEGRATED_GPU => "integrated GPU",
+        PhysicalDeviceType::DISCRETE_GPU => "discrete GPU",
+        PhysicalDeviceType::VIRTUAL_GPU => "virtual GPU",
+        PhysicalDeviceType::CPU => "CPU",
+        _ => "other",
+    }
+}
+
+/// A text of the driver, up to its end.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_structure_of_numbers_is_told_by_names() {
+        let mut family = QueueFamilyProperties::zeroed();
+        (family.queue_count, family.timestamp_valid_bits) = (3, 64);
+        family.min_image_transfer_granularity.height = 7;
+        let told = plain(QueueFamilyProperties::layout(), bytes(&family));
+        let granularity = json!({ "width": 0, "height": 7, "depth": 0 });
+        let expected = json!({ "queueFlags": 0, "queueCount": 3, "timestampValidBits": 64, "minImageTransferGranularity": granularity });
+        assert_eq!(told, expected);
+        let mut limits = PhysicalDeviceLimits::zeroed();
+        (limits.point_size_range, limits.strict_lines) = ([1.0, 2.5], Bool32(1));
+        let told = plain(PhysicalDeviceLimits::layout(), bytes(&limits));
+        assert_eq!((&told["pointSizeRange"], &told["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
+    }
+}

@@ -1,0 +1,95 @@
+//! What is known of an object when it is made: what it was allocated from, and what goes by its flags.
+
+use lavascope_abi::*;
+use lavascope_stream::Parent;
+
+use crate::application::find_in_chain;
+use crate::breach::{INTERNAL, SHARED};
+use crate::handles::handles_behind;
+use crate::hub::HUB;
+use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
+
+/// What a new object was allocated from, and the note that goes with it.
+pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (Parent, u32) {
+    let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
+    match command {
+        Command::AllocateCommandBuffers => {
+            // SAFETY: these are the parameters of this command, and it succeeded, so its info is valid.
+            let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
+            let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
+            let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
+            (pool.map_or(Parent::None, Parent::Keeper), note)
+        }
+        Command::AllocateDescriptorSets => {
+            // SAFETY: as above.
+            let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
+            // SAFETY: as above; there is a layout for each set.
+            let note = unsafe { note_of_sets(names, info) };
+            (owner(HandleType::DescriptorPool, info.descriptor_pool.0), note)
+        }
+        Command::GetSwapchainImagesKHR => {
+            // SAFETY: as above.
+            let swapchain = unsafe { (*params.cast::<GetSwapchainImagesKHRParams>()).swapchain };
+            (owner(HandleType::SwapchainKHR, swapchain.0), 0)
+        }
+        Command::CreatePipelineCache => {
+            // SAFETY: as above.
+            let info = unsafe { &*(*params.cast::<CreatePipelineCacheParams>()).p_create_info.as_ptr() };
+            let is_own = info.flags.0 & PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED.0 != 0;
+            (Parent::None, if is_own { 0 } else { INTERNAL })
+        }
+        Command::GetDeviceQueue2 => {
+            // SAFETY: as above.
+            let info = unsafe { &*(*params.cast::<GetDeviceQueue2Params>()).p_queue_info.as_ptr() };
+            let is_own = info.flags.0 & DeviceQueueCreateFlags::INTERNALLY_SYNCHRONIZED_KHR.0 == 0;
+            (Parent::None, if is_own { 0 } else { INTERNAL })
+        }
+        Command::CreateDescriptorSetLayout => {
+            // SAFETY: as above, with its chain.
+            let info = unsafe { &*(*params.cast::<CreateDescriptorSetLayoutParams>()).p_create_info.as_ptr() };
+            // SAFETY: as above.
+            (Parent::None, if unsafe { has_shared_bindings(info) } { SHARED } else { 0 })
+        }
+        // Physical devices, displays and surfaces end with the instance or physical device that gave them.
+        _ if is_of_process(ty) => {
+            let base = params.expose_provenance() as u64;
+            // SAFETY: as above.
+            let from = unsafe { handles_behind(command.desc().parameters, base) };
+            let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
+            (slot.map_or(Parent::None, Parent::Owner), 0)
+        }
+        _ => (Parent::None, 0),
+    }
+}
+
+/// Whether several threads may update different descriptors of a set with this layout.
+///
+/// # Safety
+///
+/// The info must be valid, with its chain.
+unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
+    let ty = StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO;
+    // SAFETY: the caller's word, and the structure of this type.
+    let flags = unsafe { find_in_chain::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next, ty) };
+    let shared = DescriptorBindingFlags::UPDATE_AFTER_BIND.0 | DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING.0;
+    flags.is_some_and(|it| {
+        // SAFETY: as above; it has as many flags as it says.
+        let flags = unsafe { &*it.as_ptr() };
+        // SAFETY: as above.
+        (0..flags.binding_count as usize).any(|at| unsafe { (*flags.p_binding_flags.as_ptr().add(at)).0 & shared != 0 })
+    })
+}
+
+/// The notes of layouts, for sets that are allocated with them.
+///
+/// # Safety
+///
+/// The info must be valid.
+unsafe fn note_of_sets(names: &Names, info: &DescriptorSetAllocateInfo) -> u32 {
+    let note = |at: usize| {
+        // SAFETY: the caller's word.
+        let layout = unsafe { *info.p_set_layouts.as_ptr().add(at) };
+        names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| HUB.objects.note(it))
+    };
+    (0..info.descriptor_set_count as usize).fold(0, |all, it| all | note(it))
+}

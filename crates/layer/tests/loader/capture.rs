@@ -1,0 +1,141 @@
+//! What a trace has beside the calls: the device, what was not understood, and what the application does that makes the
+//! order of its calls meaningless.
+
+use std::time::Duration;
+
+use ash::vk;
+use lavascope_trace::Trace;
+use serde_json::Value;
+
+use crate::child::{Outcome, child};
+use crate::world::{Setup, World, entry};
+
+const CAPTURE: [(&str, &str); 2] =
+    [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+
+/// The facts of one kind.
+fn facts(outcome: &Outcome, kind: &str) -> Vec<Value> {
+    let bytes = outcome.bytes("trace.lava");
+    let trace = Trace::open(&bytes).expect("a whole trace");
+    assert!(trace.is_complete() && trace.damages().is_empty());
+    trace.facts().into_iter().filter_map(|it| it.get(kind).cloned()).collect()
+}
+
+/// A submission that waits until the host says so.
+fn submit_waiting(world: &World, semaphore: vk::Semaphore) {
+    let (semaphores, values, stages) = ([semaphore], [1], [vk::PipelineStageFlags::ALL_COMMANDS]);
+    let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);
+    let submit =
+        vk::SubmitInfo::default().wait_semaphores(&semaphores).wait_dst_stage_mask(&stages).push_next(&mut timeline);
+    // SAFETY: the infos are valid; who uses the queue meanwhile is what is tested.
+    unsafe { world.device.queue_submit(world.queue, &[submit], vk::Fence::null()) }.expect("the null driver submits");
+}
+
+#[test]
+fn two_threads_inside_calls_on_one_queue_are_told_once() {
+    let name = "capture::two_threads_inside_calls_on_one_queue_are_told_once";
+    let Some(outcome) = child(name, &CAPTURE, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let mut ty = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        // SAFETY: the info is valid.
+        let semaphore =
+            unsafe { world.device.create_semaphore(&vk::SemaphoreCreateInfo::default().push_next(&mut ty), None) }
+                .expect("the null driver makes semaphores");
+        submit_waiting(&world, semaphore);
+        std::thread::scope(|scope| {
+            // SAFETY: wrong on purpose: the other thread uses the queue meanwhile.
+            scope.spawn(|| unsafe { world.device.queue_wait_idle(world.queue) }.expect("it becomes idle"));
+            std::thread::sleep(Duration::from_millis(300));
+            submit_waiting(&world, semaphore);
+            submit_waiting(&world, semaphore);
+            let signal = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(1);
+            // SAFETY: the semaphore is alive.
+            unsafe { world.device.signal_semaphore(&signal) }.expect("it is signaled");
+        });
+        // SAFETY: nobody else uses the queue, and then nobody the semaphore.
+        unsafe {
+            world.device.queue_wait_idle(world.queue).expect("it becomes idle");
+            world.device.destroy_semaphore(semaphore, None);
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    let told = facts(&outcome, "broken_synchronization");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["object"], &told[0]["command"]), (&"VkQueue#0".into(), &"vkQueueSubmit".into()));
+    assert_eq!((&told[0]["thread"], &told[0]["other_thread"]), (&1.into(), &2.into()));
+    let problems = outcome.of_kind("problem");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0]["text"].as_str().is_some_and(|it| it.starts_with("VkQueue#0 is used by two threads at once")));
+}
+
+/// Threads that hand a queue and a pool to each other use them correctly, however often.
+#[test]
+fn who_hands_objects_over_is_not_accused() {
+    let name = "capture::who_hands_objects_over_is_not_accused";
+    let Some(outcome) = child(name, &CAPTURE, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let pool = world.command_pool();
+        let buffer = world.command_buffers(pool, 1)[0];
+        let turn = std::sync::Mutex::new(());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let _turn = turn.lock().expect("nobody panics");
+                        world.record(buffer, 10);
+                        world.submit(buffer);
+                    }
+                });
+            }
+        });
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(facts(&outcome, "broken_synchronization"), Vec::<Value>::new());
+    assert_eq!(outcome.of_kind("problem"), Vec::<Value>::new());
+}
+
+#[test]
+fn commands_that_nobody_knows_are_in_the_file_and_told_once() {
+    let name = "capture::commands_that_nobody_knows_are_in_the_file_and_told_once";
+    let environment = [CAPTURE[0], CAPTURE[1], ("LAVASCOPE_NULL_FUTURE", "vkCmdDrawFromTheFutureEXT")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let (get, device) = (world.instance.fp_v1_0().get_device_proc_addr, world.device.handle());
+        // SAFETY: the device is alive.
+        let has = |it: &std::ffi::CStr| unsafe { get(device, it.as_ptr()) }.is_some();
+        assert!(has(c"vkCmdDrawFromTheFutureEXT") && has(c"vkCmdDrawFromTheFutureEXT"));
+        assert!(!has(c"vkCmdDrawFromThePastEXT"));
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(facts(&outcome, "unknown_command"), ["vkCmdDrawFromTheFutureEXT"]);
+    assert_eq!(outcome.of_kind("unknown").len(), 1);
+}
+
+#[test]
+fn what_the_device_is_stands_in_the_file() {
+    let name = "capture::what_the_device_is_stands_in_the_file";
+    let Some(outcome) = child(name, &CAPTURE, || {
+        let entry = entry();
+        Setup::OFF.world(&entry).destroy();
+    }) else {
+        return;
+    };
+    let devices = facts(&outcome, "device");
+    assert_eq!(devices.len(), 1);
+    let device = &devices[0];
+    assert_eq!(device["object"], "VkDevice#0");
+    assert!(device["name"].as_str().is_some_and(|it| !it.is_empty()), "{device:#}");
+    assert!(device["queue_families"][0]["queueCount"].as_u64().is_some_and(|it| it > 0));
+    assert!(device["memory_types"].as_array().is_some_and(|it| !it.is_empty()));
+    assert!(device["memory_heaps"][0]["size"].as_u64().is_some_and(|it| it > 0));
+    assert!(device["limits"]["nonCoherentAtomSize"].as_u64().is_some_and(|it| it > 0), "{:#}", device["limits"]);
+}

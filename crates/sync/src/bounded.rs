@@ -1,7 +1,9 @@
 //! What stays small however long a program runs.
 
 use lavascope_abi::PipelineStageFlags2;
-use lavascope_program::{Batch, Point, Program, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait};
+use lavascope_program::{
+    Batch, FenceId, HazardKind, Point, Program, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait,
+};
 
 use crate::Engine;
 use crate::rules::Rules;
@@ -130,4 +132,107 @@ fn ranges_that_are_over_go_by_themselves() {
         most = most.max(engine.ranges());
     }
     assert!(most < 5_000, "{most}");
+}
+
+/// Two kinds of render passes whose dependencies are narrow, and nothing wider anywhere.
+const PASSES: &str = "# Passes, one after the other.
+# spec: VkSubpassDependency
+# expect: clean
+
+buffer b 64
+image att sun 8x8
+queue gfx: graphics
+fence f g
+
+pass light
+  attachment color load=clear
+  subpass color 0
+  dependency external => 0: color:write => color:write
+  dependency 0 => external: color:write => fragment:sampled_read
+
+pass main
+  attachment color load=clear
+  subpass color 0
+  dependency external => 0: color:write => color:write
+  dependency 0 => 0: fragment:storage_write => fragment:storage_read|storage_write
+  dependency 0 => external: fragment:storage_write => fragment:storage_read|storage_write
+  dependency 0 => external: color:write => copy:read
+
+cmd frame
+  begin light with sun
+  draw writes color sun
+  end pass
+  begin main with att
+  draw samples sun at fragment, writes b at fragment, writes color att
+  barrier fragment:storage_write => fragment:storage_read|storage_write
+  draw reads b at fragment
+  end pass
+
+cmd look
+  dispatch reads b
+";
+
+struct Passes {
+    engine: Engine,
+    frame: Batch,
+    look: Batch,
+    most: usize,
+}
+
+impl Passes {
+    fn new() -> Passes {
+        let program = lavascope_scenario::parse(PASSES).expect("a scenario").program;
+        let Step::Submit { batches, .. } = &program.steps[0] else { unreachable!("all command buffers in one batch") };
+        let [frame, look] = batches[0].command_buffers[..] else { unreachable!("there are two") };
+        let batch = |it| Batch { command_buffers: vec![it], ..Batch::default() };
+        let engine = Engine::of(Rules::CONTRACT, &program);
+        Passes { engine, frame: batch(frame), look: batch(look), most: 0 }
+    }
+
+    fn submit(&mut self, batch: Batch, fence: Option<FenceId>) {
+        self.engine.step(&Step::Submit { queue: QueueId(0), batches: vec![batch], fence });
+        self.most = self.most.max(self.engine.device.stretches());
+    }
+
+    /// Nothing was wrong so far, and of what is wrong now nothing is missed: the last pass is not ordered before a
+    /// dispatch.
+    fn assert_exact(mut self) {
+        assert_eq!(self.engine.take_found(), []);
+        self.submit(self.look.clone(), None);
+        let found = self.engine.take_found();
+        assert!(matches!(&found[..], [it] if it.kind == HazardKind::ReadAfterWrite), "{found:?}");
+    }
+}
+
+/// Two frames in flight, as most programs have.
+#[test]
+fn stretches_go_when_the_host_has_waited() {
+    let mut passes = Passes::new();
+    for number in 0..10_000_u32 {
+        let fence = FenceId(number % 2);
+        passes.engine.step(&Step::WaitFences(vec![fence]));
+        passes.engine.step(&Step::ResetFences(vec![fence]));
+        passes.submit(passes.frame.clone(), Some(fence));
+    }
+    assert!(passes.most <= 24, "{}", passes.most);
+    passes.assert_exact();
+}
+
+/// The host never waits, and no dependency is ever wider than a subpass.
+#[test]
+fn stretches_stay_bounded_without_any_wait() {
+    let mut passes = Passes::new();
+    (0..10_000).for_each(|_| passes.submit(passes.frame.clone(), None));
+    assert!(passes.most <= 80, "{}", passes.most);
+    passes.assert_exact();
+}
+
+/// The same inside of one submission.
+#[test]
+fn stretches_stay_bounded_in_one_batch() {
+    let mut passes = Passes::new();
+    let frames = vec![passes.frame.command_buffers[0]; 5_000];
+    passes.submit(Batch { command_buffers: frames, ..Batch::default() }, None);
+    assert!(passes.most <= 80, "{}", passes.most);
+    passes.assert_exact();
 }

@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use crate::row::{Column, Row, lane, write};
+use crate::stretch::{Asked, Stretch, Stretches};
 use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
 
 /// Names an access or a synchronization operation; later ones are greater.
@@ -115,6 +116,15 @@ impl<K: Keys> Table<K> {
         row
     }
 
+    /// Keys of some whose rows do not cover another.
+    fn without(&self, keys: K, row: &Row) -> K {
+        if row.is_zero() {
+            return keys.and_not(keys);
+        }
+        let covering = self.classes.iter().filter(|it| !it.keys.and(keys).is_none() && it.row.covers(row));
+        covering.fold(keys, |left, it| left.and_not(it.keys))
+    }
+
     /// Forgets rows that say nothing which those of another table do not say.
     fn forget_covered(&mut self, other: &Table<K>) {
         for index in (0..self.classes.len()).rev() {
@@ -197,34 +207,6 @@ impl<K: Keys> Table<K> {
     }
 }
 
-/// A dependency whose first scope is a stretch of a queue's work, not all of it up to a tag: those of subpasses.
-///
-/// It does not fit into the tables, so it is kept as it is, with what later dependencies chained to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) queue: u8,
-    /// The tags it covers: after `begin`, up to and with `end`.
-    pub(crate) begin: Tag,
-    pub(crate) end: Tag,
-    /// The stages and the writes that it covers.
-    pub(crate) src: Stages,
-    pub(crate) src_usages: Usages,
-    /// What they happen before, and to what they are visible.
-    pub(crate) dst: Stages,
-    pub(crate) dst_usages: Usages,
-}
-
-impl Stretch {
-    fn has(&self, queue: u8, tag: Tag) -> bool {
-        self.queue == queue && self.begin < tag && tag <= self.end
-    }
-
-    fn is_same_source(&self, other: &Stretch) -> bool {
-        let key = |it: &Stretch| (it.queue, it.begin, it.end, it.src, it.src_usages);
-        key(self) == key(other)
-    }
-}
-
 /// What a first scope hands on: which lanes happened before, which writes are available.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Carry {
@@ -232,7 +214,7 @@ pub(crate) struct Carry {
     available: Row,
     /// Lanes whose points are in the scope, where that is more than what happened.
     points: Row,
-    stretches: Vec<Stretch>,
+    stretches: Stretches,
 }
 
 impl Carry {
@@ -243,15 +225,14 @@ impl Carry {
 
     /// Whether an access is in the scope.
     pub(crate) fn has(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
-        self.happened.get(lane(queue, stage)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage))
+        self.happened.get(lane(queue, stage)) >= tag || self.stretches.any(|it| it.has(queue, tag) && it.src.has(stage))
     }
 
     /// Whether a write is available in the scope.
     pub(crate) fn has_available(&self, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);
         self.available.get(write(queue, column)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage))
+            || self.stretches.any(|it| it.has(queue, tag) && it.src_usages.has(usage))
     }
 
     /// Whether it has all that another has.
@@ -259,7 +240,13 @@ impl Carry {
         self.happened.covers(&other.happened)
             && self.available.covers(&other.available)
             && (other.points.is_zero() || self.all_points().covers(&other.points))
-            && other.stretches.iter().all(|it| self.stretches.contains(it))
+            && other.stretches.iter().all(|it| self.has_stretch(it) || self.stretches.any(|own| own.covers(it)))
+    }
+
+    /// Whether the rows say all that a stretch says.
+    fn has_stretch(&self, it: &Stretch) -> bool {
+        let (lanes, writes) = it.rows();
+        self.happened.covers(&lanes) && self.available.covers(&writes)
     }
 
     fn all_points(&self) -> Row {
@@ -272,25 +259,25 @@ impl Carry {
         self.happened.raise_all(&other.happened);
         self.available.raise_all(&other.available);
         self.points.raise_all(&other.points);
-        for it in &other.stretches {
-            if !self.stretches.contains(it) {
-                self.stretches.push(*it);
-            }
+        other.stretches.iter().for_each(|it| self.stretches.add(*it));
+        if !self.stretches.is_empty() {
+            self.forget_covered();
         }
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn keep_only(&mut self, asked: &Asked) {
+        self.stretches.keep_only(asked);
     }
 
     /// Forgets stretches that say nothing which the rows do not say by now.
     pub(crate) fn forget_covered(&mut self) {
-        let Carry { happened, available, points, stretches } = self;
-        if happened.covers(points) {
-            *points = Row::default();
+        if self.happened.covers(&self.points) {
+            self.points = Row::default();
         }
-        stretches.retain(|it| {
-            let is_known = |stage: Stage| happened.get(lane(it.queue, stage)) >= it.end;
-            let columns = TABLES.write_columns(it.src_usages);
-            let is_available = |at: usize| columns >> at & 1 == 0 || available.get(write(it.queue, at)) >= it.end;
-            !(it.src.iter().all(is_known) && (0..TABLES.writes.len()).all(is_available))
-        });
+        let mut stretches = std::mem::take(&mut self.stretches);
+        stretches.retain(|it| !self.has_stretch(it));
+        self.stretches = stretches;
     }
 }
 
@@ -335,7 +322,7 @@ pub(crate) struct Clock {
     reached: Table<Usages>,
     /// Like `reached`, from `points`, and only what is more.
     reached_points: Table<Usages>,
-    stretches: Vec<Stretch>,
+    stretches: Stretches,
     passed: Option<Box<Passed>>,
     /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
     pub(crate) batches: HashMap<u8, Tag>,
@@ -348,7 +335,19 @@ struct Passed {
     happened: Table<Stages>,
     available: Table<Stages>,
     points: Table<Stages>,
-    stretches: Vec<Stretch>,
+    stretches: Stretches,
+}
+
+impl Passed {
+    /// Forgets what it and the clock itself, with these tables, say by now: a first scope has both.
+    fn forget_covered(&mut self, own_happened: &Table<Stages>, own_available: &Table<Stages>) {
+        let Passed { happened, available, stretches, .. } = self;
+        stretches.retain(|it| {
+            let (lanes, writes) = it.rows();
+            let left = own_happened.without(happened.without(it.dst, &lanes), &lanes);
+            !(left.is_none() && own_available.without(available.without(it.dst, &writes), &writes).is_none())
+        });
+    }
 }
 
 impl Default for Clock {
@@ -360,7 +359,7 @@ impl Default for Clock {
             visible: Table::new(TABLES.usages.len()),
             reached: Table::new(TABLES.usages.len()),
             reached_points: Table::new(TABLES.usages.len()),
-            stretches: Vec::new(),
+            stretches: Stretches::default(),
             passed: None,
             batches: HashMap::new(),
         }
@@ -382,14 +381,14 @@ impl Clock {
     #[inline]
     pub(crate) fn has_happened(&self, here: Stage, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.happened.get(usize::from(here.0), lane(queue, stage)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
+            || self.stretches.any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst.has(here))
     }
 
     /// Whether a write is available, by a chain that reaches a stage here.
     pub(crate) fn is_available(&self, here: Stage, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);
         self.available.get(usize::from(here.0), write(queue, column)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst.has(here))
+            || self.stretches.any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst.has(here))
     }
 
     /// Whether a write is visible to a usage here.
@@ -397,7 +396,7 @@ impl Clock {
     pub(crate) fn is_visible(&self, here: Usage, queue: u8, usage: Usage, tag: Tag) -> bool {
         let column = TABLES.write_column(usage).unwrap_or(0);
         self.visible.get(usize::from(here.0), write(queue, column)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
+            || self.stretches.any(|it| it.has(queue, tag) && it.src_usages.has(usage) && it.dst_usages.has(here))
     }
 
     /// Whether what became available to a stage, for all that came after, has reached a stage here.
@@ -415,7 +414,7 @@ impl Clock {
     /// The same of what became available inside of a subpass only.
     pub(crate) fn is_reached_from_subpass(&self, here: Usage, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.reached.get(usize::from(here.0), lane(queue, stage)) >= tag
-            || self.stretches.iter().any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
+            || self.stretches.any(|it| it.has(queue, tag) && it.src.has(stage) && it.dst_usages.has(here))
     }
 
     /// What the first scope of an operation on `queue` at `now` hands on: directly what the queue did in those stages
@@ -426,7 +425,7 @@ impl Clock {
             carry.happened.raise_all(&passed.happened.join(src));
             carry.available.raise_all(&passed.available.join(src));
             carry.points.raise_all(&passed.points.join(src));
-            carry.stretches.extend(passed.stretches.iter().filter(|it| it.dst.0 & src.0 != 0));
+            carry.stretches.add_before(&passed.stretches, src);
         }
         carry.happened.raise(queue, src.0, now);
         carry.available.raise(queue, TABLES.write_columns(usages), now);
@@ -437,66 +436,77 @@ impl Clock {
     pub(crate) fn first_scope_of(&self, stretch: Stretch) -> Carry {
         let mut carry = self.chains(stretch.src);
         carry.points.raise(stretch.queue, stretch.src.0, stretch.end);
-        carry.stretches.push(stretch);
+        carry.stretches.add(stretch);
         carry
     }
 
     /// What was ordered before some stages.
     fn chains(&self, src: Stages) -> Carry {
+        let mut stretches = Stretches::default();
+        stretches.add_before(&self.stretches, src);
         Carry {
             happened: self.happened.join(src),
             available: self.available.join(src),
             points: self.points.join(src),
-            stretches: self.stretches.iter().filter(|it| it.dst.0 & src.0 != 0).copied().collect(),
+            stretches,
         }
     }
 
     /// A memory dependency on everything reaches its second scope.
     pub(crate) fn second_scope(&mut self, carry: &Carry, dst: Stages, usages: Usages) {
-        self.execution_only(carry, dst);
+        self.order(carry, dst);
         self.visible.raise(usages, &carry.available);
         self.reached.raise(usages, &carry.happened);
         self.reached_points.raise(usages, &carry.points);
         self.reached_points.forget_covered(&self.reached);
-        for stretch in &carry.stretches {
-            self.stretch(Stretch { dst: Stages::default(), dst_usages: usages, ..*stretch });
-        }
+        self.add_stretches(carry, dst, usages);
     }
 
     /// What a dependency on a single resource does for everything else: it orders execution, and hands on what is
     /// available already.
     pub(crate) fn execution_only(&mut self, carry: &Carry, dst: Stages) {
+        self.order(carry, dst);
+        self.add_stretches(carry, dst, Usages::default());
+    }
+
+    fn order(&mut self, carry: &Carry, dst: Stages) {
         self.happened.raise(dst, &carry.happened);
         self.available.raise(dst, &carry.available);
         self.points.raise(dst, &carry.points);
         self.points.forget_covered(&self.happened);
-        for stretch in &carry.stretches {
-            self.stretch(Stretch { dst, dst_usages: Usages::default(), ..*stretch });
-        }
-        self.forget_covered();
     }
 
-    fn stretch(&mut self, new: Stretch) {
-        add_stretch(&mut self.stretches, new);
+    fn add_stretches(&mut self, carry: &Carry, dst: Stages, dst_usages: Usages) {
+        if !(dst.is_empty() && dst_usages.is_empty()) {
+            carry.stretches.iter().for_each(|it| self.stretches.add(Stretch { dst, dst_usages, ..*it }));
+        }
+        if !self.stretches.is_empty() {
+            self.forget_covered();
+        }
     }
 
     /// Forgets stretches that say nothing which the tables do not say by now.
     fn forget_covered(&mut self) {
         let Clock { happened, available, visible, reached, stretches, .. } = self;
         stretches.retain(|it| {
-            let lanes = || it.src.iter().map(|stage| lane(it.queue, stage));
-            let writes = || it.src_usages.iter().filter_map(|w| TABLES.write_column(w)).map(|w| write(it.queue, w));
-            let is_ordered = |stage: Stage| {
-                let here = usize::from(stage.0);
-                lanes().all(|at| happened.get(here, at) >= it.end)
-                    && writes().all(|at| available.get(here, at) >= it.end)
-            };
-            let is_seen = |usage: Usage| {
-                let here = usize::from(usage.0);
-                lanes().all(|at| reached.get(here, at) >= it.end) && writes().all(|at| visible.get(here, at) >= it.end)
-            };
-            !(it.dst.iter().all(is_ordered) && it.dst_usages.iter().all(is_seen))
+            let (lanes, writes) = it.rows();
+            let is_ordered = happened.without(it.dst, &lanes).is_none() && available.without(it.dst, &writes).is_none();
+            let (seen, usages) = (reached.without(it.dst_usages, &lanes), it.dst_usages);
+            !(is_ordered && seen.is_none() && visible.without(usages, &writes).is_none())
         });
+    }
+
+    /// How many stretches it has.
+    pub(crate) fn stretches(&self) -> usize {
+        self.stretches.len() + self.passed.as_ref().map_or(0, |it| it.stretches.len())
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn keep_only(&mut self, asked: &Asked) {
+        self.stretches.keep_only(asked);
+        if let Some(passed) = &mut self.passed {
+            passed.stretches.keep_only(asked);
+        }
     }
 
     /// What is visible to some usages here.
@@ -525,15 +535,16 @@ impl Clock {
     pub(crate) fn pass(&mut self, subpass: &Clock) {
         let new = || {
             let table = || Table::new(TABLES.stages.len());
-            Box::new(Passed { happened: table(), available: table(), points: table(), stretches: Vec::new() })
+            Box::new(Passed { happened: table(), available: table(), points: table(), stretches: Stretches::default() })
         };
         let passed = self.passed.get_or_insert_with(new);
         passed.happened.raise_each(&subpass.happened);
         passed.available.raise_each(&subpass.available);
         passed.points.raise_each(&subpass.points);
-        for it in &subpass.stretches {
-            add_stretch(&mut passed.stretches, *it);
+        for it in subpass.stretches.iter().filter(|it| !it.dst.is_empty()) {
+            passed.stretches.add(Stretch { dst_usages: Usages::default(), ..*it });
         }
+        passed.forget_covered(&self.happened, &self.available);
     }
 
     pub(crate) fn raise_batches(&mut self, other: &HashMap<u8, Tag>) {
@@ -544,88 +555,5 @@ impl Clock {
     }
 }
 
-/// Adds to what follows a stretch.
-fn add_stretch(all: &mut Vec<Stretch>, new: Stretch) {
-    match all.iter_mut().find(|it| it.is_same_source(&new)) {
-        Some(own) => {
-            own.dst = own.dst.union(new.dst);
-            own.dst_usages = own.dst_usages.union(new.dst_usages);
-        }
-        None => all.push(new),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lavascope_abi::PipelineStageFlags2;
-
-    fn stage(bit: PipelineStageFlags2) -> Stage {
-        TABLES.stages_of_bits(bit.0).iter().next().expect("a stage")
-    }
-
-    fn one(stage: Stage) -> Stages {
-        let mut stages = Stages::default();
-        stages.add(stage);
-        stages
-    }
-
-    #[test]
-    fn execution_chains_through_stages() {
-        let [copy, compute, fragment] =
-            [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
-                .map(stage);
-        let mut clock = Clock::default();
-        let carry = clock.first_scope(0, 5, one(copy), Usages::default());
-        clock.second_scope(&carry, one(compute), Usages::default());
-        let carry = clock.first_scope(0, 9, one(compute), Usages::default());
-        clock.second_scope(&carry, one(fragment), Usages::default());
-        assert!(clock.has_happened(fragment, 0, copy, 5) && !clock.has_happened(fragment, 0, copy, 6));
-        assert!(clock.has_happened(fragment, 0, compute, 9));
-        assert!(!clock.has_happened(compute, 0, compute, 1));
-    }
-
-    #[test]
-    fn a_stretch_covers_what_lies_in_it_and_chains() {
-        let [copy, compute, fragment] =
-            [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
-                .map(stage);
-        let mut clock = Clock::default();
-        let stretch = Stretch {
-            queue: 0,
-            begin: 4,
-            end: 8,
-            src: one(copy),
-            src_usages: Usages::default(),
-            dst: Stages::default(),
-            dst_usages: Usages::default(),
-        };
-        let carry = clock.first_scope_of(stretch);
-        clock.second_scope(&carry, one(compute), Usages::default());
-        let carry = clock.first_scope(0, 12, one(compute), Usages::default());
-        clock.second_scope(&carry, one(fragment), Usages::default());
-        for here in [compute, fragment] {
-            assert!(clock.has_happened(here, 0, copy, 6) && clock.has_happened(here, 0, copy, 8));
-            assert!(!clock.has_happened(here, 0, copy, 4) && !clock.has_happened(here, 0, copy, 10));
-        }
-    }
-
-    #[test]
-    fn keys_with_equal_rows_share_one() {
-        let mut table: Table<Stages> = Table::new(8);
-        let cell = |stage| lane(0, Stage(stage));
-        let mut row = Row::default();
-        row.raise(0, 1 << 3, 7);
-        table.raise(Stages(0b0011), &row);
-        table.raise(Stages(0b1100), &row);
-        assert_eq!(table.classes.len(), 1);
-        row.raise(0, 1 << 4, 9);
-        table.raise(Stages(0b0001), &row);
-        assert_eq!(
-            (table.classes.len(), table.get(0, cell(4)), table.get(1, cell(4)), table.get(3, cell(3))),
-            (2, 9, 0, 7)
-        );
-        table.raise(Stages(0b1111), &row);
-        assert_eq!((table.classes.len(), table.get(3, cell(4))), (1, 9));
-    }
-}
+mod tests;

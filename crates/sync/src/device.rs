@@ -22,6 +22,7 @@ use crate::places::Places;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, State};
+use crate::stretch::Asked;
 use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
 
 /// Tags of one command: two for what ends with it, itself, one for what its barrier does, and some for what begins
@@ -33,6 +34,11 @@ const OWN_TAG: Tag = 2;
 const SWEEP_MIN: usize = 4096;
 /// Signals of one timeline that are told apart. Whoever waits for one that is older gets the next one that is known.
 const SIGNALS_MAX: usize = 1024;
+/// Stretches that are worth a look at what can go; more where there are many ranges to look at. In debug builds any, so
+/// that every test tries it.
+const STRETCHES_MIN: usize = if cfg!(debug_assertions) { 0 } else { 32 };
+const STRETCHES_MORE_MAX: usize = 512;
+const RANGES_PER_STRETCH: usize = 1024;
 
 /// Executes the command buffers of a batch: the device, the queue, step and index of the batch, and the batch.
 pub(crate) type Execute<'a> = &'a mut dyn FnMut(&mut Device, u8, u32, u32, &Batch);
@@ -83,6 +89,8 @@ pub(crate) struct Timeline {
     host: Option<Arc<Known>>,
     /// Where rendering that was suspended began, and what was known inside of it.
     pub(crate) suspended: Option<(Tag, Box<Clock>)>,
+    /// Stretches of the clock that were left when they were looked at last.
+    stretches_kept: usize,
 }
 
 impl Timeline {
@@ -187,6 +195,7 @@ impl Device {
             parked: VecDeque::new(),
             host: None,
             suspended: None,
+            stretches_kept: 0,
         };
         Device {
             rules: Rules::default(),
@@ -223,6 +232,7 @@ impl Device {
         }
         (own.flags, own.family, own.suspended) = (queue.flags, queue.family, None);
         own.clock.clear();
+        own.stretches_kept = 0;
         self.states.clear();
         self.events.clear();
         self.places.clear();
@@ -289,6 +299,29 @@ impl Device {
             tags.sort_unstable();
             self.places.keep_only(&tags);
         }
+    }
+
+    /// Forgets stretches that nobody can ask a queue for any more, once enough have come together. Not inside of a
+    /// subpass, whose outside is elsewhere.
+    pub(crate) fn sweep_stretches(&mut self, queue: u8) {
+        let own = &mut self.queues[usize::from(queue)];
+        let more = (self.states.len() / RANGES_PER_STRETCH).min(STRETCHES_MORE_MAX);
+        let count = |clock: &Clock, host: &Clock| clock.stretches() + host.stretches();
+        if count(&own.clock, &self.host_clock) <= 2 * own.stretches_kept + STRETCHES_MIN + more {
+            return;
+        }
+        let asks = self.states.iter().flat_map(|(_, state)| state.asks());
+        let asked = Asked::new(asks.collect());
+        own.clock.keep_only(&asked);
+        own.signals.keep_only(&asked);
+        self.host_clock.keep_only(&asked);
+        own.stretches_kept = count(&own.clock, &self.host_clock);
+    }
+
+    /// Stretches that the clocks have.
+    #[cfg(test)]
+    pub(crate) fn stretches(&self) -> usize {
+        self.queues.iter().map(|it| it.clock.stretches()).sum::<usize>() + self.host_clock.stretches()
     }
 
     /// Hands batches to a queue, and executes whatever can be executed.
@@ -430,6 +463,7 @@ impl Device {
         for signal in &batch.signals {
             self.signal(queue, *signal, &parked.host);
         }
+        self.sweep_stretches(queue);
     }
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {

@@ -11,7 +11,7 @@ use smallvec::smallvec;
 
 use crate::address::Identity;
 use crate::alias::pieces;
-use crate::clock::{Clock, Keys, Stretch, Tag};
+use crate::clock::{Clock, Keys, Tag};
 use crate::contents::PassContents;
 use crate::device::{Device, SetAt, Timeline};
 use crate::mark::{Marking, Progress};
@@ -23,6 +23,7 @@ use crate::render::Instance;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
 use crate::state::{Conflict, First, Name, Now, Shared};
+use crate::stretch::Stretch;
 use crate::usage::{Stages, TRANSITION_WRITE, Usages};
 
 /// Command buffers call command buffers at most this deep; the specification allows less.

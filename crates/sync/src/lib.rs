@@ -16,6 +16,8 @@ mod check;
 mod clock;
 mod contents;
 mod device;
+#[cfg(test)]
+mod dice;
 mod execute;
 pub mod explain;
 mod host;
@@ -35,6 +37,7 @@ mod scope;
 mod sparse;
 mod spot;
 mod state;
+mod stretch;
 mod texels;
 mod usage;
 

@@ -10,6 +10,7 @@ use crate::address::Identity;
 use crate::clock::{Keys, Tag};
 use crate::scope::{self, Expanded};
 use crate::state::{First, Name, Now};
+use crate::stretch::Ask;
 use crate::usage::{Stage, Stages, TRANSITION, Usage, Usages};
 
 /// There may be one for each range, so lists have room for what they hold and no more.
@@ -150,6 +151,12 @@ impl Overlay {
     /// Where visibility by another name begins or ends.
     pub(crate) fn cuts(&self) -> impl Iterator<Item = u64> {
         self.elsewhere().iter().filter_map(|it| it.at).flat_map(|it| [it.0, it.1])
+    }
+
+    /// What it asks clocks for that stretches may have.
+    pub(crate) fn asks(&self) -> impl Iterator<Item = Ask> {
+        let closed = self.points.iter().filter(|it| !it.is_open());
+        closed.map(|it| Ask { tag: it.tag, queue: it.queue, stages: it.stages, write: None })
     }
 
     /// Whether the write is visible to a usage.

@@ -47,7 +47,9 @@ impl Engine {
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
-            Command::Action(accesses) => return self.record_action(id, accesses, |it| it),
+            Command::Action(accesses) => {
+                return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
+            }
             Command::Execute(executed) => self.about_to_execute(executed),
             command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
         };
@@ -58,26 +60,26 @@ impl Engine {
         if is_special {
             commands.unmark();
         }
-        self.check_last(id, has_events)
+        self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// The same for an action command, whose resources have other numbers.
+    /// The same for an action command, whose resources have other numbers. None if nothing is wrong with it.
     pub fn record_action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
         number: impl Fn(ResourceId) -> ResourceId,
-    ) -> Findings {
-        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
+    ) -> Option<Box<Findings>> {
+        let commands = self.command_buffers.get_mut(id.0 as usize)?;
         commands.push_action(accesses, number, &self.device.addresses);
         self.check_last(id, false)
     }
 
     /// Checks the command that was recorded last.
-    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Findings {
+    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Option<Box<Findings>> {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
-        let Some(queue) = commands.queue else { return Findings::default() };
+        let queue = commands.queue?;
         let (until, moves) = (commands.plans.len(), self.device.addresses.moves());
         let is_marked = commands.is_marked(&self.device.addresses);
         let known = commands.alone.take().filter(|it| it.moves == moves);
@@ -88,7 +90,8 @@ impl Engine {
         alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
         self.go_on(&mut alone, index, until);
         let commands = &mut self.command_buffers[index];
-        alone.walk.progress.made.drain(..).for_each(|(number, made)| commands.plans.mark(number, made));
+        alone.walk.progress.made.iter().for_each(|(number, made)| commands.plans.mark(*number, *made));
+        alone.walk.progress.made.clear();
         if alone.device.has_used_sparse {
             commands.unmark();
         }
@@ -97,7 +100,7 @@ impl Engine {
             commands.told.add(found);
         }
         commands.alone = Some(alone);
-        found.unwrap_or_default()
+        found
     }
 
     /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
@@ -177,14 +180,16 @@ impl Alone {
         Alone { device: Device::alone(queue), walk: Walk::new(at), moves: 0 }
     }
 
-    fn take_findings(&mut self) -> Option<Findings> {
+    #[inline]
+    fn take_findings(&mut self) -> Option<Box<Findings>> {
         if self.device.found.is_empty() && self.device.contents.found.is_empty() {
             return None;
         }
         let hazards = std::mem::take(&mut self.device.found);
         let faults = std::mem::take(&mut self.device.contents.found);
         // Where sparse resources lie, and with whom, is decided when it is executed.
-        Some(Findings { hazards: if self.device.has_used_sparse { Vec::new() } else { hazards }, faults })
+        let hazards = if self.device.has_used_sparse { Vec::new() } else { hazards };
+        Some(Box::new(Findings { hazards, faults }))
     }
 }
 

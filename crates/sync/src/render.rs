@@ -16,11 +16,12 @@ use lavascope_program::{
 use smallvec::smallvec;
 
 use crate::action::Use;
-use crate::clock::{Carry, Clock, Stretch, Tag};
+use crate::clock::{Carry, Clock, Tag};
 use crate::execute::{Element, Executor, Part, Ready};
 use crate::order::Order;
 use crate::scope::Expanded;
 use crate::state::First;
+use crate::stretch::Stretch;
 use crate::usage::{Stages, TABLES, Usage, Usages};
 
 /// A render pass instance that is open.
@@ -166,6 +167,7 @@ impl Executor<'_> {
             }
         }
         self.last_transitions(tag, &pass);
+        self.device.sweep_stretches(self.queue);
     }
 
     /// The clock of the subpass that begins, then its layout transitions, then its load operations.
@@ -244,6 +246,7 @@ impl Executor<'_> {
         if rendering.is_suspending {
             self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
         }
+        self.device.sweep_stretches(self.queue);
     }
 }
 

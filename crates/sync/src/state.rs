@@ -14,6 +14,7 @@ use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::rules::Rules;
 use crate::scope::{self, Expanded};
+use crate::stretch::Ask;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
 /// Small, because there is one for every range: most ranges have one write and one lane that read it since. What else
@@ -262,9 +263,37 @@ impl State {
         self.writes().map(|it| it.tag)
     }
 
+    /// The same as `tags`, where it is asked for all the time.
+    #[inline]
+    pub(crate) fn each_tag(&self, mut each: impl FnMut(Tag)) {
+        if self.more.is_some() {
+            return self.tags().for_each(each);
+        }
+        if self.written != 0 {
+            each(self.written);
+        }
+        if self.last != 0 {
+            each(self.last);
+        }
+    }
+
     /// When it was accessed: what may be named as the earlier access of a conflict.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
+    }
+
+    /// What it asks clocks for.
+    pub(crate) fn asks(&self) -> impl Iterator<Item = Ask> {
+        let past = self.more.as_deref().and_then(|it| it.rest.as_deref()).map_or(&[][..], |it| &it.past);
+        let reads = self
+            .reads()
+            .chain(past.iter().copied())
+            .flat_map(|it| [it.first, it.last].map(|tag| Ask::of_stage(it.queue, TABLES.stage(it.usage), tag)));
+        let writes = self.writes().flat_map(|it| {
+            let own = Ask { tag: it.tag, queue: it.queue, stages: Stages::default(), write: Some(it.usage) };
+            it.overlay.into_iter().flat_map(Overlay::asks).chain([own])
+        });
+        reads.chain(writes)
     }
 
     #[inline]

@@ -9,6 +9,7 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod hostile;
 mod known;
 mod leaks;
 mod message_types;

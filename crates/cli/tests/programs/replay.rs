@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
+use crate::known::{python, wgpu};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
@@ -143,5 +144,35 @@ fn threads_that_are_held_up_at_random_keep_their_order() {
         let told = replayed(&stage, &["--verify", "--chaos", seed]);
         assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
         assert!(told["threads"].as_u64() > Some(15), "{told:#}");
+    }
+}
+
+#[test]
+fn vkcube_is_shown_again_and_again_the_same() {
+    let (stage, screen) = (Stage::new("replay-vkcube"), Screen::start());
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--", "vkcube", "--c", "40", "--suppress_popups"]);
+    succeed(command.env("DISPLAY", &screen.display));
+    let shots = ["--screenshot", "0..40"];
+    let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
+    assert_eq!((&told["frames"], told["pictures"].as_array().map(Vec::len)), (&40.into(), Some(40)), "{told:#}");
+    // The cube turns, so no two are equal, and each is more than a color.
+    let bytes = |at: u32| std::fs::read(stage.folder.join(format!("first/frame-{at:06}.png"))).expect("a picture");
+    assert!((1..40).all(|it| bytes(it) != bytes(it - 1) && bytes(it).len() > 5000));
+    let one = ["--threads", "1", "--screenshots", "second", "--compare", "first"];
+    let told = replayed(&stage, &[&shots[..], &one].concat());
+    assert!(told["pictures"].as_array().is_some_and(|it| it.iter().all(|it| it["difference"] == 0)), "{told:#}");
+}
+
+#[test]
+fn what_wgpu_drew_is_drawn_again() {
+    let stage = Stage::new("replay-wgpu");
+    for threads in [1, 4] {
+        let mut command = stage.lavascope();
+        command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
+        succeed(wgpu(&mut command, threads));
+        let told = replayed(&stage, &["--verify"]);
+        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{threads}: {told:#}");
     }
 }

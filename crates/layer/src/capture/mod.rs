@@ -111,16 +111,16 @@ impl Capture {
         }
     }
 
-    /// Whether all that was wanted is recorded.
-    pub(crate) fn is_over(&self) -> bool {
-        self.range.is_over()
-    }
-
     /// What others have to say about the capture.
     fn write_facts(&mut self) {
         for it in HUB.take_facts() {
             self.is_broken |= !self.writer.write(RawBlock::facts(&it));
         }
+    }
+
+    /// Whether all that was wanted is recorded.
+    pub(crate) fn is_over(&self) -> bool {
+        self.range.is_over()
     }
 
     fn seal(&mut self) {

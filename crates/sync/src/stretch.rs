@@ -1,0 +1,230 @@
+//! Dependencies of stretches: those whose first scope is a part of a queue's work, a subpass, and not all of it so far.
+//!
+//! They do not fit into the tables of a clock, so they are kept one by one, and every look at a clock looks at them.
+//! There must be few, however long a program runs. What the tables say by now goes (see `clock`), and so does what
+//! another one says too. Where nothing wider ever comes, what is left is held against what ranges remember
+//! ([`Asked`]): nobody asks for a stretch without such an access, and two with none between them are one. All of this
+//! is exact: the answers stay the same.
+
+use crate::clock::{Keys, Tag};
+use crate::row::Row;
+use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
+
+/// A dependency of a stretch, with what later dependencies chained to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) queue: u8,
+    /// The tags it covers: after `begin`, up to and with `end`.
+    pub(crate) begin: Tag,
+    pub(crate) end: Tag,
+    /// The stages and the writes that it covers.
+    pub(crate) src: Stages,
+    pub(crate) src_usages: Usages,
+    /// What they happen before, and to what they are visible.
+    pub(crate) dst: Stages,
+    pub(crate) dst_usages: Usages,
+}
+
+impl Stretch {
+    pub(crate) fn has(&self, queue: u8, tag: Tag) -> bool {
+        self.begin < tag && tag <= self.end && self.queue == queue
+    }
+
+    /// What a table must have for it to say nothing new: its lanes, and its writes.
+    pub(crate) fn rows(&self) -> (Row, Row) {
+        let (mut lanes, mut writes) = (Row::default(), Row::default());
+        lanes.raise(self.queue, self.src.0, self.end);
+        writes.raise(self.queue, TABLES.write_columns(self.src_usages), self.end);
+        (lanes, writes)
+    }
+
+    /// Whether it says all that another says.
+    pub(crate) fn covers(&self, other: &Stretch) -> bool {
+        self.begin <= other.begin
+            && other.end <= self.end
+            && self.queue == other.queue
+            && other.src.and_not(self.src).is_none()
+            && other.dst.and_not(self.dst).is_none()
+            && other.src_usages.and_not(self.src_usages).is_none()
+            && other.dst_usages.and_not(self.dst_usages).is_none()
+    }
+
+    pub(crate) fn is_same_source(&self, other: &Stretch) -> bool {
+        let key = |it: &Stretch| (it.begin, it.end, it.queue, it.src, it.src_usages);
+        key(self) == key(other)
+    }
+
+    /// Whether they differ in nothing but their tags.
+    fn is_alike(&self, other: &Stretch) -> bool {
+        *self == Stretch { begin: self.begin, end: self.end, ..*other }
+    }
+
+    /// Whether somebody may ask whether it has an access.
+    fn has_asked(&self, it: &Ask) -> bool {
+        let is_write = || it.write.is_some_and(|write| self.src_usages.has(write));
+        it.queue == self.queue && (!it.stages.and(self.src).is_none() || is_write())
+    }
+}
+
+/// Stretches, none of which says all that another says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stretches(Vec<Stretch>);
+
+impl Stretches {
+    #[cfg(test)]
+    pub(crate) fn of(all: &[Stretch]) -> Stretches {
+        Stretches(all.to_vec())
+    }
+
+    #[inline]
+    pub(crate) fn any(&self, is_it: impl Fn(&Stretch) -> bool) -> bool {
+        self.0.iter().any(is_it)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Stretch> {
+        self.0.iter()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&Stretch) -> bool) {
+        self.0.retain(is_kept);
+    }
+
+    pub(crate) fn add(&mut self, mut new: Stretch) {
+        for it in &self.0 {
+            if it.covers(&new) {
+                return;
+            }
+            if it.is_same_source(&new) {
+                new.dst = new.dst.union(it.dst);
+                new.dst_usages = new.dst_usages.union(it.dst_usages);
+            }
+        }
+        self.0.retain(|it| !new.covers(it));
+        self.0.push(new);
+    }
+
+    /// The sources of those that some stages come after.
+    pub(crate) fn add_before(&mut self, other: &Stretches, stages: Stages) {
+        for it in other.iter().filter(|it| !it.dst.and(stages).is_none()) {
+            self.add(Stretch { dst: Stages::default(), dst_usages: Usages::default(), ..*it });
+        }
+    }
+
+    /// Forgets what nobody asks for, and joins those between which nobody asks for anything.
+    pub(crate) fn keep_only(&mut self, asked: &Asked) {
+        let mut old = std::mem::take(&mut self.0);
+        old.sort_by_key(|it| (it.begin, it.end));
+        for it in old.into_iter().filter(|it| asked.has_any(it, it.begin, it.end)) {
+            // The last one like it: one before that has something between.
+            match self.0.iter_mut().rfind(|own| own.is_alike(&it)) {
+                Some(own) if !asked.has_any(&it, own.end, it.begin) => own.end = own.end.max(it.end),
+                _ => self.0.push(it),
+            }
+        }
+    }
+}
+
+/// An access, or a dependency on a single resource, that ranges remember.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) tag: Tag,
+    pub(crate) queue: u8,
+    /// The lanes by which it is asked for.
+    pub(crate) stages: Stages,
+    pub(crate) write: Option<Usage>,
+}
+
+impl Ask {
+    pub(crate) fn of_stage(queue: u8, stage: Stage, tag: Tag) -> Ask {
+        let mut stages = Stages::default();
+        stages.add(stage);
+        Ask { tag, queue, stages, write: None }
+    }
+}
+
+/// All that anybody can ask a clock for from now on, but for what is done later.
+pub(crate) struct Asked(Vec<Ask>);
+
+impl Asked {
+    pub(crate) fn new(mut all: Vec<Ask>) -> Asked {
+        all.sort_unstable_by_key(|it| it.tag);
+        Asked(all)
+    }
+
+    /// Whether there is something for a stretch after one tag, up to and with another.
+    fn has_any(&self, stretch: &Stretch, after: Tag, until: Tag) -> bool {
+        let first = self.0.partition_point(|it| it.tag <= after);
+        self.0[first..].iter().take_while(|it| it.tag <= until).any(|it| stretch.has_asked(it))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SRC: Stage = Stage(3);
+
+    fn stretch(begin: Tag, end: Tag, dst: u64) -> Stretch {
+        let (src_usages, dst_usages) = (Usages::default(), Usages::default());
+        Stretch { queue: 0, begin, end, src: Stages(1 << SRC.0), src_usages, dst: Stages(dst), dst_usages }
+    }
+
+    fn tags(stretches: &Stretches) -> Vec<(Tag, Tag)> {
+        stretches.iter().map(|it| (it.begin, it.end)).collect()
+    }
+
+    #[test]
+    fn what_another_says_too_is_not_kept() {
+        let mut all = Stretches::default();
+        all.add(stretch(4, 8, 0b1));
+        all.add(stretch(4, 9, 0b11));
+        all.add(stretch(5, 9, 0b10));
+        assert_eq!(tags(&all), [(4, 9)]);
+        all.add(stretch(4, 8, 0b100));
+        all.add(stretch(4, 8, 0b1000));
+        assert_eq!(tags(&all), [(4, 9), (4, 8)]);
+        assert!(all.any(|it| it.end == 8 && it.dst == Stages(0b1100)));
+    }
+
+    #[test]
+    fn nobody_asks_for_what_no_range_remembers() {
+        let mut all = Stretches::default();
+        for begin in [10, 20, 30, 40] {
+            all.add(stretch(begin, begin + 5, 0b1));
+        }
+        let asked = |tags: &[Tag]| Asked::new(tags.iter().map(|it| Ask::of_stage(0, SRC, *it)).collect());
+        let kept = |asks: &[Tag]| {
+            let mut all = all.clone();
+            all.keep_only(&asked(asks));
+            tags(&all)
+        };
+        assert_eq!(kept(&[]), []);
+        assert_eq!(kept(&[10, 16, 46]), []);
+        // Nothing between the first and the last; then something that only lies between.
+        assert_eq!(kept(&[11, 45]), [(10, 45)]);
+        assert_eq!(kept(&[11, 18, 25, 32]), [(10, 15), (20, 35)]);
+    }
+
+    #[test]
+    fn other_queues_and_stages_are_not_between() {
+        let mut all = Stretches::default();
+        all.add(stretch(10, 15, 0b1));
+        all.add(stretch(20, 25, 0b1));
+        let ask = |queue, stage, tag| Ask::of_stage(queue, Stage(stage), tag);
+        let asks = vec![ask(0, SRC.0, 12), ask(0, SRC.0, 22), ask(1, SRC.0, 18), ask(0, SRC.0 + 1, 18)];
+        all.keep_only(&Asked::new(asks));
+        assert_eq!(tags(&all), [(10, 25)]);
+    }
+}

@@ -9,7 +9,7 @@ use crate::stage::{Stage, names, samples, succeed};
 
 fn captured(stage: &Stage, program: &[&str], screen: &Screen) {
     let mut command = stage.lavascope();
-    command.args(["capture", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
     succeed(&mut command);
 }
 
@@ -75,6 +75,24 @@ fn parts_of_every_sample_have_the_results_of_the_whole() {
 }
 
 #[test]
+fn spans_of_many_threads_can_be_left_out() {
+    let (stage, screen) = (Stage::new("trim-threads"), Screen::start());
+    captured(&stage, &[samples().to_str().expect("a path"), "threads", "--threads", "4", "--frames", "30"], &screen);
+    for part in ["10..12", "20..", "29.."] {
+        let told = trimmed(&stage, &["--submits", part]);
+        assert!(told["submits_left_out"].as_u64() > Some(5), "{part}: {told:#}");
+        for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+            let again = replayed(&stage, "part.lava", options);
+            assert_eq!(again["different_bytes"].as_u64(), Some(0), "{part}: {again:#}");
+            assert!(part == "10..12" || again["equal_bytes"].as_u64() > Some(1000), "{part}: {again:#}");
+        }
+        let info = succeed(stage.lavascope().args(["info", "--json", "part.lava"]));
+        let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+        assert_eq!(info["order"]["is_acyclic"], true, "{part}: {info:#}");
+    }
+}
+
+#[test]
 fn a_part_that_is_not_there_is_told() {
     let (stage, screen) = (Stage::new("trim-none"), Screen::start());
     captured(&stage, &[samples().to_str().expect("a path"), "compute"], &screen);
@@ -100,13 +118,13 @@ fn a_capture_ends_with_the_part_that_is_wanted() {
     assert!((3..15).contains(&frames), "{info:#}");
     assert_eq!(pictures(&stage, "part.lava", frames - 3, 3), whole);
     let mut command = stage.lavascope();
-    command.args(["capture", "-o", "part.lava", "--submits", "2..4", "--"]).arg(samples()).arg("timeline");
+    command.args(["capture", "--results", "-o", "part.lava", "--submits", "2..4", "--"]).arg(samples()).arg("timeline");
     succeed(&mut command);
     let again = replayed(&stage, "part.lava", &["--verify"]);
     assert_eq!(again["different_bytes"].as_u64(), Some(0), "{again:#}");
     // A part that the program never gets to.
     let mut command = stage.lavascope();
-    command.args(["capture", "-o", "part.lava", "--frames", "2..4", "--"]).arg(samples()).arg("compute");
+    command.args(["capture", "--results", "-o", "part.lava", "--frames", "2..4", "--"]).arg(samples()).arg("compute");
     let told = succeed(&mut command);
     assert!(text(&told.stderr).contains("all of it is kept"), "{}", text(&told.stderr));
     replayed(&stage, "part.lava", &["--verify"]);

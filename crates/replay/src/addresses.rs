@@ -30,6 +30,11 @@ pub(crate) struct Addresses {
 }
 
 impl Addresses {
+    /// Bytes of a buffer or acceleration structure.
+    pub(crate) fn size_of(&self, id: ObjectId) -> Option<u64> {
+        lock(&self.sizes).get(&id).copied()
+    }
+
     /// Whether there are any, and they are others here.
     pub(crate) fn are_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)

@@ -26,7 +26,11 @@ enum Resource {
 /// Binds one resource or several, wherever they fit.
 pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    if !device.is_foreign || done.has_failed() {
+    if done.has_failed() {
+        return Ok(());
+    }
+    performer.note_bindings(&device, done);
+    if !device.is_foreign {
         return performer.plain(done);
     }
     let laid = performer.lay_out(done)?;

@@ -23,6 +23,7 @@ mod functions;
 mod generated;
 mod host;
 mod instance;
+mod layout;
 mod memory;
 mod objects;
 mod options;

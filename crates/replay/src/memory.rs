@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
+use crate::layout::Bindings;
 use crate::perform::{Done, Performer};
 use crate::replay::lock;
 
@@ -137,33 +138,29 @@ impl Memory {
     /// A capture does not always know who wrote something. Here one does: a byte that is another than the trace had so
     /// far was written by the device. Where the trace has all that the device wrote, such a byte stays as it is: the
     /// capture may have looked while the device was writing.
-    pub(crate) fn write(&self, offset: u64, bytes: &[u8], addresses: &Addresses) -> Result<Results, String> {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8], about: (&Addresses, &Bindings)) -> Result<Results, String> {
+        let (addresses, bindings) = about;
         let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
         end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
         let mut results = Results::default();
+        let opaque = bindings.opaque(self.id, offset..offset + bytes.len() as u64);
         match &self.known {
-            None => self.put(offset, bytes)?,
+            None => self.put_some(offset, bytes, &opaque.unwrap_or_default())?,
             Some(known) => {
                 let live = self.live(offset, bytes.len())?;
-                let mut kept = vec![false; bytes.len()];
+                let mut kept = opaque.unwrap_or_else(|| vec![false; bytes.len()]);
                 let mut known = lock(known);
                 let range = offset as usize..offset as usize + bytes.len();
                 let old = &mut known.bytes[range.clone()];
                 for (((live, old), new), kept) in live.iter().zip(old).zip(bytes).zip(&mut kept) {
                     results.equal += u64::from(live == new && old != new);
-                    *kept = self.has_results && live != old;
+                    *kept |= self.has_results && live != old;
                     *old = *new;
                 }
                 known.told[range].fill(true);
                 drop(known);
                 // What is kept must not be written, not even as it is: the device may be about to change it.
-                let mut at = 0;
-                for run in kept.chunk_by(|one, other| one == other) {
-                    if !run[0] {
-                        self.put(offset + at as u64, &bytes[at..at + run.len()])?;
-                    }
-                    at += run.len();
-                }
+                self.put_some(offset, bytes, &kept)?;
             }
         }
         if addresses.are_used() {
@@ -173,17 +170,24 @@ impl Memory {
     }
 
     /// The host is done with a part of the memory: what is there should be what the trace has.
-    pub(crate) fn compare(&self, range: std::ops::Range<u64>, addresses: &Addresses) -> Result<Results, String> {
+    pub(crate) fn compare(
+        &self,
+        range: std::ops::Range<u64>,
+        (addresses, bindings): (&Addresses, &Bindings),
+    ) -> Result<Results, String> {
         let mut results = Results::default();
         let (Some(known), true) = (&self.known, self.has_results && self.is_visible) else { return Ok(results) };
         let (first, end) = (range.start.min(self.size), range.end.min(self.size));
         let live = self.live(first, (end - first) as usize)?;
+        let opaque = bindings.opaque(self.id, first..end);
+        let is_opaque = |at: usize| opaque.as_ref().is_some_and(|it| it[at]);
         let known = lock(known);
         let range = first as usize..end as usize;
         let all = live.iter().zip(&known.bytes[range.clone()]).zip(&known.told[range]).enumerate();
         for (at, ((live, known_byte), is_told)) in all {
             let place = first + at as u64;
-            if live != known_byte && *is_told && !is_address(&known.bytes, place as usize, addresses) {
+            if live != known_byte && *is_told && !is_opaque(at) && !is_address(&known.bytes, place as usize, addresses)
+            {
                 results.different += 1;
                 results.first = results.first.or(Some((self.id, place)));
             }
@@ -203,6 +207,21 @@ impl Memory {
             Err(it) => failed = Some(it),
         });
         failed.map_or(Ok(bytes), Err)
+    }
+
+    /// Puts the bytes that are not marked; all where there are no marks.
+    fn put_some(&self, offset: u64, bytes: &[u8], kept: &[bool]) -> Result<(), String> {
+        if kept.is_empty() {
+            return self.put(offset, bytes);
+        }
+        let mut at = 0;
+        for run in kept.chunk_by(|one, other| one == other) {
+            if !run[0] {
+                self.put(offset + at as u64, &bytes[at..at + run.len()])?;
+            }
+            at += run.len();
+        }
+        Ok(())
     }
 
     fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -347,6 +366,7 @@ pub(crate) fn free(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
         }
         performer.plain(done)?;
         removed.iter().for_each(|it| it.destroy_moved());
+        performer.replay.bindings.end_memory(id);
         return Ok(());
     }
     performer.plain(done)
@@ -387,7 +407,9 @@ impl Performer<'_> {
     /// The program does not look at a memory any more: what it saw is compared.
     fn end_window(&self, done: &Done<'_>, memory: &Memory) -> Result<(), ReplayError> {
         if let Some(range) = lock(&memory.window).take().filter(|_| self.replay.options.verify) {
-            let results = memory.compare(range, &self.replay.addresses).map_err(|it| self.error(done, it))?;
+            let results = memory
+                .compare(range, (&self.replay.addresses, &self.replay.bindings))
+                .map_err(|it| self.error(done, it))?;
             lock(&self.replay.results).add(results);
         }
         Ok(())

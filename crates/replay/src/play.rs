@@ -162,10 +162,9 @@ impl<'a> Player<'a> {
         let Some(memory) = self.performer.replay.memories.find(id) else {
             return Err(wrong(format!("the host writes into {id}, which does not exist at this point")));
         };
+        let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
         for (offset, bytes) in written.runs() {
-            let results = memory
-                .write(offset, bytes, &self.performer.replay.addresses)
-                .map_err(|it| wrong(format!("{id}: {it}")))?;
+            let results = memory.write(offset, bytes, about).map_err(|it| wrong(format!("{id}: {it}")))?;
             self.results.add(results);
         }
         memory.flush();

@@ -14,6 +14,7 @@ use crate::error::ReplayError;
 use crate::families::Families;
 use crate::functions::{Functions, Loader, Source};
 use crate::instance::Recorded;
+use crate::layout::Bindings;
 use crate::memory::{Memories, Results};
 use crate::objects::Objects;
 use crate::positions::Positions;
@@ -37,6 +38,7 @@ pub(crate) struct Replay {
     pub(crate) facts: Vec<Value>,
     pub(crate) recorded: Mutex<Recorded>,
     pub(crate) memories: Memories,
+    pub(crate) bindings: Bindings,
     pub(crate) swapchains: Swapchains,
     pub(crate) addresses: Addresses,
     pub(crate) families: Families,
@@ -67,6 +69,7 @@ impl Replay {
             facts,
             recorded: Mutex::default(),
             memories: Memories::default(),
+            bindings: Bindings::default(),
             swapchains: Swapchains::default(),
             addresses: Addresses::default(),
             families: Families::default(),

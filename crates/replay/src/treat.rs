@@ -6,7 +6,7 @@ use lavascope_abi::desc::Work;
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, device, instance, memory, pipeline, present, wait};
+use crate::{addresses, bind, device, instance, layout, memory, pipeline, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -82,6 +82,8 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::CreateImage => layout::create_image,
+        C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,
         C::GetFenceStatus => wait::fence_status,

@@ -15,8 +15,10 @@ pub struct IntervalMap<V> {
     firsts: Vec<u64>,
     leaves: Vec<Leaf<V>>,
     len: usize,
-    /// The leaf that was looked into last: the next look is often into the same.
+    /// The leaf that was looked into last, and the place there: the next look is often into the same, or to what is
+    /// behind.
     last: usize,
+    near: usize,
     /// Leaves of before it was cleared, empty.
     spare: Vec<Leaf<V>>,
     /// Where ranges were found that were asked for just as they are: some of them, or none at all.
@@ -29,7 +31,7 @@ const FOUND: usize = 256;
 const FOUND_MIN: usize = 8;
 
 /// Leaves whose room is kept when everything goes.
-const SPARE_MAX: usize = 2;
+const SPARE_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
 struct Leaf<V> {
@@ -40,7 +42,15 @@ struct Leaf<V> {
 
 impl<V> Default for IntervalMap<V> {
     fn default() -> IntervalMap<V> {
-        IntervalMap { firsts: Vec::new(), leaves: Vec::new(), len: 0, last: 0, spare: Vec::new(), found: Vec::new() }
+        IntervalMap {
+            firsts: Vec::new(),
+            leaves: Vec::new(),
+            len: 0,
+            last: 0,
+            near: 0,
+            spare: Vec::new(),
+            found: Vec::new(),
+        }
     }
 }
 
@@ -136,7 +146,9 @@ impl<V: Clone + Default> IntervalMap<V> {
             return None;
         }
         if self.len >= FOUND_MIN {
-            self.found.resize(FOUND, (0, 0));
+            if self.found.is_empty() {
+                self.found.resize(FOUND, (0, 0));
+            }
             self.found[found_at(start)] = (spot.leaf as u32, spot.at as u32);
         }
         Some(spot)
@@ -216,7 +228,7 @@ impl<V: Clone + Default> IntervalMap<V> {
             leaf.clear();
             self.spare.push(leaf);
         }
-        (self.len, self.last) = (0, 0);
+        (self.len, self.last, self.near) = (0, 0, 0);
     }
 
     /// Keeps only the ranges whose values fit.
@@ -286,7 +298,24 @@ impl<V: Clone + Default> IntervalMap<V> {
         if !is_there {
             self.last = self.firsts.partition_point(|it| *it <= number).saturating_sub(1);
         }
-        self.first_ending_after_in(self.last, number)
+        let spot = self.first_ending_near(number).unwrap_or_else(|| self.first_ending_after_in(self.last, number));
+        self.near = spot.at;
+        spot
+    }
+
+    /// If it is what was found last, or what is behind that, in the last leaf.
+    #[inline]
+    fn first_ending_near(&self, number: u64) -> Option<Spot> {
+        let (leaf, ends) = (self.last, &self.leaves.get(self.last)?.ends[..]);
+        let is_over = |at: usize| ends.get(at).is_some_and(|it| *it <= number);
+        let at = match is_over(self.near) {
+            true => self.near + 1,
+            false if self.near == 0 || is_over(self.near - 1) => self.near,
+            false => return None,
+        };
+        let is_there = ends.get(at).is_some_and(|it| number < *it);
+        let is_end = at == ends.len() && leaf + 1 == self.leaves.len();
+        (is_there || is_end).then_some(Spot { leaf, at })
     }
 
     #[inline]

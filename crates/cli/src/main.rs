@@ -25,6 +25,7 @@ mod summary;
 mod symbols;
 mod text;
 mod trace_file;
+mod trigger;
 
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -33,6 +34,7 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     Outcome, api, capture, check, doctor, doctor_probe, env, explain, info, layer, print, replay, replay_here, run,
+    trim,
 };
 
 static VERSION: LazyLock<String> =
@@ -68,6 +70,7 @@ enum Command {
     #[command(hide = true)]
     ReplayHere(replay::Arguments),
     Run(run::Arguments),
+    Trim(trim::Arguments),
     Env(env::Arguments),
     Layer(layer::Arguments),
 }
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Command::Replay(arguments) => replay::run(&arguments),
         Command::ReplayHere(arguments) => replay_here::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Trim(arguments) => trim::run(&arguments),
         Command::Env(arguments) => env::run(&arguments),
         Command::Layer(arguments) => layer::run(&arguments),
     };

@@ -54,6 +54,8 @@ pub(crate) struct Hub {
     is_capturing: AtomicBool,
     /// What is to be told of the capture in the trace.
     facts: Mutex<Vec<Value>>,
+    /// Whether all that was wanted of a capture is in its file: the next instance must not begin it anew. Relaxed: as above.
+    has_captured: AtomicBool,
     /// Whether somebody wants to know how many calls there are. Relaxed: it is told now and then.
     is_counting: AtomicBool,
     /// Counts the ends of command buffers, their pools and devices: what a thread remembers of one is true only as
@@ -121,6 +123,7 @@ impl Hub {
             looked_at: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
             facts: Mutex::new(Vec::new()),
+            has_captured: AtomicBool::new(false),
             is_counting: AtomicBool::new(false),
             generation: AtomicU64::new(1),
         }
@@ -195,6 +198,7 @@ impl Hub {
             lock(&WORK).validation.get_or_insert_with(|| Box::new(Validation::off_thread())).add_wanted(settings);
         }
         if let Some(path) = &settings.capture
+            && !self.has_captured.load(Ordering::Relaxed)
             && lock(&WORK).capture.is_none()
         {
             let capture = Box::new(Capture::begin(path, settings)?);
@@ -203,8 +207,13 @@ impl Hub {
         }
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
+            // Not by the reader itself: the process may end before that had its first turn, and then waits for it.
+            self.reader_process.store(process.cast_signed(), Ordering::Relaxed);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
-            reader.thread = Some(thread.map_err(|it| format!("no thread to read calls: {it}"))?);
+            reader.thread = Some(thread.map_err(|it| {
+                self.reader_process.store(0, Ordering::Relaxed);
+                format!("no thread to read calls: {it}")
+            })?);
             reader.process = process;
             self.listeners.fetch_or(Hub::READS, Ordering::Relaxed);
             death::watch();
@@ -324,11 +333,9 @@ impl Hub {
 
 /// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
 fn read() {
+    // SAFETY: this looks at nothing of ours.
+    HUB.reader_thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
     HUB.wake.set_reader();
-    // SAFETY: these look at nothing of ours.
-    let (process, thread) = unsafe { (libc::getpid(), libc::gettid()) };
-    HUB.reader_thread.store(thread, Ordering::Relaxed);
-    HUB.reader_process.store(process, Ordering::Relaxed);
     fence("the reader", read_until_stopped, || ());
     // Nobody waits for a reader that is gone.
     HUB.reader_process.store(0, Ordering::Relaxed);
@@ -380,6 +387,13 @@ impl Work {
         });
         if let Some(it) = capture {
             it.rest(merger);
+        }
+        if capture.as_ref().is_some_and(|it| it.is_over())
+            && let Some(it) = capture.take()
+        {
+            // The application goes on without it.
+            HUB.has_captured.store(true, Ordering::Relaxed);
+            it.end(merger);
         }
         given
     }
@@ -443,4 +457,17 @@ impl Clock {
 
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a busy machine a process may be at its end before the thread that reads had its first turn.
+    #[test]
+    fn a_reader_that_has_not_begun_is_waited_for() {
+        let reading = HUB.start_reading(&Settings::default()).expect("threads can be made");
+        assert!(HUB.begin_dying());
+        drop(reading);
+    }
 }

@@ -36,6 +36,11 @@ pub trait Handles {
         recorded
     }
 
+    /// Where bytes of the host are that the record does not hold, for the structure of this index in its array.
+    fn contents(&self, _index: u64) -> Option<u64> {
+        None
+    }
+
     /// Bytes to provide for an output whose size the record does not tell.
     fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
         None
@@ -297,7 +302,9 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
             (0, _) | (_, Way::Drop) => 0,
             (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
             (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == Purpose::Driver => {
-                return Err(UnpackError::Missing { item: frame.layout.name });
+                let is_blob = matches!(pointer.to, Target::Blob(_));
+                let found = self.handles.contents(frame.index).filter(|_| is_blob);
+                found.ok_or(UnpackError::Missing { item: frame.layout.name })?
             }
             (value, _) if value < HEAD_SIZE as u64 => somewhere(),
             (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,

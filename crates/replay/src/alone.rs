@@ -20,11 +20,23 @@ pub(crate) struct Part<'r, 't, 'a> {
 /// Plays all streams to their ends.
 pub(crate) fn play(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<(), ReplayError> {
     let mut turn = 0;
-    while let Some(next) = choose(replay, parts, turn)? {
+    while let Some((next, until)) = choose(replay, parts, turn)? {
         turn = next;
         let Part { player, reader, .. } = &mut parts[turn];
-        if let Some(item) = reader.take_next()? {
-            player.step(&item)?;
+        // For as long as nobody else has anything older to do.
+        loop {
+            if let Some(item) = reader.take_next()? {
+                player.step(&item)?;
+            }
+            let goes_on = match reader.look()? {
+                Some((time, mut touches)) => {
+                    (time < until || player.is_inside()) && touches.all(|it| replay.positions.is_done(it))
+                }
+                None => false,
+            };
+            if !goes_on {
+                break;
+            }
         }
     }
     match parts.iter().find(|it| !it.is_over) {
@@ -33,9 +45,11 @@ pub(crate) fn play(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<()
     }
 }
 
-/// The stream whose turn it is; none where none can go on.
-fn choose(replay: &Replay, parts: &mut [Part<'_, '_, '_>], turn: usize) -> Result<Option<usize>, ReplayError> {
+/// The stream whose turn it is, and until when; none where none can go on.
+fn choose(replay: &Replay, parts: &mut [Part<'_, '_, '_>], turn: usize) -> Result<Option<(usize, u64)>, ReplayError> {
     let mut first: Option<(u64, usize)> = None;
+    // Of those that are not first, also such as cannot go on now.
+    let mut until = u64::MAX;
     for (at, part) in parts.iter_mut().enumerate().filter(|it| !it.1.is_over) {
         let Some((time, mut touches)) = part.reader.look()? else {
             part.is_over = true;
@@ -43,17 +57,24 @@ fn choose(replay: &Replay, parts: &mut [Part<'_, '_, '_>], turn: usize) -> Resul
             continue;
         };
         if !touches.all(|it| replay.positions.is_done(it)) {
+            until = until.min(time);
             continue;
         }
         if at == turn && part.player.is_inside() {
-            return Ok(Some(at));
+            return Ok(Some((at, 0)));
         }
-        first = Some(first.map_or((time, at), |it| it.min((time, at))));
+        match first {
+            Some(it) if it < (time, at) => until = until.min(time),
+            _ => {
+                until = first.map_or(until, |it| until.min(it.0));
+                first = Some((time, at));
+            }
+        }
     }
     // The end of one stream may let another go on.
     match first {
         None if parts.iter().any(|it| !it.is_over) && has_ready(replay, parts)? => choose(replay, parts, turn),
-        first => Ok(first.map(|it| it.1)),
+        first => Ok(first.map(|it| (it.1, until))),
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Device {
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
     /// Whether it is another one than in the trace: memory is bound where it fits.
     pub(crate) is_foreign: bool,
+    /// Whether it was made with mesh shaders; drivers crash on such pipelines otherwise.
+    pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
     /// What each type of memory of the trace is here.
@@ -95,7 +97,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let flags: Vec<u32> = here.iter().map(|it| it.queue_flags.0).collect();
     performer.replay.families.learn(&origin.families, &flags);
     // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues, has_addresses) = unsafe {
+    let (result, queues, has_addresses, has_mesh_shaders) = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -109,6 +111,8 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
         let queues = place_queues(performer, info, &here);
         let has_addresses = has_addresses(info);
+        let is_mesh = |it: &Ptr<u8>| text_of(*it).ends_with("_mesh_shader");
+        let has_mesh_shaders = kept.iter().any(is_mesh);
         let mut result = performer.call(done, laid)?;
         if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
             for it in features::reduce(&functions, physical, info) {
@@ -116,14 +120,15 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
             }
             result = performer.call(done, laid)?;
         }
-        (result, queues, has_addresses)
+        (result, queues, has_addresses, has_mesh_shaders)
     };
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device = describe(performer, done, (&functions, physical, handle), (origin, queues, has_addresses))?;
+    let device =
+        describe(performer, done, (&functions, physical, handle), (origin, queues, [has_addresses, has_mesh_shaders]))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
@@ -173,8 +178,12 @@ unsafe fn place_queues(
             let mut it = infos.add(at).read();
             it.queue_family_index = performer.replay.families.find(it.queue_family_index);
             let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
-            it.queue_count = it.queue_count.min(most);
+            let wanted = it.queue_count;
+            it.queue_count = wanted.min(most);
             // A family of here may stand for several.
+            if queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted {
+                performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
+            }
             if !queues.iter().any(|own| own.0 == it.queue_family_index) {
                 queues.push((it.queue_family_index, it.queue_count));
                 infos.add(kept).write(it);
@@ -205,7 +214,7 @@ fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
     (functions_of_instance, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    (origin, queues, has_addresses): (Origin, Vec<(u32, u32)>, bool),
+    (origin, queues, [has_addresses, has_mesh_shaders]): (Origin, Vec<(u32, u32)>, [bool; 2]),
 ) -> Result<Device, ReplayError> {
     let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
     driver!(
@@ -225,7 +234,19 @@ fn describe(
     let here = memory_of(&memory);
     let memory_types = memory_types(&origin.memory, &here);
     let is_foreign = is_foreign(functions_of_instance, physical, &origin, &here);
-    Ok(Device { handle, is_foreign, owner, functions, memory, has_addresses, memory_types, queue, family, queues })
+    Ok(Device {
+        handle,
+        is_foreign,
+        owner,
+        functions,
+        memory,
+        has_mesh_shaders,
+        has_addresses,
+        memory_types,
+        queue,
+        family,
+        queues,
+    })
 }
 
 fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String> {

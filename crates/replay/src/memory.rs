@@ -144,20 +144,26 @@ impl Memory {
         match &self.known {
             None => self.put(offset, bytes)?,
             Some(known) => {
-                let mut wanted = self.live(offset, bytes.len())?;
+                let live = self.live(offset, bytes.len())?;
+                let mut kept = vec![false; bytes.len()];
                 let mut known = lock(known);
                 let range = offset as usize..offset as usize + bytes.len();
                 let old = &mut known.bytes[range.clone()];
-                for ((live, old), new) in wanted.iter_mut().zip(old).zip(bytes) {
+                for (((live, old), new), kept) in live.iter().zip(old).zip(bytes).zip(&mut kept) {
                     results.equal += u64::from(live == new && old != new);
-                    if !self.has_results || live == old {
-                        *live = *new;
-                    }
+                    *kept = self.has_results && live != old;
                     *old = *new;
                 }
                 known.told[range].fill(true);
                 drop(known);
-                self.put(offset, &wanted)?;
+                // What is kept must not be written, not even as it is: the device may be about to change it.
+                let mut at = 0;
+                for run in kept.chunk_by(|one, other| one == other) {
+                    if !run[0] {
+                        self.put(offset + at as u64, &bytes[at..at + run.len()])?;
+                    }
+                    at += run.len();
+                }
             }
         }
         if addresses.are_used() {

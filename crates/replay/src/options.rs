@@ -16,6 +16,8 @@ pub struct Options {
     pub gpu: Option<usize>,
     /// Whether one thread plays all of them, in the same order each time.
     pub one_thread: bool,
+    /// Holds threads up at random, by a seed.
+    pub chaos: Option<u64>,
     /// How long nothing may happen.
     pub patience: Duration,
     /// Whether what the device writes into memory is compared with what the trace has of it.
@@ -30,6 +32,7 @@ impl Default for Options {
         Options {
             gpu: None,
             one_thread: false,
+            chaos: None,
             patience: Duration::from_secs(20),
             verify: false,
             pictures: Vec::new(),

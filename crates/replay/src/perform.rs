@@ -14,10 +14,11 @@ use crate::error::ReplayError;
 use crate::families::Families;
 use crate::functions::Functions;
 use crate::generated::call;
+use crate::host::HostMemory;
 use crate::objects::{Object, Objects};
 use crate::pair::{gives_objects, pair};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::treat::Treatment;
+use crate::treat::{IMAGE_WORDS, Treatment};
 
 /// A call that was complete in the trace.
 pub(crate) struct Done<'r> {
@@ -60,12 +61,17 @@ struct Lookup<'a> {
     objects: &'a Objects,
     addresses: &'a Addresses,
     families: &'a Families,
+    host: &'a HostMemory,
     missing: Cell<Option<ObjectId>>,
 }
 
 impl Handles for Lookup<'_> {
     fn has_addresses(&self) -> bool {
         self.addresses.are_used()
+    }
+
+    fn contents(&self, region: u64) -> Option<u64> {
+        self.host.address(region)
     }
 
     fn has_families(&self) -> bool {
@@ -100,6 +106,8 @@ pub(crate) struct Performer<'a> {
     pub(crate) replay: &'a Replay,
     pub(crate) stream: u32,
     pub(crate) arena: Arena,
+    /// What the next call reads of the host's own memory.
+    pub(crate) host: HostMemory,
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
 }
@@ -113,13 +121,14 @@ pub(crate) struct Laid {
 
 impl<'a> Performer<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32) -> Performer<'a> {
-        Performer { replay, stream, arena: Arena::default(), functions: Vec::new() }
+        Performer { replay, stream, arena: Arena::default(), host: HostMemory::default(), functions: Vec::new() }
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
         match self.replay.treatments.of(done.command()) {
             Treatment::Skip => Ok(()),
-            Treatment::Plain => self.plain(done),
+            Treatment::Simple if !self.translates() => self.simple(done),
+            Treatment::Plain | Treatment::Simple => self.plain(done),
             Treatment::Special(special) => special(self, done),
         }
     }
@@ -129,6 +138,36 @@ impl<'a> Performer<'a> {
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
     }
 
+    /// Whether there are plain numbers that mean something else here.
+    fn translates(&self) -> bool {
+        self.replay.addresses.are_used() || self.replay.families.are_used()
+    }
+
+    /// As it was, without an arena: most commands that are recorded.
+    fn simple(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
+        let command = done.command();
+        let layout = command.desc().parameters;
+        let mut image = [0u64; IMAGE_WORDS];
+        let size = layout.size as usize / 8;
+        image[..size].copy_from_slice(&done.enter.words()[HEAD_SIZE / 8..][..size]);
+        let mut owner = None;
+        for work in layout.work {
+            let Work::Handles { at, count, .. } = work else { continue };
+            for slot in &mut image[*at as usize / 8..][..*count as usize] {
+                let id = ObjectId::from_raw(*slot).unwrap_or(ObjectId::NULL);
+                let object = match self.replay.objects.find(id) {
+                    Some(it) => it,
+                    None if id.is_null() || id.is_unknown() => Object { handle: 0, owner: GLOBAL },
+                    None => return Err(self.error(done, format!("{id} does not exist at this point"))),
+                };
+                *slot = object.handle;
+                owner = owner.or(Some(object.owner));
+            }
+        }
+        let laid = Laid { image: image.as_mut_ptr().cast(), owner: owner.unwrap_or(GLOBAL) };
+        self.call(done, laid).map(drop)
+    }
+
     /// As it was.
     pub(crate) fn plain(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
         if done.has_failed() {
@@ -136,6 +175,7 @@ impl<'a> Performer<'a> {
         }
         let laid = self.lay_out(done)?;
         let result = self.call(done, laid)?;
+        self.host.clear();
         self.after(done, laid, result)
     }
 
@@ -143,7 +183,7 @@ impl<'a> Performer<'a> {
     pub(crate) fn lay_out(&mut self, done: &Done<'_>) -> Result<Laid, ReplayError> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
-        let lookup = Lookup { objects, addresses, families, missing: Cell::new(None) };
+        let lookup = Lookup { objects, addresses, families, host: &self.host, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: Purpose::Driver };
         let image = unpacker.unpack(done.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {

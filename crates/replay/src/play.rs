@@ -1,10 +1,13 @@
 //! A thread of the trace, played by a thread of ours.
 
+use std::sync::atomic::Ordering;
+
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind, beside};
-use lavascope_event::{Touch, Written, check};
+use lavascope_event::{HostBytes, Touch, Written, check, own};
 use lavascope_trace::{Item, StreamReader};
 
+use crate::chaos::Chaos;
 use crate::error::ReplayError;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
@@ -18,6 +21,8 @@ pub(crate) struct Player<'a> {
     stream: u32,
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
+    chaos: Option<Chaos>,
+    calls: u64,
     results: Results,
     /// Room for words that are not needed any more.
     spare: Vec<Vec<u64>>,
@@ -25,11 +30,14 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Player<'a> {
+        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
         Player {
             performer: Performer::new(replay, stream),
             place,
             stream,
             open: Vec::new(),
+            chaos,
+            calls: 0,
             results: Results::default(),
             spare: Vec::new(),
         }
@@ -54,6 +62,7 @@ impl<'a> Player<'a> {
     /// The end of the stream.
     pub(crate) fn end(&self) {
         lock(&self.performer.replay.results).add(self.results);
+        self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
         for it in &self.open {
             let head = Head::from_words(it[0], it[1]);
             let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
@@ -80,8 +89,12 @@ impl<'a> Player<'a> {
         for it in &words[words.len() - head.touches as usize..] {
             self.performer.replay.positions.wait(self.place, head.call, Touch::from_word(*it))?;
         }
+        if let Some(chaos) = &mut self.chaos {
+            chaos.hold_up();
+        }
         match head.kind {
             beside::MEMORY => self.write(words)?,
+            beside::HOST => self.keep(words)?,
             kind if kind > Kind::Leave as u8 => {}
             kind => self.half(words, kind == Kind::Leave as u8)?,
         }
@@ -103,7 +116,7 @@ impl<'a> Player<'a> {
                 self.open.push(kept);
                 return Ok(());
             }
-            self.performer.replay.count_call();
+            self.calls += 1;
             return self.performer.perform(&Done { enter: record, leave: None });
         }
         let call = record.call_number();
@@ -112,15 +125,31 @@ impl<'a> Player<'a> {
             return Err(wrong(format!("call {call} returns without having begun")));
         };
         let enter = self.open.remove(place);
-        let result = match check(&enter) {
-            Ok(it) if it.command() == record.command() => {
-                self.performer.replay.count_call();
+        // Checked when it began.
+        let result = match own(&enter) {
+            Some(it) if it.command() == record.command() => {
+                self.calls += 1;
                 self.performer.perform(&Done { enter: it, leave: Some(record) })
             }
             _ => Err(wrong(format!("call {call} returns as another one"))),
         };
         self.spare.push(enter);
         result
+    }
+
+    /// Bytes of the host that the next call reads.
+    fn keep(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        let Some(it) = HostBytes::of(words) else {
+            let what = "what a call reads from the host cannot be read".to_owned();
+            return Err(ReplayError::Record { stream: self.stream, what });
+        };
+        match self.performer.host.keep(&it) {
+            true => Ok(()),
+            false => {
+                let what = "a call reads more from the host than memory can hold".to_owned();
+                Err(ReplayError::Record { stream: self.stream, what })
+            }
+        }
     }
 
     /// What the host wrote before the call behind it.

@@ -1,6 +1,6 @@
 //! All that the threads of a replay share.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
@@ -122,9 +122,5 @@ impl Replay {
 
     pub(crate) fn remarks(&self) -> Vec<String> {
         lock(&self.remarks).clone()
-    }
-
-    pub(crate) fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
     }
 }

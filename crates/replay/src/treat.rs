@@ -1,11 +1,12 @@
 //! How each command is performed again.
 
 use lavascope_abi::Command;
+use lavascope_abi::desc::Work;
 
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, device, instance, memory, present, wait};
+use crate::{addresses, bind, device, instance, memory, pipeline, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -14,6 +15,8 @@ pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done
 pub(crate) enum Treatment {
     /// As it was.
     Plain,
+    /// As it was, and there is nothing in it but numbers and handles.
+    Simple,
     /// Not at all: it asked something that the trace has the answer to, or concerns the machine it was made on.
     Skip,
     Special(Special),
@@ -41,7 +44,20 @@ fn treatment(command: Command) -> Treatment {
     if is_elsewhere(command) || (asks && !gives_objects(command.desc())) {
         return Treatment::Skip;
     }
-    Treatment::Plain
+    if is_simple(command) { Treatment::Simple } else { Treatment::Plain }
+}
+
+/// Words of the largest image that is laid out without an arena.
+pub(crate) const IMAGE_WORDS: usize = 16;
+
+/// Whether a command has no pointers, gives nothing, and is recorded.
+fn is_simple(command: Command) -> bool {
+    let desc = command.desc();
+    let only_handles = |it: &Work| matches!(it, Work::Handles { .. });
+    desc.name.starts_with("vkCmd")
+        && desc.outputs.is_none()
+        && desc.parameters.size as usize <= IMAGE_WORDS * 8
+        && desc.parameters.work.iter().all(only_handles)
 }
 
 fn special(command: Command) -> Option<Special> {
@@ -66,6 +82,7 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,
         C::GetFenceStatus => wait::fence_status,
         C::WaitSemaphores => wait::semaphores,

@@ -46,7 +46,8 @@ pub use problem::{PROBLEMS_MAX, Place, Problem, Severity};
 pub use resolve::{Sources, resolve};
 pub use table::{Alias, SETTINGS, Setting, Settings};
 pub use value::{
-    CaptureMemory, Compression, DebugAction, Frames, Kind, MessageId, Output, ReportFlag, SyncMode, Value,
+    CaptureMemory, CaptureTrigger, Compression, DebugAction, Frames, Kind, MessageId, Output, ReportFlag, SyncMode,
+    Value,
 };
 
 /// The layer's own name, and the one it also answers to.

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use crate::resolve::{Namespace, Resolved};
 use crate::value::{
-    CaptureMemory, Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag, SyncMode,
+    CaptureMemory, CaptureTrigger, Compression, DebugAction, Field, Frames, Kind, MessageId, Output, ReportFlag,
+    SyncMode,
 };
 
 /// What is known of a setting before anybody sets it.
@@ -290,8 +291,18 @@ settings! {
         aliases: [],
     }
     capture_frames: Option<Frames> {
-        kind: Kind::Frames, default: "", exists: false,
-        help: "Record only these frames, and what they need.",
+        kind: Kind::Frames, default: "", exists: true,
+        help: "End the capture behind these frames, and mark them for `lavascope trim`.",
+        aliases: [],
+    }
+    capture_submits: Option<Frames> {
+        kind: Kind::Frames, default: "", exists: true,
+        help: "The same by submissions, for programs without frames.",
+        aliases: [],
+    }
+    capture_trigger: CaptureTrigger {
+        kind: Kind::Choice(CaptureTrigger::WORDS), default: "off", exists: true,
+        help: "A signal that begins the part that is wanted, and when it comes again ends it.",
         aliases: [],
     }
     capture_compression: Compression {

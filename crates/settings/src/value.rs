@@ -352,6 +352,15 @@ words! {
 }
 
 words! {
+    /// Which signal begins and ends what is wanted of a capture.
+    CaptureTrigger {
+        Off = "off",
+        Usr1 = "usr1",
+        Usr2 = "usr2",
+    }
+}
+
+words! {
     /// How a trace is packed.
     Compression {
         Zstd = "zstd",

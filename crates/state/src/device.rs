@@ -11,6 +11,7 @@ use lavascope_program::{Access, EventId, FenceId, Queue, QueueId, ResourceId, Se
 
 use crate::command_buffer::{Pool, Recording};
 use crate::descriptor::{DescriptorPool, Set, SetLayout};
+use crate::draw::Drawn;
 use crate::external::External;
 use crate::generated_commands::{CommandsLayout, ExecutionSet};
 use crate::image::{Buffer, BufferView, Image, ImageView};
@@ -79,6 +80,7 @@ pub(crate) struct Device {
     pub(crate) micromaps: Slab<(ResourceId, Range<u64>)>,
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
+    pub(crate) drawn: Drawn,
     /// Room for the accesses of the next command.
     pub(crate) room: Vec<Access>,
     /// How often something was submitted to any queue.

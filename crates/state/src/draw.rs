@@ -6,13 +6,14 @@ use lavascope_abi as vk;
 use lavascope_event::{Call, View};
 use lavascope_program::{Access, Certainty};
 
-use crate::attachment::{self, Touches};
+use crate::attachment::{self, Targets, Touches};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
+use crate::rendering::Scene;
 use crate::shader_use::Uses;
 use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ};
 use crate::vertex::{Strides, Taken, VertexInput};
@@ -28,6 +29,33 @@ pub(crate) struct Draw {
     has_vertices: bool,
     /// Workgroups of mesh or task shaders.
     groups: Option<[u32; 3]>,
+}
+
+/// What the last draw of a command buffer did to its attachments. The next one does the same, unless something came
+/// between that decides about it.
+#[derive(Default)]
+pub(crate) struct Drawn {
+    /// Zero for none.
+    buffer: u64,
+    accesses: Vec<Access>,
+}
+
+impl Drawn {
+    pub(crate) fn forget(&mut self) {
+        self.buffer = 0;
+    }
+
+    fn is_of(&self, buffer: vk::CommandBuffer) -> bool {
+        self.buffer == buffer.0 && buffer.0 != 0
+    }
+
+    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&Targets>, touches: &Touches) {
+        self.buffer = buffer.0;
+        self.accesses.clear();
+        if let Some(targets) = targets {
+            targets.add_accesses(touches, &mut self.accesses);
+        }
+    }
 }
 
 /// Bytes of indirect parameters.
@@ -274,25 +302,34 @@ impl Device {
             return;
         }
         let mut uses = Uses { fixed, late: Vec::new() };
-        let mut touches = Touches::new();
         for pipeline in pipelines {
             let known = uses.len();
-            self.add_drawn(&own.state, pipeline, draw, (&mut uses, &mut touches), out);
+            self.add_drawn(&own.state, pipeline, draw, &mut uses, out);
             if pipelines.len() > 1 || own.state.is_conditional {
                 uses.weaken_from(known);
             }
         }
-        self.act_on(buffer, uses.fixed, &touches, uses.late, out);
+        let touches = || {
+            let mut touches = Touches::new();
+            pipelines.iter().for_each(|it| add_touches(&own.state, it, &mut touches));
+            touches
+        };
+        let targets = match &own.state.scene {
+            Scene::None => None,
+            Scene::Known(targets) => Some(&**targets),
+            Scene::Inherited { .. } => return self.act_on(buffer, uses.fixed, &touches(), uses.late, out),
+        };
+        if chosen.is_some() || !uses.late.is_empty() {
+            return self.act_on(buffer, uses.fixed, &touches(), uses.late, out);
+        }
+        if !self.drawn.is_of(buffer) {
+            self.drawn.set(buffer, targets, &touches());
+        }
+        uses.fixed.extend_from_slice(&self.drawn.accesses);
+        self.act(buffer, uses.fixed, out);
     }
 
-    fn add_drawn(
-        &self,
-        state: &State,
-        pipeline: &Pipeline,
-        draw: &Draw,
-        (uses, touches): (&mut Uses, &mut Touches),
-        out: &mut Out<'_>,
-    ) {
+    fn add_drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, uses: &mut Uses, out: &mut Out<'_>) {
         let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
         self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         if draw.has_vertices {
@@ -301,15 +338,13 @@ impl Device {
                 bound.add_accesses(indices, &mut uses.fixed);
             }
         }
-        let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
         if state.is_feeding_back {
             uses.fixed.extend(state.feedback.values().map(|it| FEEDBACK_WRITE.on_bytes(it.0, it.1.clone())));
         }
-        if let Some(view) = state.rate_image.as_ref().filter(|_| raster.has_rate_image && !raster.is_discarded) {
-            uses.fixed.push(view.read(SHADING_RATE_READ));
+        if let Some(view) = &state.rate_image {
+            let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+            uses.fixed.extend((raster.has_rate_image && !raster.is_discarded).then(|| view.read(SHADING_RATE_READ)));
         }
-        let colors = state.scene.colors();
-        attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -338,6 +373,12 @@ impl Device {
 /// How many there are stands in memory.
 pub(crate) fn somewhere(it: Access) -> Access {
     Access { certainty: Certainty::Somewhere, ..it }
+}
+
+fn add_touches(state: &State, pipeline: &Pipeline, touches: &mut Touches) {
+    let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
+    let colors = state.scene.colors();
+    attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
 }
 
 fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {

@@ -91,8 +91,12 @@ impl Device {
         uses: &mut Uses,
         out: &mut Out<'_>,
     ) {
+        let is_in_memory = state.has_descriptors_in_memory(kind);
         for shader in shaders {
             let Some(interface) = &shader.interface else { continue };
+            if interface.descriptors.is_empty() && interface.addresses.is_empty() && !is_in_memory {
+                continue;
+            }
             let numbers = Numbers {
                 device: self,
                 point: state.point(kind),
@@ -101,7 +105,7 @@ impl Device {
                 workgroup: interface.workgroup_size.unwrap_or([1; 3]),
             };
             let stage = shader.pipeline_stage();
-            if state.has_descriptors_in_memory(kind) {
+            if is_in_memory {
                 uses.fixed.extend(state.descriptors_read(kind, shader, out));
             }
             for it in &interface.descriptors {

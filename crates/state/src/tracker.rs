@@ -121,6 +121,7 @@ impl<L: Listener> Tracker<L> {
         let Some(handle) = self.device_of(record) else { return };
         let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return };
+        device.drawn.forget();
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
         let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
@@ -137,6 +138,9 @@ impl<L: Listener> Tracker<L> {
         };
         let Tracker { listener, devices, missing, reflect, tells_picked, queues, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
+        if !keeps_attachments(family, record.command()) {
+            device.drawn.forget();
+        }
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
         let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
@@ -285,6 +289,29 @@ impl<L: Listener> Tracker<L> {
             HandleType::Queue => self.queues.get(handle).map(|it| it.0),
             _ => None,
         }
+    }
+}
+
+/// Whether draws after a call do to attachments what those before it did.
+#[inline]
+fn keeps_attachments(family: Family, command: vk::Command) -> bool {
+    use vk::Command as C;
+    match family {
+        Family::Draw | Family::Copy | Family::Barrier => true,
+        Family::Bind => matches!(
+            command,
+            C::CmdBindDescriptorSets
+                | C::CmdBindDescriptorSets2
+                | C::CmdBindIndexBuffer
+                | C::CmdBindIndexBuffer2
+                | C::CmdBindVertexBuffers
+                | C::CmdBindVertexBuffers2
+                | C::CmdPushConstants
+                | C::CmdPushConstants2
+                | C::CmdPushDescriptorSet
+                | C::CmdPushDescriptorSet2
+        ),
+        _ => false,
     }
 }
 

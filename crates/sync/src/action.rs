@@ -52,7 +52,9 @@ impl Executor<'_> {
         if addresses.relations() != 0 && plans.spots(index).1.iter().any(|it| addresses.has_aliases(it.resource)) {
             return false;
         }
-        for marked in plans.marked(index) {
+        let mut word = 0;
+        while let Some(marked) = plans.marked_at(index, word) {
+            word += 1;
             let skipped = self.progress.skipped(marked.marks, is_rendering);
             let left = marked.valid & !(skipped.check & skipped.keep);
             if left != 0 && !self.check_and_keep_some(tag, plans, marked, left, skipped.check) {
@@ -106,11 +108,12 @@ impl Executor<'_> {
     /// Keeps what the last command did as the one before it, and which the next one does not do.
     #[inline]
     pub(crate) fn keep_last(&mut self, commands: &Prepared, index: usize) {
-        let (kind, _) = commands.spots(index, &self.device.addresses);
         let is_rendering = self.instance.is_some();
-        for marked in commands.plans.marked(index) {
+        let mut word = 0;
+        while let Some(marked) = commands.plans.marked_at(index, word) {
+            word += 1;
             let left = marked.valid & marked.marks.repeated(is_rendering) & !marked.marks.behind;
-            if left != 0 && kind == PlanKind::Apart {
+            if left != 0 && commands.spots(index, &self.device.addresses).0 == PlanKind::Apart {
                 self.keep_some(marked, left);
             }
         }

@@ -19,6 +19,8 @@ use crate::texels::Texels;
 #[derive(Clone, Default)]
 pub(crate) struct Addresses {
     places: Vec<Placed>,
+    /// Of each of them what is asked for all the time, close together.
+    plain: Vec<Plain>,
     /// Ids that may be given: of what was destroyed, unless somebody has taken them since.
     free: Vec<ResourceId>,
     memories: Memories,
@@ -36,6 +38,14 @@ pub(crate) struct Addresses {
 /// unlike ids; the default is that of nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity(u32);
+
+/// A buffer that is not sparse; of anything else the size is zero.
+#[derive(Clone, Copy, Default)]
+struct Plain {
+    base: u64,
+    size: u64,
+    identity: Identity,
+}
 
 #[derive(Clone)]
 struct Placed {
@@ -129,6 +139,10 @@ impl Addresses {
             self.free.push(ResourceId(self.places.len() as u32));
             self.places.push(Placed { is_free: true, ..Placed::gone() });
         }
+        if self.plain.len() <= id.0 as usize {
+            self.plain.resize(id.0 as usize + 1, Plain::default());
+        }
+        self.plain[id.0 as usize] = placed.plain();
         match self.places.get_mut(id.0 as usize) {
             Some(own) => *own = Placed { is_free: own.is_free, ..placed },
             None => self.places.push(placed),
@@ -257,6 +271,15 @@ impl Addresses {
     /// The addresses of a part of a resource, if they stay as they are until something is said to have moved.
     #[inline]
     pub(crate) fn look_up(&self, resource: ResourceId, region: &Region) -> Looked {
+        if let (Region::Buffer(bytes), Some(it)) = (region, self.plain.get(resource.0 as usize))
+            && bytes.start < bytes.end.min(it.size)
+        {
+            return Looked::One(it.base + bytes.start..it.base + bytes.end.min(it.size), it.identity);
+        }
+        self.look_up_any(resource, region)
+    }
+
+    fn look_up_any(&self, resource: ResourceId, region: &Region) -> Looked {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Looked::Nothing };
         if placed.sparse.is_some() || placed.wants_planes(region) {
             return Looked::Unsettled;
@@ -530,6 +553,15 @@ impl Placed {
     }
 
     /// Nothing is there.
+    fn plain(&self) -> Plain {
+        match self.kind {
+            ResourceKind::Buffer { size } if self.sparse.is_none() => {
+                Plain { base: self.base, size, identity: self.identity }
+            }
+            _ => Plain::default(),
+        }
+    }
+
     fn gone() -> Placed {
         Placed {
             base: 0,

@@ -97,9 +97,49 @@ pub(crate) fn keep(
 
 /// A range, cut at some places.
 pub(crate) fn pieces(range: &Range<u64>, cuts: impl Iterator<Item = u64>) -> Vec<Range<u64>> {
-    let mut all: Vec<u64> = cuts.filter(|it| range.start < *it && *it < range.end).collect();
+    let mut all: Vec<u64> = cuts.filter(|it| range.contains(it)).collect();
     all.extend([range.start, range.end]);
     all.sort_unstable();
     all.dedup();
     all.windows(2).map(|it| it[0]..it[1]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Identity;
+    use crate::clock::Clock;
+    use crate::rules::Rules;
+    use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+
+    #[test]
+    fn a_range_is_cut_inside() {
+        let cut = |cuts: &[u64]| pieces(&(10..20), cuts.iter().copied());
+        assert_eq!(cut(&[5, 10, 20, 25]), std::slice::from_ref(&(10..20)));
+        assert_eq!(cut(&[15, 12, 15]), [10..12, 12..15, 15..20]);
+    }
+
+    /// What was written next to a range does not part its reads.
+    #[test]
+    fn writes_beside_part_nothing() {
+        let (clock, apart) = (Clock::default(), []);
+        let usage = TABLES.usage(PipelineStageFlags2::COPY.0, AccessFlags2::TRANSFER_READ.0).expect("a usage");
+        let by = By { usage, queue: 0, order: Order::None };
+        let kept = |elsewhere: &[(Range<u64>, Tag)]| {
+            let mut states = IntervalMap::default();
+            for (tag, elsewhere) in [(10, &[][..]), (30, elsewhere)] {
+                let (rules, through, name) = (Rules::CONTRACT, Identity::default(), Name::Own);
+                let (instance, from) = (None, 0);
+                let now = Now { rules, clock: &clock, queue: 0, tag, instance, from, apart: &apart, through, name };
+                keep(&mut states, 8..16, elsewhere, by, now);
+            }
+            states.iter().map(|it| it.1.clone()).collect::<Vec<State>>()
+        };
+        let plain = kept(&[]);
+        assert_eq!((kept(&[(0..8, 20)]), kept(&[(16..24, 20)])), (plain.clone(), plain.clone()));
+        assert_ne!(kept(&[(0..9, 20)]), plain);
+        assert_ne!(kept(&[(15..24, 20)]), plain);
+        // Written before the first read.
+        assert_eq!(kept(&[(8..16, 5)]), plain);
+    }
 }

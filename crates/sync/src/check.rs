@@ -291,4 +291,75 @@ gfx submit use wait s
         assert_eq!(faults[0].resource, both[1]);
         assert!(matches!(&faults[0].prior, Some(Place::Command(at)) if at.step == 0), "{faults:?}");
     }
+
+    /// A buffer that is made anew has no owner yet.
+    #[test]
+    fn owners_go_with_what_they_own() {
+        let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
+        for is_new in [false, true] {
+            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            engine.step(&program.steps[0]);
+            if is_new {
+                engine.set_resource(ResourceId(1), &program.resources[1]);
+            }
+            engine.step(&program.steps[1]);
+            assert_eq!(engine.take_faults().len(), usize::from(!is_new));
+        }
+    }
+
+    #[test]
+    fn things_have_the_numbers_that_they_are_given() {
+        let mut engine = Engine::new(&[], 0, 0, 0);
+        let numbers = [(); 3].map(|()| engine.add_render_pass(RenderPass::default()).0);
+        assert_eq!(numbers, [0, 1, 2]);
+        engine.set_render_pass(RenderPassId(7), RenderPass::default());
+        assert_eq!(engine.render_passes.len(), 8);
+        assert_eq!([(); 2].map(|()| engine.add_command_buffer(CommandBuffer::default()).0), [0, 1]);
+        engine.set_command_buffer(CommandBufferId(4), CommandBuffer::default());
+        assert_eq!(engine.command_buffers.len(), 5);
+        engine.set_event(EventId(3));
+        assert_eq!(engine.device.events.len(), 4);
+    }
+
+    /// What has the number of something that is gone is not what that was.
+    #[test]
+    fn what_is_made_anew_is_not_signaled() {
+        let queue = Queue { family: 0, flags: 1 };
+        let mut engine = Engine::new(&[queue], 1, 1, 1);
+        let point = Point { semaphore: SemaphoreId(0), value: Some(5) };
+        let wait = lavascope_program::Wait { point, stages: 0 };
+        let batch = Batch { waits: vec![wait], ..Batch::default() };
+        let submit = |fence| Step::Submit { queue: QueueId(0), batches: vec![batch.clone()], fence };
+        engine.step(&Step::SignalSemaphore(point));
+        engine.step(&submit(None));
+        assert!(engine.parked().is_empty() && engine.unsignaled(QueueId(0)).is_empty());
+        engine.set_semaphore(SemaphoreId(0));
+        engine.step(&submit(None));
+        assert_eq!((engine.parked(), engine.unsignaled(QueueId(0))), (vec![(QueueId(0), 2)], vec![point]));
+        assert_eq!(engine.unsignaled(QueueId(1)), []);
+        engine.step(&Step::SignalSemaphore(point));
+        assert!(engine.parked().is_empty());
+        engine.step(&Step::SetEvent(EventId(0)));
+        assert!(engine.device.events[0].set.is_some());
+        engine.set_event(EventId(0));
+        assert!(engine.device.events[0].set.is_none());
+    }
+
+    /// A fence that is made anew tells nothing of the submission that the old one was for.
+    #[test]
+    fn a_new_fence_tells_nothing() {
+        let text = "# The host reads what was copied.\n# spec: synchronization\n# expect: clean\n\n\
+            buffer a b 64\nfence f\n\ncmd up\n  copy a -> b\n  barrier copy:write => host:host_read\n\n\
+            q submit up fence f\nwait fence f\nhost reads b\n";
+        let program = lavascope_scenario::parse(text).unwrap_or_else(|error| panic!("{error:?}")).program;
+        for is_new in [false, true] {
+            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            engine.step(&program.steps[0]);
+            if is_new {
+                engine.set_fence(FenceId(0));
+            }
+            program.steps[1..].iter().for_each(|it| engine.step(it));
+            assert_eq!(engine.take_found().len(), usize::from(is_new));
+        }
+    }
 }

@@ -275,7 +275,7 @@ impl PassContents {
             let is_rendered = self.pass.subpasses.iter().any(|it| renders_to(it, index));
             let is_lost = |it: &lavascope_program::SubpassDependency| {
                 let src = it.src.and_then(|src| self.pass.subpasses.get(src as usize));
-                it.dst == Some(self.subpass as u32) && it.src != it.dst && src.is_some_and(|it| keeps(it, index))
+                it.dst == Some(self.subpass as u32) && src.is_some_and(|it| keeps(it, index))
             };
             if !is_rendered || keeps(subpass, index) || !self.pass.dependencies.iter().any(is_lost) {
                 continue;
@@ -361,4 +361,28 @@ fn renders_to(subpass: &Subpass, attachment: u32) -> bool {
 fn keeps(subpass: &Subpass, attachment: u32) -> bool {
     let is_input = subpass.inputs.iter().any(|it| it.0 == attachment);
     is_input || renders_to(subpass, attachment) || subpass.preserves.contains(&attachment)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_program::{Queue, Resource, ResourceKind};
+
+    use crate::Engine;
+
+    /// Most programs pay nothing.
+    #[test]
+    fn owners_matter_between_families_only() {
+        let has_owners = |families: &[u32], is_exclusive: bool| {
+            let queues: Vec<Queue> = families.iter().map(|it| Queue { family: *it, flags: 1 }).collect();
+            let mut engine = Engine::new(&queues, 0, 0, 0);
+            let resource = Resource { is_exclusive, ..Resource::new(ResourceKind::Buffer { size: 4 }, None) };
+            let id = engine.add_resource(&resource);
+            let plain = engine.add_resource(&Resource::new(ResourceKind::Buffer { size: 4 }, None));
+            assert!(!engine.device.has_owners(plain));
+            assert_eq!(engine.device.has_owners(id), engine.device.contents.has_owners);
+            engine.device.contents.has_owners
+        };
+        assert!(has_owners(&[0, 1], true) && has_owners(&[1, 1, 0], true));
+        assert!(!has_owners(&[0, 1], false) && !has_owners(&[1, 1], true) && !has_owners(&[], true));
+    }
 }

@@ -16,6 +16,8 @@ mod check;
 mod clock;
 mod contents;
 mod device;
+#[cfg(test)]
+mod dice;
 mod execute;
 pub mod explain;
 mod host;

@@ -147,18 +147,23 @@ impl Progress {
 
     /// What a range remembers until it is overwritten.
     pub(crate) fn mark_overwritten(&mut self, plans: &Plans, state: &State, spot: &Spot) {
-        for tag in state.tags().filter(|_| state.is_marked()) {
-            let Some(command) = self.command_of(tag) else { continue };
+        if !state.is_marked() {
+            return;
+        }
+        state.each_tag(|tag| {
+            let Some(command) = self.command_of(tag) else { return };
             let (kind, spots) = plans.spots(command);
-            let is_there = |it: &(usize, &Spot)| kind == PlanKind::Apart && it.1.range == spot.range;
-            for (at, _) in spots.iter().enumerate().filter(is_there) {
+            if kind != PlanKind::Apart {
+                return;
+            }
+            for (at, _) in spots.iter().enumerate().filter(|it| it.1.range == spot.range) {
                 let (number, bit) = plans.mark_of(command, at);
                 let marks = plans.marks_at(number);
                 if (marks.writes | marks.not_first()) & bit != 0 {
                     self.made.push((number, Made::Later(bit)));
                 }
             }
-        }
+        });
     }
 
     /// The command with a tag, if it is one of those that follow each other now.
@@ -168,3 +173,6 @@ impl Progress {
         (tag >= first).then(|| command + ((tag - first) / TAGS_PER_COMMAND) as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

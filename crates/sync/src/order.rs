@@ -64,3 +64,47 @@ fn is_attachment_access(usage: Usage) -> bool {
         | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
     TABLES.usages[usize::from(usage.0)].access & ATTACHMENTS != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lavascope_abi::PipelineStageFlags2 as S;
+
+    fn usage(stage: S, access: AccessFlags2) -> Usage {
+        TABLES.usage(stage.0, access.0).expect("a usage")
+    }
+
+    #[test]
+    fn loads_come_first_and_stores_last() {
+        let attachments = [
+            usage(S::FRAGMENT_SHADER, AccessFlags2::INPUT_ATTACHMENT_READ),
+            usage(S::COLOR_ATTACHMENT_OUTPUT, AccessFlags2::COLOR_ATTACHMENT_READ),
+            usage(S::COLOR_ATTACHMENT_OUTPUT, AccessFlags2::COLOR_ATTACHMENT_WRITE),
+            usage(S::COLOR_ATTACHMENT_OUTPUT, AccessFlags2::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT),
+            usage(S::EARLY_FRAGMENT_TESTS, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ),
+            usage(S::LATE_FRAGMENT_TESTS, AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE),
+        ];
+        let sampled = usage(S::FRAGMENT_SHADER, AccessFlags2::SHADER_SAMPLED_READ);
+        for own in attachments {
+            assert!(is_ordered((sampled, Order::Load), (own, Order::None)));
+            assert!(is_ordered((own, Order::None), (sampled, Order::Last)));
+            assert!(is_alike((own, Order::None), (attachments[0], Order::None)));
+            assert!(!is_alike((own, Order::None), (sampled, Order::None)));
+            assert!(!is_ordered((own, Order::Last), (own, Order::Load)));
+        }
+        assert!(!is_ordered((sampled, Order::Load), (sampled, Order::None)));
+        assert!(!is_ordered((sampled, Order::None), (sampled, Order::Last)));
+        assert!(!is_alike((sampled, Order::None), (sampled, Order::Color)));
+        for (prior, own, is_wanted) in [
+            (Order::Color, Order::Color, true),
+            (Order::DepthStencil, Order::DepthStencil, true),
+            (Order::Color, Order::DepthStencil, false),
+            (Order::None, Order::None, false),
+            (Order::Atomic, Order::Atomic, false),
+        ] {
+            assert_eq!(is_ordered((attachments[2], prior), (attachments[2], own)), is_wanted, "{prior:?} {own:?}");
+            assert_eq!(are_atomic(prior, own), prior == Order::Atomic);
+        }
+        assert!(!are_atomic(Order::Atomic, Order::None) && !are_atomic(Order::None, Order::Atomic));
+    }
+}

@@ -238,3 +238,6 @@ fn push<T>(all: &mut Vec<T>, new: T) {
     all.reserve_exact(1);
     all.push(new);
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,4 +92,28 @@ mod tests {
         assert_eq!(places.runs.len(), 2);
         assert_eq!((places.get(26), places.get(60)), (Some(at(&[1])), Some(at(&[4, 0, 1]))));
     }
+
+    /// Not before there are many, nor again before there are twice as many.
+    #[test]
+    fn it_is_looked_at_now_and_then() {
+        let with = |runs: u64, kept: usize| {
+            let mut places = Places { kept, ..Places::default() };
+            (0..runs).for_each(|it| places.begin(8 * it, Place::Step(0)));
+            places
+        };
+        assert!(!with(512, 0).is_grown(0) && with(513, 0).is_grown(0) && with(513, 0).is_grown(4103));
+        assert!(!with(712, 100).is_grown(0) && with(713, 100).is_grown(0));
+        assert!(!with(1000, 0).is_grown(8000) && with(1001, 0).is_grown(8000) && !with(1001, 0).is_grown(8008));
+        let mut places = with(600, 0);
+        assert!(places.is_grown(0));
+        places.keep_only(&[4, 8 * 7, 8 * 7 + 1, 8 * 9 - 1, 8 * 599]);
+        let left: Vec<Tag> = places.runs.iter().map(|it| it.first).collect();
+        assert_eq!((left, places.kept), (vec![0, 56, 64, 8 * 599], 4));
+        places.keep_only(&[]);
+        assert_eq!((places.len(), places.kept), (0, 0));
+        places.begin(1, Place::Step(0));
+        places.kept = 7;
+        places.clear();
+        assert_eq!((places.len(), places.kept), (0, 0));
+    }
 }

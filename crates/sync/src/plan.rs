@@ -171,6 +171,16 @@ impl Plans {
         })
     }
 
+    /// The same, one by one; none behind the last. Almost all commands have one.
+    #[inline]
+    pub(crate) fn marked_at(&self, command: usize, word: usize) -> Option<Marked<'_>> {
+        let plan = &self.plans[command];
+        let first = plan.first as usize + word * WORD;
+        let spots = self.spots.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
+        let number = plan.marks + word as u32;
+        Some(Marked { number, marks: &self.marks[number as usize], spots, valid: valid(spots.len()) })
+    }
+
     /// Whether a command has something to be checked or kept, if nothing before it is wrong.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
         self.plans[command].kind != PlanKind::Apart
@@ -268,6 +278,7 @@ impl Plans {
             let (mut spot, mut resource) = (spot.clone(), before.resource);
             if !(is_same_usage && is_same_resource && access.order == before.order && access.region == before.region) {
                 different |= 1 << index;
+                other |= u64::from(access.order != before.order) << index;
                 if !is_same_usage {
                     other |= 1 << index;
                     let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
@@ -288,6 +299,16 @@ impl Plans {
         // What is written is the same, and nothing new is the same range.
         if different & marks.beside_write == 0 && other == 0 && !bits(different).any(meets_write) {
             let before = !different & valid(spots.len()) & (!marks.beside_write | marks.ordered);
+            let marks = Marks { before, ..marks.of_command() };
+            self.marks[last.marks as usize].behind = before;
+            self.marks.push(marks);
+            return true;
+        }
+        // All that is written is something else, and alone.
+        let meets_any = |write: usize| (0..spots.len()).any(|it| it != write && spots[it].overlaps(&spots[write]));
+        let is_alone = marks.writes == marks.beside_write && marks.writes & !different == 0;
+        if other == 0 && is_alone && !bits(marks.writes).any(meets_any) {
+            let before = !different & valid(spots.len());
             let marks = Marks { before, ..marks.of_command() };
             self.marks[last.marks as usize].behind = before;
             self.marks.push(marks);
@@ -466,3 +487,6 @@ fn put_together(spots: &mut [Spot]) -> (PlanKind, bool) {
     }
     (PlanKind::Apart, has_moved)
 }
+
+#[cfg(test)]
+mod tests;

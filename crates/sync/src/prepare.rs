@@ -159,3 +159,71 @@ impl Prepared {
         self.marked = None;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_commands_are_found_word_by_word() {
+        let mut prepared = Prepared::default();
+        for _ in 0..200 {
+            prepared.plans.add_other(Command::NextSubpass);
+        }
+        let at = [3, 63, 64, 130, 131];
+        prepared.busy = vec![0; 4];
+        at.iter().for_each(|it| prepared.busy[it / 64] |= 1 << (it % 64));
+        for from in 0..200 {
+            let wanted = at.iter().copied().find(|it| *it >= from).unwrap_or(200);
+            assert_eq!(prepared.next_busy(from), wanted, "from {from}");
+        }
+    }
+
+    #[test]
+    fn versions_tell_changes() {
+        let addresses = Addresses::default();
+        let mut prepared = Prepared::new(CommandBuffer::default(), &addresses);
+        assert_eq!((prepared.version, prepared.plans.len()), (1, 0));
+        prepared.push(Command::Execute(vec![CommandBufferId(4), CommandBufferId(5)]), &[7], &addresses);
+        prepared.push(Command::Execute(vec![CommandBufferId(6)]), &[8], &addresses);
+        let executed = [(4, 7), (5, 0), (6, 8)].map(|(id, version)| (CommandBufferId(id), version));
+        assert_eq!((prepared.executed.clone(), prepared.version), (executed.to_vec(), 1));
+        prepared.pop();
+        assert_eq!((&prepared.executed[..], prepared.version), (&executed[..2], 2));
+        // Only an action becomes another one.
+        prepared.push(Command::Action(Vec::new()), &[], &addresses);
+        prepared.replace(0, Command::NextSubpass);
+        assert_eq!(prepared.version, 2);
+        prepared.replace(1, Command::Action(Vec::new()));
+        assert_eq!((prepared.version, prepared.moves), (3, STALE));
+        prepared.begin(None, &addresses);
+        assert_eq!((prepared.version, prepared.plans.len(), prepared.executed.len()), (4, 0, 0));
+    }
+
+    /// Marks are worth something only while all lies where it lay, and shares what it shared.
+    #[test]
+    fn marks_hold_until_something_moves() {
+        let (addresses, queue) = (Addresses::default(), Queue { family: 0, flags: 1 });
+        let mut prepared = Prepared::default();
+        prepared.begin(Some(queue), &addresses);
+        assert!(prepared.is_marked(&addresses));
+        prepared.push(Command::NextSubpass, &[], &addresses);
+        prepared.find_busy(&addresses);
+        assert_eq!(prepared.busy, [1]);
+        prepared.moves = STALE;
+        assert!(!prepared.is_marked(&addresses));
+        prepared.refresh(&addresses);
+        assert!(prepared.moves == addresses.moves() && prepared.busy.is_empty() && !prepared.is_marked(&addresses));
+        prepared.find_busy(&addresses);
+        assert!(prepared.busy.is_empty());
+        prepared.begin(Some(queue), &addresses);
+        prepared.push(Command::NextSubpass, &[], &addresses);
+        (prepared.busy, prepared.marked) = (vec![5], Some(addresses.relations()));
+        prepared.find_busy(&addresses);
+        assert_eq!(prepared.busy, [5]);
+        prepared.unmark();
+        assert!(!prepared.is_marked(&addresses));
+        prepared.begin(None, &addresses);
+        assert!(!prepared.is_marked(&addresses));
+    }
+}

@@ -47,7 +47,9 @@ impl Engine {
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
-            Command::Action(accesses) => return self.record_action(id, accesses, |it| it),
+            Command::Action(accesses) => {
+                return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
+            }
             Command::Execute(executed) => self.about_to_execute(executed),
             command => (Vec::new(), matches!(command, Command::WaitEvents(_))),
         };
@@ -58,26 +60,26 @@ impl Engine {
         if is_special {
             commands.unmark();
         }
-        self.check_last(id, has_events)
+        self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// The same for an action command, whose resources have other numbers.
+    /// The same for an action command, whose resources have other numbers. None if nothing is wrong with it.
     pub fn record_action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
         number: impl Fn(ResourceId) -> ResourceId,
-    ) -> Findings {
-        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return Findings::default() };
+    ) -> Option<Box<Findings>> {
+        let commands = self.command_buffers.get_mut(id.0 as usize)?;
         commands.push_action(accesses, number, &self.device.addresses);
         self.check_last(id, false)
     }
 
     /// Checks the command that was recorded last.
-    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Findings {
+    fn check_last(&mut self, id: CommandBufferId, has_events: bool) -> Option<Box<Findings>> {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
-        let Some(queue) = commands.queue else { return Findings::default() };
+        let queue = commands.queue?;
         let (until, moves) = (commands.plans.len(), self.device.addresses.moves());
         let is_marked = commands.is_marked(&self.device.addresses);
         let known = commands.alone.take().filter(|it| it.moves == moves);
@@ -88,7 +90,8 @@ impl Engine {
         alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
         self.go_on(&mut alone, index, until);
         let commands = &mut self.command_buffers[index];
-        alone.walk.progress.made.drain(..).for_each(|(number, made)| commands.plans.mark(number, made));
+        alone.walk.progress.made.iter().for_each(|(number, made)| commands.plans.mark(*number, *made));
+        alone.walk.progress.made.clear();
         if alone.device.has_used_sparse {
             commands.unmark();
         }
@@ -97,7 +100,7 @@ impl Engine {
             commands.told.add(found);
         }
         commands.alone = Some(alone);
-        found.unwrap_or_default()
+        found
     }
 
     /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
@@ -177,14 +180,16 @@ impl Alone {
         Alone { device: Device::alone(queue), walk: Walk::new(at), moves: 0 }
     }
 
-    fn take_findings(&mut self) -> Option<Findings> {
+    #[inline]
+    fn take_findings(&mut self) -> Option<Box<Findings>> {
         if self.device.found.is_empty() && self.device.contents.found.is_empty() {
             return None;
         }
         let hazards = std::mem::take(&mut self.device.found);
         let faults = std::mem::take(&mut self.device.contents.found);
         // Where sparse resources lie, and with whom, is decided when it is executed.
-        Some(Findings { hazards: if self.device.has_used_sparse { Vec::new() } else { hazards }, faults })
+        let hazards = if self.device.has_used_sparse { Vec::new() } else { hazards };
+        Some(Box::new(Findings { hazards, faults }))
     }
 }
 
@@ -232,8 +237,8 @@ fn is_same_path(one: &Place, other: &Place) -> bool {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Batch, Command, CommandBuffer, HazardKind, MemoryId, Place, QueueId, Region, Resource, ResourceId,
-        ResourceKind, SparseBind, SparsePart, Step,
+        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, MemoryId, Place, QueueId,
+        Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
     };
 
     use super::*;
@@ -294,5 +299,143 @@ mod tests {
         engine.begin_recording(id, queue, false);
         assert!(commands.into_iter().all(|it| engine.record(id, it) == Findings::default()));
         assert_eq!(submit(&mut engine, id).len(), 1);
+    }
+
+    fn part(resource: u32, bytes: std::ops::Range<u64>, stage: S, access: A) -> Access {
+        Access::new(ResourceId(resource), Region::Buffer(bytes), stage.0, access.0)
+    }
+
+    fn barrier() -> Command {
+        let (stages, access) = (S::ALL_COMMANDS.0, A::MEMORY_READ.0 | A::MEMORY_WRITE.0);
+        let scope = Scope { src_stages: stages, src_access: access, dst_stages: stages, dst_access: access };
+        Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] })
+    }
+
+    const GRAPHICS: Queue = Queue { family: 0, flags: QueueFlags::GRAPHICS.0 };
+
+    /// What a command buffer has shown when it is recorded: whether all of it was clean, whether its last command was
+    /// smooth, and how many ranges it knows of.
+    fn shown(engine: &mut Engine, commands: Vec<Command>) -> (bool, bool, usize) {
+        let id = CommandBufferId(7);
+        engine.begin_recording(id, GRAPHICS, false);
+        commands.into_iter().for_each(|it| drop(engine.record(id, it)));
+        let alone = engine.command_buffers[7].alone.as_ref().expect("it is being recorded");
+        let progress = &alone.walk.progress;
+        (progress.is_clean, progress.is_smooth, alone.device.states.len())
+    }
+
+    /// What is looked at twice, range by range, is only what conflicts.
+    #[test]
+    fn what_does_not_conflict_is_clean() {
+        let mut engine = engine(GRAPHICS);
+        let (low, high) = (0..32, 32..64);
+        let copy = |bytes, access| part(1, bytes, S::COPY, access);
+        let one = |it: Access| Command::Action(vec![it]);
+        let write = || one(copy(0..64, A::TRANSFER_WRITE));
+        let sampled = || part(1, 0..64, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ);
+        let storage = || part(1, 0..64, S::VERTEX_SHADER, A::SHADER_STORAGE_WRITE);
+        let parts = || vec![one(copy(low.clone(), A::TRANSFER_WRITE)), one(copy(high.clone(), A::TRANSFER_WRITE))];
+        let overlapping = || Command::Action(vec![copy(0..32, A::TRANSFER_WRITE), copy(16..48, A::TRANSFER_READ)]);
+        assert_eq!(shown(&mut engine, vec![write()]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![write(), barrier()]), (true, false, 1));
+        assert_eq!(shown(&mut engine, vec![write(), barrier(), one(sampled())]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![overlapping()]), (true, false, 3));
+        assert_eq!(shown(&mut engine, vec![write(), barrier(), overlapping()]), (true, false, 4));
+        // Used in pieces, and then as a whole: one piece.
+        assert_eq!(shown(&mut engine, parts()), (true, true, 2));
+        assert_eq!(shown(&mut engine, [parts(), vec![barrier(), write()]].concat()), (true, true, 1));
+        let later = one(copy(0..16, A::TRANSFER_READ));
+        assert_eq!(shown(&mut engine, [parts(), vec![barrier(), later]].concat()), (true, true, 3));
+        // Read by several stages, and written in several ways.
+        let reads = || vec![one(copy(0..64, A::TRANSFER_READ)), one(sampled())];
+        assert_eq!(shown(&mut engine, [reads(), vec![barrier(), write()]].concat()), (true, true, 1));
+        let both = || Command::Action(vec![copy(0..64, A::TRANSFER_WRITE), storage()]);
+        assert_eq!(shown(&mut engine, vec![both(), barrier(), one(sampled())]), (true, true, 1));
+        assert_eq!(shown(&mut engine, vec![both(), barrier(), both()]), (true, true, 1));
+        // In conflict.
+        assert_eq!(shown(&mut engine, vec![write(), write()]), (false, false, 1));
+        assert_eq!(shown(&mut engine, [parts(), vec![write()]].concat()), (false, false, 2));
+        assert_eq!(shown(&mut engine, vec![write(), overlapping()]), (false, false, 4));
+    }
+
+    /// What lies in one memory with others is looked at more closely; all else is not.
+    #[test]
+    fn other_names_are_the_concern_of_whom_they_name() {
+        let mut engine = engine(GRAPHICS);
+        let binding = Some(Binding { memory: MemoryId(0), offset: 0, size: 64 });
+        let format = lavascope_abi::Format::R8G8B8A8_UNORM;
+        let (tiling, alias) = (lavascope_program::Tiling::Optimal, false);
+        let image = lavascope_program::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), binding));
+        assert_eq!(engine.device.addresses.relations(), 0);
+        engine.set_resource(ResourceId(3), &Resource::new(ResourceKind::Buffer { size: 64 }, binding));
+        assert_eq!(engine.device.addresses.relations(), 1);
+        let write = |it| Command::Action(vec![part(it, 0..64, S::COPY, A::TRANSFER_WRITE)]);
+        assert_eq!(shown(&mut engine, vec![write(1), write(4)]), (true, true, 2));
+        assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
+    }
+
+    #[test]
+    fn devices_are_kept_for_later() {
+        let mut engine = engine(GRAPHICS);
+        for id in (0..40).map(CommandBufferId) {
+            engine.begin_recording(id, GRAPHICS, false);
+            engine.record(id, access(1, A::TRANSFER_READ));
+        }
+        assert!(engine.spare.is_empty());
+        engine.end_recording(CommandBufferId(0));
+        engine.end_recording(CommandBufferId(0));
+        assert_eq!(engine.spare.len(), 1);
+        (1..40).for_each(|it| engine.end_recording(CommandBufferId(it)));
+        assert_eq!(engine.spare.len(), SPARE_MAX);
+        engine.begin_recording(CommandBufferId(0), GRAPHICS, false);
+        engine.record(CommandBufferId(0), access(1, A::TRANSFER_READ));
+        assert_eq!(engine.spare.len(), SPARE_MAX - 1);
+    }
+
+    /// A secondary command buffer is another one than it was when the primary one was recorded.
+    #[test]
+    fn what_is_executed_may_have_changed() {
+        let mut engine = engine(GRAPHICS);
+        let [primary, secondary] = [0, 1].map(CommandBufferId);
+        let scope = Scope {
+            src_stages: S::COPY.0,
+            src_access: A::TRANSFER_WRITE.0,
+            dst_stages: S::COPY.0,
+            dst_access: A::TRANSFER_READ.0,
+        };
+        let barrier = Command::Barrier(Barrier::Two { dependencies: vec![Dependency { scope, what: What::Memory }] });
+        let sampled = Command::Action(vec![part(1, 0..16, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ)]);
+        for (own, is_again) in [(access(1, A::TRANSFER_READ), false), (access(1, A::TRANSFER_READ), true)] {
+            engine.begin_recording(secondary, GRAPHICS, true);
+            engine.record(secondary, own);
+            engine.begin_recording(primary, GRAPHICS, false);
+            for it in [access(1, A::TRANSFER_WRITE), barrier.clone(), Command::Execute(vec![secondary])] {
+                assert_eq!(engine.record(primary, it), Findings::default());
+            }
+            if is_again {
+                engine.begin_recording(secondary, GRAPHICS, true);
+                engine.record(secondary, sampled.clone());
+            }
+            engine.step(&Step::DeviceIdle);
+            assert_eq!(submit(&mut engine, primary).len(), usize::from(is_again));
+        }
+    }
+
+    /// Recorded for a queue that can do what another cannot: what is covered there is not covered here.
+    #[test]
+    fn marks_are_for_one_kind_of_queue() {
+        let other = Queue { family: 1, flags: QueueFlags::SPARSE_BINDING.0 };
+        let mut engine = Engine::new(&[other], 0, 0, 0);
+        engine.set_resource(ResourceId(1), &Resource::new(ResourceKind::Buffer { size: 64 }, None));
+        let id = CommandBufferId(0);
+        for (queue, told, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
+            engine.begin_recording(id, queue, false);
+            let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
+            let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
+            assert_eq!(found, told);
+            engine.step(&Step::DeviceIdle);
+            assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");
+        }
     }
 }

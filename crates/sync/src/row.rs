@@ -168,6 +168,7 @@ fn first_of(one: &mut &[Step], other: &mut &[Step]) -> Option<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dice::Dice;
 
     fn row(cells: &[(u8, u8, Tag)]) -> Row {
         let mut row = Row::default();
@@ -193,23 +194,14 @@ mod tests {
         assert!(row(&[(3, 0, 1)]).covers(&Row::default()) && !Row::default().covers(&row(&[(3, 0, 1)])));
     }
 
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, end: u64) -> u64 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) % end
-        }
-    }
-
     const QUEUES: usize = 3;
     const COLUMNS: usize = 5;
     type Cells = [[Tag; COLUMNS]; QUEUES];
 
-    fn random_row(random: &mut Random) -> (Row, Cells) {
+    fn random_row(dice: &mut Dice) -> (Row, Cells) {
         let (mut row, mut cells) = (Row::default(), Cells::default());
-        for _ in 0..random.below(6) {
-            let (queue, columns, tag) = (random.below(QUEUES as u64), random.below(1 << COLUMNS), random.below(6));
+        for _ in 0..dice.below(6) {
+            let (queue, columns, tag) = (dice.below(QUEUES as u64), dice.below(1 << COLUMNS), dice.below(6));
             row.raise(queue as u8, columns, tag);
             for (column, cell) in cells[queue as usize].iter_mut().enumerate() {
                 *cell = (*cell).max(if columns >> column & 1 != 0 { tag } else { 0 });
@@ -221,9 +213,9 @@ mod tests {
     /// Against an array of cells.
     #[test]
     fn it_is_an_array_of_tags() {
-        let mut random = Random(11);
+        let mut dice = Dice(11);
         for _ in 0..20_000 {
-            let ((mut left, mut cells), (right, others)) = (random_row(&mut random), random_row(&mut random));
+            let ((mut left, mut cells), (right, others)) = (random_row(&mut dice), random_row(&mut dice));
             let is_covered = cells.iter().flatten().zip(others.iter().flatten()).all(|(own, other)| own >= other);
             assert_eq!(left.covers(&right), is_covered);
             assert_eq!(left == right, cells == others, "one form only");

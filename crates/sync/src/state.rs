@@ -263,6 +263,20 @@ impl State {
         self.writes().map(|it| it.tag)
     }
 
+    /// The same as `tags`, where it is asked for all the time.
+    #[inline]
+    pub(crate) fn each_tag(&self, mut each: impl FnMut(Tag)) {
+        if self.more.is_some() {
+            return self.tags().for_each(each);
+        }
+        if self.written != 0 {
+            each(self.written);
+        }
+        if self.last != 0 {
+            each(self.last);
+        }
+    }
+
     /// When it was accessed: what may be named as the earlier access of a conflict.
     pub(crate) fn tags(&self) -> impl Iterator<Item = Tag> {
         self.writes().map(|it| it.tag).chain(self.reads().map(|it| it.last))
@@ -430,11 +444,6 @@ impl State {
     #[inline]
     fn add_read(&mut self, by: By, now: Now<'_>) {
         let tag = now.tag;
-        // The usual case: read again in the same way, with nothing between.
-        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
-            self.set_read(self.first(), tag, by);
-            return;
-        }
         let is_same = |it: &Read| it.is_followed(by, now);
         // A read of the command that wrote says nothing about who may read after that.
         let written = self.written;
@@ -695,3 +704,6 @@ impl Read {
         Conflict { kind, prior: self.last, prior_usage: self.usage }
     }
 }
+
+#[cfg(test)]
+mod tests;

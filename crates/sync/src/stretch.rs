@@ -49,7 +49,7 @@ impl Stretch {
             && other.dst_usages.and_not(self.dst_usages).is_none()
     }
 
-    fn is_same_source(&self, other: &Stretch) -> bool {
+    pub(crate) fn is_same_source(&self, other: &Stretch) -> bool {
         let key = |it: &Stretch| (it.begin, it.end, it.queue, it.src, it.src_usages);
         key(self) == key(other)
     }
@@ -67,10 +67,15 @@ impl Stretch {
 }
 
 /// Stretches, none of which says all that another says.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stretches(Vec<Stretch>);
 
 impl Stretches {
+    #[cfg(test)]
+    pub(crate) fn of(all: &[Stretch]) -> Stretches {
+        Stretches(all.to_vec())
+    }
+
     #[inline]
     pub(crate) fn any(&self, is_it: impl Fn(&Stretch) -> bool) -> bool {
         self.0.iter().any(is_it)

@@ -336,3 +336,6 @@ fn aspects(format: Format) -> Vec<Aspect> {
             .collect(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,8 +175,8 @@ impl Device {
         id: CommandBufferId,
         accesses: &[Access],
         mark: impl FnOnce(ObjectId) -> Mark,
-    ) -> Findings {
-        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+    ) -> Option<Box<Findings>> {
+        let own = self.recordings.get_mut(&id)?;
         let found = self.live.record_action(id, accesses);
         Arc::make_mut(own).push(Command::Action(Vec::new()), accesses, mark);
         found

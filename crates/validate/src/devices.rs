@@ -176,8 +176,7 @@ impl Listener for Devices {
 
     fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
         let (Some(device), mark) = self.marking(at) else { return };
-        let found = device.action(id, accesses, mark);
-        if !found.is_empty() {
+        if let Some(found) = device.action(id, accesses, mark) {
             self.tell_recorded(at, id, &found);
         }
     }

@@ -1,15 +1,13 @@
 //! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
 //! bounded by what is alive.
 
+use crate::translate::{self, Ids, NOBODY};
 use lavascope_program::{
     Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
 use lavascope_sync::Engine;
-use rustc_hash::FxHashMap;
-
-use crate::translate::{self, Ids, NOBODY};
 
 pub(crate) struct Live {
     engine: Engine,
@@ -66,17 +64,17 @@ impl Live {
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
     pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
         if let Command::Action(accesses) = command {
-            return self.record_action(id, accesses);
+            return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
         }
         let number = self.numbers.command_buffer(id);
         let found = self.engine.record(number, translate::command(command, &mut self.numbers));
         if found.is_empty() { found } else { self.numbers.back(found) }
     }
 
-    pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Findings {
+    pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
         let (number, resources) = (self.numbers.command_buffer(id), &self.numbers.resources);
-        let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)));
-        if found.is_empty() { found } else { self.numbers.back(found) }
+        let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))?;
+        Some(Box::new(self.numbers.back(*found)))
     }
 
     /// The last command is as if it had not been recorded.
@@ -186,10 +184,19 @@ impl Ids for Numbers {
 /// Dense numbers for things that come and go.
 #[derive(Default)]
 struct Slots {
-    by_id: FxHashMap<u32, u32>,
+    /// By id. Those count up, so that one look leads there; pages that nothing of is alive take no room.
+    by_id: Vec<Option<Box<Page>>>,
     ids: Vec<u32>,
     free: Vec<u32>,
 }
+
+struct Page {
+    slots: [u32; PAGE],
+    live: usize,
+}
+
+/// Ids of a page.
+const PAGE: usize = 256;
 
 impl Slots {
     fn add(&mut self, id: u32) -> u32 {
@@ -199,12 +206,21 @@ impl Slots {
         } else {
             self.ids[slot as usize] = id;
         }
-        self.by_id.insert(id, slot);
+        let page = id as usize / PAGE;
+        if self.by_id.len() <= page {
+            self.by_id.resize_with(page + 1, || None);
+        }
+        let page = self.by_id[page].get_or_insert_with(|| Box::new(Page { slots: [NOBODY; PAGE], live: 0 }));
+        let own = &mut page.slots[id as usize % PAGE];
+        page.live += usize::from(*own == NOBODY);
+        *own = slot;
         slot
     }
 
+    #[inline]
     fn get(&self, id: u32) -> u32 {
-        self.by_id.get(&id).copied().unwrap_or(NOBODY)
+        let page = self.by_id.get(id as usize / PAGE).and_then(Option::as_ref);
+        page.map_or(NOBODY, |it| it.slots[id as usize % PAGE])
     }
 
     fn back(&self, slot: u32) -> u32 {
@@ -212,7 +228,16 @@ impl Slots {
     }
 
     fn remove(&mut self, id: u32) -> Option<u32> {
-        let slot = self.by_id.remove(&id)?;
+        let page = self.by_id.get_mut(id as usize / PAGE)?;
+        let own = page.as_mut()?;
+        let slot = std::mem::replace(&mut own.slots[id as usize % PAGE], NOBODY);
+        if slot == NOBODY {
+            return None;
+        }
+        own.live -= 1;
+        if own.live == 0 {
+            *page = None;
+        }
         self.free.push(slot);
         Some(slot)
     }
@@ -234,5 +259,6 @@ mod tests {
             }
         }
         assert_eq!(slots.ids.len(), 2);
+        assert_eq!(slots.by_id.iter().flatten().count(), 1);
     }
 }

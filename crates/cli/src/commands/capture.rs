@@ -2,18 +2,21 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use lavascope_trim::Part;
 
-use super::Outcome;
 use super::setup::Setup;
+use super::{Outcome, print, trim};
 use crate::program::{self, End};
 use crate::report::{Folder, Report};
 use crate::summary;
 use crate::text::{self, Paint};
-use crate::trace_file;
+use crate::trace_file::{self, TraceFile};
+use crate::trigger::{self, Signal};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -24,6 +27,9 @@ Exit codes:
 /// Record every Vulkan call of a program into a file
 ///
 /// A program that crashes or is killed leaves a whole file too, with the call that it was in.
+///
+/// Where only a part is wanted, the capture ends with it, and what the part does not need of the beginning is left out
+/// when the program has ended.
 #[derive(clap::Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -32,6 +38,18 @@ pub(crate) struct Arguments {
     /// The file; where several processes use Vulkan, the others get the numbers of their processes into the name
     #[arg(short, long, value_name = "FILE", default_value = "capture.lava")]
     output: PathBuf,
+    /// Only these frames and what they need, counted from 0: A..B without B, or one
+    #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with_all = ["submits", "signal"])]
+    frames: Option<Range<u64>>,
+    /// The same by submissions, for programs without frames
+    #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with = "signal")]
+    submits: Option<Range<u64>>,
+    /// Only what lies between two signals to the program: usr1 or usr2, which is meant where none is named
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "usr2", value_enum, ignore_case = true)]
+    signal: Option<Signal>,
+    /// Send that signal to a program that is captured so, by its number
+    #[arg(long, value_name = "PID", conflicts_with_all = ["command", "frames", "submits"])]
+    attach_trigger: Option<u32>,
     /// How the file is packed: zstd, lz4 or none
     #[arg(long, value_name = "HOW")]
     compression: Option<String>,
@@ -42,11 +60,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// The program and its arguments, after `--`
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "attach_trigger", value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    if let Some(pid) = arguments.attach_trigger {
+        trigger::send(pid, arguments.signal.unwrap_or(Signal::Usr2))?;
+        return Ok(Outcome::Fine);
+    }
     let [program, rest @ ..] = &arguments.command[..] else { anyhow::bail!("no program is given") };
     let name = program.display().to_string();
     let output = begun(&arguments.output)?;
@@ -60,6 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.results {
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
     }
+    command.envs(wanted(arguments));
     let end = program::run(&mut command)?;
     let report = Report::read(folder.path())?;
     if let End::Signal(number) = end {
@@ -93,6 +116,37 @@ struct Captured {
     saved: Option<u64>,
     /// Whether it could not be made whole. What is in it can be read all the same.
     is_broken: bool,
+    /// What became of a file of which only a part was wanted.
+    part: Option<String>,
+}
+
+/// Which part is wanted, for the layer.
+fn wanted(arguments: &Arguments) -> impl Iterator<Item = (&'static str, String)> {
+    let range = |it: &Range<u64>| match it.end {
+        u64::MAX => format!("{}..", it.start),
+        end => format!("{}..{end}", it.start),
+    };
+    let frames = arguments.frames.as_ref().map(|it| ("LAVASCOPE_CAPTURE_FRAMES", range(it)));
+    let submits = arguments.submits.as_ref().map(|it| ("LAVASCOPE_CAPTURE_SUBMITS", range(it)));
+    let signal = arguments.signal.map(|it| ("LAVASCOPE_CAPTURE_TRIGGER", it.word().to_owned()));
+    frames.into_iter().chain(submits).chain(signal)
+}
+
+/// Leaves out what a part does not need, if only a part was wanted; says what became of it.
+fn cut(path: &Path) -> anyhow::Result<Option<String>> {
+    let file = TraceFile::read(path)?;
+    let facts = file.open()?.facts();
+    let Some(wanted) = facts.iter().rev().map(|it| &it["wanted"]).find(|it| !it.is_null()) else { return Ok(None) };
+    let range = wanted["first"].as_u64().unwrap_or(0)..wanted["end"].as_u64().unwrap_or(u64::MAX);
+    let part = match wanted["of"].as_str() {
+        Some("frames") => Part::Frames(range),
+        _ => Part::Submits(range),
+    };
+    drop(file);
+    Ok(Some(match trim::write(path, path, &part) {
+        Ok(summary) => trim::words(&summary),
+        Err(error) => format!("all of it is kept: {error:#}"),
+    }))
 }
 
 /// The files that processes left, each made whole.
@@ -110,20 +164,27 @@ fn files(output: &Path, report: &Report) -> Vec<Captured> {
             text::tell(&format!("lavascope: {error:#}\n"));
         }
         let (is_broken, saved) = (made.is_err(), made.ok().flatten());
+        let part =
+            if is_broken { None } else { cut(&path).unwrap_or_else(|it| Some(format!("all of it is kept: {it:#}"))) };
         let bytes = fs::metadata(&path).map_or(size, |it| it.len());
-        all.push(Captured { path, bytes, saved, is_broken });
+        all.push(Captured { path, bytes, saved, is_broken, part });
     }
     all
 }
 
 fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
     if arguments.json {
-        let line = |it: &Captured| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved });
+        let line = |it: &Captured| serde_json::json!({ "file": it.path.display().to_string(), "bytes": it.bytes, "saved_records": it.saved, "part": it.part });
         return text::emit_json(&files.iter().map(line).collect::<Vec<_>>());
     }
-    for Captured { path, bytes, saved, .. } in files {
+    for Captured { path, bytes, saved, part, .. } in files {
         let saved = saved.map(|it| format!(", {it} records of it saved after the program was cut short"));
         text::tell(&format!("lavascope: {}: {bytes} bytes{}\n", path.display(), saved.unwrap_or_default()));
+        if let Some(part) = part {
+            text::tell(&format!("lavascope: {}: {part}\n", path.display()));
+        } else if arguments.signal.is_some() {
+            text::tell(&format!("lavascope: {}: no signal came, so all of it is kept\n", path.display()));
+        }
     }
     if files.is_empty() {
         text::tell("lavascope: nothing was captured\n");

@@ -46,6 +46,8 @@ struct Info {
     /// Whether the capture came to its end.
     is_complete: bool,
     program: Option<String>,
+    /// Which part of another trace it is.
+    part_of: Option<String>,
     began: u64,
     seconds: f64,
     frames: usize,
@@ -130,6 +132,7 @@ impl Info {
             info.devices.extend(facts.get("device").cloned());
             info.broken_synchronization.extend(facts.get("broken_synchronization").cloned());
             info.unknown_commands.extend(facts["unknown_command"].as_str().map(str::to_owned));
+            info.part_of = part_of(&facts["trimmed"]).or(info.part_of);
         }
         for (kind, (bytes, unpacked)) in trace.sizes() {
             info.stored.insert(name_of(kind), Stored { bytes, unpacked });
@@ -215,6 +218,7 @@ impl Info {
             row("memory written", &self.memory_written.text()),
             row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
         ];
+        rows.extend(self.part_of.iter().map(|it| row("begins in the middle", it)));
         for (name, it) in &self.stored {
             rows.push(row(&format!("  {name}"), &format!("{} bytes, unpacked {}", it.bytes, it.unpacked)));
         }
@@ -305,6 +309,15 @@ impl MemoryWritten {
     fn text(&self) -> String {
         format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
     }
+}
+
+/// Which part of another trace this one is.
+fn part_of(facts: &serde_json::Value) -> Option<String> {
+    let (of, first) = (facts["of"].as_str()?, facts["first"].as_u64()?);
+    let end = facts["end"].as_u64().map(|it| it.to_string()).unwrap_or_default();
+    let (frames, submits) = (facts["frames_before"].as_u64()?, facts["submits_before"].as_u64()?);
+    let before = format!("behind {frames} frames and {submits} submissions that it needs");
+    Some(format!("{of} {first}..{end} of another trace, {before}"))
 }
 
 /// Texts of a program need not be UTF-8.

@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod replay_here;
 pub(crate) mod run;
 mod setup;
+pub(crate) mod trim;
 
 /// How a command ended that did its work. One that could not returns an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// Perform it so many times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,
+    /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
+    #[arg(long, value_name = "SEED")]
+    pub(crate) chaos: Option<u64>,
     /// How many seconds nothing may happen before the replay is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) patience: u64,

@@ -88,6 +88,7 @@ fn options(arguments: &Arguments, shots: &Arc<Mutex<Vec<Shot>>>) -> Options {
     Options {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
+        chaos: arguments.chaos,
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
         pictures: arguments.screenshot.clone(),

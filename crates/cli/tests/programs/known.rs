@@ -104,7 +104,7 @@ fn draw_with_wgpu(threads: usize) {
     }
 }
 
-fn wgpu(command: &mut Command, threads: usize) -> &mut Command {
+pub(crate) fn wgpu(command: &mut Command, threads: usize) -> &mut Command {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = here.join("../../target/python");
     assert!(packages.join("wgpu").is_dir(), "{} lacks wgpu: `cargo xtask test` gets it", packages.display());
@@ -113,7 +113,7 @@ fn wgpu(command: &mut Command, threads: usize) -> &mut Command {
 }
 
 /// The interpreter itself: what is in the path may be a script that needs the user's home.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     let output = output(Command::new("python3").args(["-c", "import sys; print(sys.executable)"]));
     PathBuf::from(text(&output.stdout).trim())
 }

@@ -9,6 +9,7 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod hostile;
 mod known;
 mod leaks;
 mod message_types;
@@ -16,4 +17,5 @@ mod replay;
 mod samples;
 mod screen;
 mod stage;
+mod trim;
 mod validation;

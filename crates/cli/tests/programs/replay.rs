@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
+use crate::known::{python, wgpu};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
@@ -116,5 +117,62 @@ fn what_cannot_be_replayed_is_told_with_its_place() {
         // What is left may be a whole beginning.
         assert!(matches!(told.status.code(), Some(0 | 2)), "{length}: {}", text(&told.stderr));
         assert!(told.status.code() == Some(0) || text(&told.stderr).contains("trace.lava"), "{}", text(&told.stderr));
+    }
+}
+
+/// Captured from our samples, with their results, on a discrete GPU with other memory, queues and features.
+#[test]
+fn traces_of_another_gpu_give_the_same_results_here() {
+    let stage = Stage::new("replay-other-gpu");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu");
+    for entry in std::fs::read_dir(folder).expect("the traces are here") {
+        let path = entry.expect("it can be read").path();
+        std::fs::copy(&path, stage.folder.join("trace.lava")).expect("it can be copied");
+        for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+            let told = replayed(&stage, options);
+            let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(200));
+            assert_eq!(bytes, (Some(0), true), "{}: {told:#}", path.display());
+        }
+    }
+}
+
+#[test]
+fn threads_that_are_held_up_at_random_keep_their_order() {
+    let stage = Stage::new("replay-chaos");
+    captured(&stage, &["threads-handoff", "--threads", "16"], None);
+    for seed in ["1", "2", "3", "4"] {
+        let told = replayed(&stage, &["--verify", "--chaos", seed]);
+        assert_eq!(told["different_bytes"].as_u64(), Some(0), "{told:#}");
+        assert!(told["threads"].as_u64() > Some(15), "{told:#}");
+    }
+}
+
+#[test]
+fn vkcube_is_shown_again_and_again_the_same() {
+    let (stage, screen) = (Stage::new("replay-vkcube"), Screen::start());
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--", "vkcube", "--c", "40", "--suppress_popups"]);
+    succeed(command.env("DISPLAY", &screen.display));
+    let shots = ["--screenshot", "0..40"];
+    let told = replayed(&stage, &[&shots[..], &["--screenshots", "first"]].concat());
+    assert_eq!((&told["frames"], told["pictures"].as_array().map(Vec::len)), (&40.into(), Some(40)), "{told:#}");
+    // The cube turns, so no two are equal, and each is more than a color.
+    let bytes = |at: u32| std::fs::read(stage.folder.join(format!("first/frame-{at:06}.png"))).expect("a picture");
+    assert!((1..40).all(|it| bytes(it) != bytes(it - 1) && bytes(it).len() > 5000));
+    let one = ["--threads", "1", "--screenshots", "second", "--compare", "first"];
+    let told = replayed(&stage, &[&shots[..], &one].concat());
+    assert!(told["pictures"].as_array().is_some_and(|it| it.iter().all(|it| it["difference"] == 0)), "{told:#}");
+}
+
+#[test]
+fn what_wgpu_drew_is_drawn_again() {
+    let stage = Stage::new("replay-wgpu");
+    for threads in [1, 4] {
+        let mut command = stage.lavascope();
+        command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
+        succeed(wgpu(&mut command, threads));
+        let told = replayed(&stage, &["--verify"]);
+        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{threads}: {told:#}");
     }
 }

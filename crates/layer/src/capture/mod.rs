@@ -5,7 +5,9 @@
 //! streams' own memory lies in a file beside the trace (`room`) and is given free when what it holds is written, so
 //! that a killed process leaves everything behind that it has recorded.
 
+mod range;
 mod room;
+mod trigger;
 mod write;
 
 use std::fs::File;
@@ -21,6 +23,7 @@ use serde_json::json;
 
 use crate::hub::HUB;
 use crate::report;
+use range::Range;
 use room::TailRoom;
 use write::FileWriter;
 
@@ -40,6 +43,7 @@ pub(crate) struct Capture {
     last: u64,
     sealed: Instant,
     every: Duration,
+    range: Range,
     is_broken: bool,
 }
 
@@ -56,6 +60,10 @@ impl Capture {
             Header { version: lavascope_trace::VERSION, id, began: now.as_nanos() as u64, ticks_per_second: speed };
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
         writer.write(RawBlock::facts(&facts(settings)).pack(Codec::Zstd)).map_err(failed)?;
+        let range = Range::new(settings);
+        if let Some(wanted) = range.facts() {
+            writer.write(RawBlock::facts(&wanted).pack(Codec::Zstd)).map_err(failed)?;
+        }
         let room = Arc::new(TailRoom::create(&tail_of(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
@@ -66,14 +74,15 @@ impl Capture {
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
         HUB.wake.set_room(Some(room.clone()));
         let (recorder, sealed) = (Recorder::default(), Instant::now());
-        Ok(Capture { path, recorder, writer, room, began, last: 0, sealed, every, is_broken: false })
+        Ok(Capture { path, recorder, writer, room, began, last: 0, sealed, every, range, is_broken: false })
     }
 
     /// The next record of a thread.
     pub(crate) fn record(&mut self, given: &Given<'_>) {
-        if self.is_broken {
+        if self.is_broken || self.range.is_over() {
             return;
         }
+        self.range.follow(given.record);
         self.last = given.time.map_or(self.last, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
         let Given { thread: stream, first, end, record, .. } = *given;
         let Capture { recorder, writer, is_broken, .. } = self;
@@ -88,6 +97,11 @@ impl Capture {
             return self.give_up(merger);
         }
         self.write_facts();
+        if self.range.look_at_trigger()
+            && let Some(wanted) = self.range.facts()
+        {
+            self.is_broken |= !self.writer.write(RawBlock::facts(&wanted));
+        }
         if self.recorder.words_held() > WORDS_MAX || self.sealed.elapsed() >= self.every {
             self.seal();
             self.sealed = Instant::now();
@@ -102,6 +116,11 @@ impl Capture {
         for it in HUB.take_facts() {
             self.is_broken |= !self.writer.write(RawBlock::facts(&it));
         }
+    }
+
+    /// Whether all that was wanted is recorded.
+    pub(crate) fn is_over(&self) -> bool {
+        self.range.is_over()
     }
 
     fn seal(&mut self) {

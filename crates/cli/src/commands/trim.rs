@@ -1,0 +1,108 @@
+//! `lavascope trim`: a part of a trace, as a trace of its own.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use lavascope_trim::{Part, Summary, trim};
+
+use super::{Outcome, print};
+use crate::text;
+use crate::trace_file::TraceFile;
+
+/// Cut a part out of a trace, with all that it needs to be replayed
+///
+/// Calls before the part stay where it needs them: those that made its objects and what is in them. The part itself is
+/// whole. A program that makes each frame out of the one before keeps all that came before.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The trace
+    file: PathBuf,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    part: Wanted,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+struct Wanted {
+    /// These frames, counted from 0: A..B without B, or one
+    #[arg(long, value_name = "A..B", value_parser = print::range)]
+    frames: Option<Range<u64>>,
+    /// These submissions, counted from 0: A..B without B, or one
+    #[arg(long, value_name = "A..B", value_parser = print::range)]
+    submits: Option<Range<u64>>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let part = match (&arguments.part.frames, &arguments.part.submits) {
+        (Some(range), _) => Part::Frames(range.clone()),
+        (None, Some(range)) => Part::Submits(range.clone()),
+        (None, None) => anyhow::bail!("neither frames nor submissions are given"),
+    };
+    let summary = write(&arguments.file, &arguments.output, &part)?;
+    if arguments.json {
+        let bytes = fs::metadata(&arguments.output).map_or(0, |it| it.len());
+        text::emit_json(&json(&arguments.output, bytes, &summary))?;
+    } else {
+        text::emit(&format!("{}: {}\n", arguments.output.display(), words(&summary)))?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Writes a part of a trace into a file, which appears when it is whole.
+pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summary> {
+    let file = TraceFile::read(from)?;
+    let trace = file.open()?;
+    let failed = || format!("{} cannot be written", to.display());
+    let mut name = to.as_os_str().to_owned();
+    name.push(".part");
+    let half = PathBuf::from(name);
+    let mut out = BufWriter::new(File::create(&half).with_context(failed)?);
+    let summary = trim(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
+    let written = summary.and_then(|it| out.flush().with_context(failed).map(|()| it));
+    let summary = written.inspect_err(|_| {
+        let _ = fs::remove_file(&half);
+    })?;
+    fs::rename(&half, to).with_context(failed)?;
+    Ok(summary)
+}
+
+/// What was written, for people.
+pub(crate) fn words(it: &Summary) -> String {
+    let mut text = format!("{} calls, {} of them from before the part", it.calls, it.calls_before);
+    let (first, end) = (it.frames_before, it.frames_before + it.frames);
+    if it.frames > 0 {
+        text += &format!("; its frames are {first}..{end} of the new file");
+    }
+    if it.frames_left_out + it.submits_left_out > 0 {
+        text += &format!("; {} frames and {} submissions are left out", it.frames_left_out, it.submits_left_out);
+    }
+    if let Some(reason) = it.reason.filter(|_| it.calls_before > 0) {
+        text += &format!("; all that came before stays: {reason}");
+    }
+    text
+}
+
+pub(crate) fn json(path: &Path, bytes: u64, it: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "file": path.display().to_string(),
+        "bytes": bytes,
+        "calls": it.calls,
+        "calls_before": it.calls_before,
+        "frames": it.frames,
+        "frames_before": it.frames_before,
+        "frames_left_out": it.frames_left_out,
+        "submits": it.submits,
+        "submits_before": it.submits_before,
+        "submits_left_out": it.submits_left_out,
+        "reason": it.reason,
+    })
+}

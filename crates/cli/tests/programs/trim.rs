@@ -1,0 +1,161 @@
+//! `trim`: a part of a trace is replayed as it was in the whole.
+
+use serde_json::Value;
+
+use crate::common::{output, text};
+use crate::faults::is_only_for_null;
+use crate::screen::Screen;
+use crate::stage::{Stage, names, samples, succeed};
+
+fn captured(stage: &Stage, program: &[&str], screen: &Screen) {
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
+    succeed(&mut command);
+}
+
+fn trimmed(stage: &Stage, options: &[&str]) -> Value {
+    let told = succeed(stage.lavascope().args(["trim", "--json", "trace.lava", "-o", "part.lava"]).args(options));
+    serde_json::from_slice(&told.stdout).expect("JSON")
+}
+
+fn replayed(stage: &Stage, file: &str, options: &[&str]) -> Value {
+    let told = succeed(stage.lavascope().args(["replay", "--json", file]).args(options));
+    serde_json::from_slice(&told.stdout).expect("JSON")
+}
+
+/// The pictures of frames, one behind the other.
+fn pictures(stage: &Stage, file: &str, first: u64, count: u64) -> Vec<Vec<u8>> {
+    let range = format!("{first}..{}", first + count);
+    replayed(stage, file, &["--screenshot", &range, "--screenshots", "shots"]);
+    let read = |it| std::fs::read(stage.folder.join(format!("shots/frame-{it:06}.png"))).expect("a picture");
+    (first..first + count).map(read).collect()
+}
+
+#[test]
+fn a_part_shows_what_the_whole_shows() {
+    let (stage, screen) = (Stage::new("trim-cube"), Screen::start());
+    captured(&stage, &["vkcube", "--c", "60"], &screen);
+    let told = trimmed(&stage, &["--frames", "40..44"]);
+    assert_eq!(told["frames"].as_u64(), Some(4), "{told:#}");
+    assert!(told["frames_left_out"].as_u64() > Some(20), "{told:#}");
+    let first = told["frames_before"].as_u64().expect("a number");
+    let whole = pictures(&stage, "trace.lava", 40, 4);
+    assert_eq!(pictures(&stage, "part.lava", first, 4), whole);
+    // The cube turns: another frame is another picture.
+    assert_ne!(whole[0], whole[1]);
+    let told = succeed(stage.lavascope().args(["info", "part.lava"]));
+    assert!(text(&told.stdout).contains("frames 40..44 of another trace"), "{}", text(&told.stdout));
+    // A part of a part, and the whole as its own part.
+    let again = format!("{}..{}", first + 2, first + 4);
+    std::fs::rename(stage.folder.join("part.lava"), stage.folder.join("trace.lava")).expect("it is there");
+    let first = trimmed(&stage, &["--frames", &again])["frames_before"].as_u64().expect("a number");
+    assert_eq!(pictures(&stage, "part.lava", first, 2), whole[2..]);
+}
+
+#[test]
+fn parts_of_every_sample_have_the_results_of_the_whole() {
+    let (stage, screen) = (Stage::new("trim-samples"), Screen::start());
+    let program = samples().to_str().expect("a path").to_owned();
+    for name in names().iter().filter(|it| !is_only_for_null(it) && !it.starts_with("fault-")) {
+        captured(&stage, &[&program, name], &screen);
+        let whole = replayed(&stage, "trace.lava", &["--verify"]);
+        let info = succeed(stage.lavascope().args(["info", "--json", "trace.lava"]));
+        let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+        let count = info["submissions"].as_u64().expect("a number");
+        for part in [format!("{}..", count / 2), format!("{}..", count - 1), format!("..{}", count.div_ceil(2))] {
+            let told = trimmed(&stage, &["--submits", &part]);
+            let again = replayed(&stage, "part.lava", &["--verify"]);
+            assert_eq!(again["different_bytes"].as_u64(), Some(0), "{name} {part}: {again:#}");
+            assert_eq!(again["remarks"].as_array().map(Vec::len), Some(0), "{name} {part}: {again:#}");
+            assert!(again["calls"].as_u64() <= whole["calls"].as_u64(), "{name} {part}: {told:#}");
+            let checked = output(stage.lavascope().args(["check", "part.lava"]));
+            assert_eq!(checked.status.code(), Some(0), "{name} {part}: {}", text(&checked.stdout));
+        }
+    }
+}
+
+#[test]
+fn spans_of_many_threads_can_be_left_out() {
+    let (stage, screen) = (Stage::new("trim-threads"), Screen::start());
+    captured(&stage, &[samples().to_str().expect("a path"), "threads", "--threads", "4", "--frames", "30"], &screen);
+    for part in ["10..12", "20..", "29.."] {
+        let told = trimmed(&stage, &["--submits", part]);
+        assert!(told["submits_left_out"].as_u64() > Some(5), "{part}: {told:#}");
+        for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+            let again = replayed(&stage, "part.lava", options);
+            assert_eq!(again["different_bytes"].as_u64(), Some(0), "{part}: {again:#}");
+            assert!(part == "10..12" || again["equal_bytes"].as_u64() > Some(1000), "{part}: {again:#}");
+        }
+        let info = succeed(stage.lavascope().args(["info", "--json", "part.lava"]));
+        let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+        assert_eq!(info["order"]["is_acyclic"], true, "{part}: {info:#}");
+    }
+}
+
+#[test]
+fn a_part_that_is_not_there_is_told() {
+    let (stage, screen) = (Stage::new("trim-none"), Screen::start());
+    captured(&stage, &[samples().to_str().expect("a path"), "compute"], &screen);
+    let options = ["trim", "trace.lava", "-o", "part.lava", "--frames", "3..4"];
+    let told = output(stage.lavascope().args(options));
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("the trace has 0 frames"), "{}", text(&told.stderr));
+    assert!(!stage.folder.join("part.lava").exists() && !stage.folder.join("part.lava.part").exists());
+}
+
+#[test]
+fn a_capture_ends_with_the_part_that_is_wanted() {
+    let (stage, screen) = (Stage::new("trim-capture"), Screen::start());
+    captured(&stage, &["vkcube", "--c", "40"], &screen);
+    let whole = pictures(&stage, "trace.lava", 20, 3);
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "part.lava", "--frames", "20..23", "--", "vkcube", "--c", "40"]);
+    let told = succeed(command.env("DISPLAY", &screen.display));
+    assert!(text(&told.stderr).contains("its frames are"), "{}", text(&told.stderr));
+    let info = succeed(stage.lavascope().args(["info", "--json", "part.lava"]));
+    let info: Value = serde_json::from_slice(&info.stdout).expect("JSON");
+    let frames = info["frames"].as_u64().expect("a number");
+    assert!((3..15).contains(&frames), "{info:#}");
+    assert_eq!(pictures(&stage, "part.lava", frames - 3, 3), whole);
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "part.lava", "--submits", "2..4", "--"]).arg(samples()).arg("timeline");
+    succeed(&mut command);
+    let again = replayed(&stage, "part.lava", &["--verify"]);
+    assert_eq!(again["different_bytes"].as_u64(), Some(0), "{again:#}");
+    // A part that the program never gets to.
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "part.lava", "--frames", "2..4", "--"]).arg(samples()).arg("compute");
+    let told = succeed(&mut command);
+    assert!(text(&told.stderr).contains("all of it is kept"), "{}", text(&told.stderr));
+    replayed(&stage, "part.lava", &["--verify"]);
+}
+
+#[test]
+fn a_signal_begins_and_ends_the_part_that_is_wanted() {
+    let (stage, screen) = (Stage::new("trim-signal"), Screen::start());
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "part.lava", "--signal", "--", "vkcube", "--c", "1000000"]);
+    let mut capture = command.env("DISPLAY", &screen.display).spawn().expect("it can be started");
+    let own = capture.id();
+    let children = || std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+    let trigger =
+        |pid: &str| output(stage.lavascope().args(["capture", "--attach-trigger", pid])).status.code() == Some(0);
+    let wait = || std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut tries = 0;
+    // Nobody listens before there is an instance, and a program that does not listen must not be ended.
+    while !trigger(children().trim()) {
+        tries += 1;
+        assert!(tries < 100, "nobody listens");
+        wait();
+    }
+    wait();
+    assert!(trigger(children().trim()));
+    wait();
+    let pid = children().trim().parse().ok().and_then(rustix::process::Pid::from_raw).expect("it runs");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
+    capture.wait().expect("it ends");
+    let info = succeed(stage.lavascope().args(["info", "part.lava"]));
+    assert!(text(&info.stdout).contains("begins in the middle"), "{}", text(&info.stdout));
+    let told = replayed(&stage, "part.lava", &["--verify"]);
+    assert!(told["frames"].as_u64() > Some(1), "{told:#}");
+}

@@ -1,0 +1,48 @@
+//! Noise: threads that are held up at random, so that only the order of the trace keeps them in order.
+
+use std::time::Duration;
+
+/// A thread's own random numbers, from a seed and its place.
+pub(crate) struct Chaos {
+    state: u64,
+}
+
+impl Chaos {
+    pub(crate) fn new(seed: u64, place: usize) -> Chaos {
+        // Any two threads differ, and no state is zero.
+        Chaos { state: (seed ^ (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state
+    }
+
+    /// Goes on at once, lets others go first, or sleeps.
+    pub(crate) fn hold_up(&mut self) {
+        match self.next() % 64 {
+            0 => std::thread::sleep(Duration::from_micros(self.next() % 300)),
+            1..8 => std::thread::yield_now(),
+            8..12 => (0..self.next() % 2000).for_each(|_| std::hint::spin_loop()),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let numbers = |seed, place| {
+            let mut chaos = Chaos::new(seed, place);
+            [chaos.next(), chaos.next()]
+        };
+        assert_eq!(numbers(5, 1), numbers(5, 1));
+        assert_ne!(numbers(5, 1), numbers(5, 2));
+        assert_ne!(numbers(5, 1), numbers(6, 1));
+    }
+}

@@ -1,0 +1,381 @@
+//! What tables and clocks say, what they hand on, and that they keep nothing which says nothing.
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+
+use super::*;
+use crate::dice::Dice;
+
+fn stage(bit: PipelineStageFlags2) -> Stage {
+    TABLES.stages_of_bits(bit.0).iter().next().expect("a stage")
+}
+
+fn one(stage: Stage) -> Stages {
+    let mut stages = Stages::default();
+    stages.add(stage);
+    stages
+}
+
+#[test]
+fn execution_chains_through_stages() {
+    let [copy, compute, fragment] =
+        [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
+            .map(stage);
+    let mut clock = Clock::default();
+    let carry = clock.first_scope(0, 5, one(copy), Usages::default());
+    clock.second_scope(&carry, one(compute), Usages::default());
+    let carry = clock.first_scope(0, 9, one(compute), Usages::default());
+    clock.second_scope(&carry, one(fragment), Usages::default());
+    assert!(clock.has_happened(fragment, 0, copy, 5) && !clock.has_happened(fragment, 0, copy, 6));
+    assert!(clock.has_happened(fragment, 0, compute, 9));
+    assert!(!clock.has_happened(compute, 0, compute, 1));
+}
+
+#[test]
+fn a_stretch_covers_what_lies_in_it_and_chains() {
+    let [copy, compute, fragment] =
+        [PipelineStageFlags2::COPY, PipelineStageFlags2::COMPUTE_SHADER, PipelineStageFlags2::FRAGMENT_SHADER]
+            .map(stage);
+    let mut clock = Clock::default();
+    let stretch = Stretch {
+        queue: 0,
+        begin: 4,
+        end: 8,
+        src: one(copy),
+        src_usages: Usages::default(),
+        dst: Stages::default(),
+        dst_usages: Usages::default(),
+    };
+    let carry = clock.first_scope_of(stretch);
+    clock.second_scope(&carry, one(compute), Usages::default());
+    let carry = clock.first_scope(0, 12, one(compute), Usages::default());
+    clock.second_scope(&carry, one(fragment), Usages::default());
+    for here in [compute, fragment] {
+        assert!(clock.has_happened(here, 0, copy, 6) && clock.has_happened(here, 0, copy, 8));
+        assert!(!clock.has_happened(here, 0, copy, 4) && !clock.has_happened(here, 0, copy, 10));
+    }
+}
+
+#[test]
+fn keys_with_equal_rows_share_one() {
+    let mut table: Table<Stages> = Table::new(8);
+    let cell = |stage| lane(0, Stage(stage));
+    let mut row = Row::default();
+    row.raise(0, 1 << 3, 7);
+    table.raise(Stages(0b0011), &row);
+    table.raise(Stages(0b1100), &row);
+    assert_eq!(table.classes.len(), 1);
+    row.raise(0, 1 << 4, 9);
+    table.raise(Stages(0b0001), &row);
+    assert_eq!(
+        (table.classes.len(), table.get(0, cell(4)), table.get(1, cell(4)), table.get(3, cell(3))),
+        (2, 9, 0, 7)
+    );
+    table.raise(Stages(0b1111), &row);
+    assert_eq!((table.classes.len(), table.get(3, cell(4))), (1, 9));
+}
+
+fn lanes(cells: &[(u8, u8, Tag)]) -> Row {
+    let mut row = Row::default();
+    cells.iter().for_each(|(queue, column, tag)| row.raise(*queue, 1 << column, *tag));
+    row
+}
+
+fn usages(all: &[Usage]) -> Usages {
+    let mut found = Usages::default();
+    all.iter().for_each(|it| found.add(*it));
+    found
+}
+
+/// Of a table, by key: against one row for each key.
+#[test]
+fn a_table_is_a_row_for_each_key() {
+    const KEYS: usize = 6;
+    let mut dice = Dice(23);
+    for _ in 0..300 {
+        let (mut table, mut rows): (Table<Stages>, _) = (Table::new(KEYS), vec![Row::default(); KEYS]);
+        for _ in 0..1 + dice.below(12) {
+            let (keys, by) =
+                (dice.below(1 << KEYS), lanes(&[(dice.below(2) as u8, dice.below(3) as u8, dice.below(4))]));
+            table.raise(Stages(keys), &by);
+            (0..KEYS).filter(|it| keys >> it & 1 != 0).for_each(|it| rows[it].raise_all(&by));
+            check_table(&table, &rows);
+        }
+        let mut other: Table<Stages> = Table::new(KEYS);
+        let (keys, by) = (dice.below(1 << KEYS), lanes(&[(0, 0, 3), (0, 1, 3), (1, 0, 3), (0, 2, dice.below(4))]));
+        other.raise(Stages(keys), &by);
+        let joined = (0..KEYS).filter(|it| keys >> it & 1 != 0).fold(Row::default(), |mut all, it| {
+            all.raise_all(&rows[it]);
+            all
+        });
+        assert_eq!(table.join(Stages(keys)), joined);
+        // A class goes if all of its keys say no more than the other table does.
+        let is_covered = |class: &Class<Stages>| class.keys.0 & !keys == 0 && by.covers(&class.row);
+        for class in table.classes.iter().filter(|it| is_covered(it)) {
+            class.keys.each(|it| rows[it] = Row::default());
+        }
+        table.forget_covered(&other);
+        check_table(&table, &rows);
+        let mut both = other.clone();
+        both.raise_each(&table);
+        (0..KEYS).filter(|it| keys >> it & 1 != 0).for_each(|it| rows[it].raise_all(&by));
+        check_table(&both, &rows);
+        both.clear();
+        check_table(&both, &vec![Row::default(); KEYS]);
+    }
+}
+
+/// Keys of one class have one row, which no other class has.
+fn check_table(table: &Table<Stages>, rows: &[Row]) {
+    for (key, row) in rows.iter().enumerate() {
+        let own = table.classes.iter().find(|it| it.keys.has(Stage(key as u8))).map(|it| &it.row);
+        assert_eq!(own.cloned().unwrap_or_default(), *row);
+        let class = table.of[key];
+        assert!(if row.is_zero() { class == NO_CLASS } else { table.classes[usize::from(class)].row == *row });
+        for column in 0..3 {
+            assert_eq!(table.get(key, lane(1, Stage(column))), row.get(lane(1, Stage(column))));
+        }
+    }
+    let different: Vec<&Row> = rows.iter().filter(|it| !it.is_zero()).collect();
+    let count = (0..different.len()).filter(|it| !different[..*it].contains(&different[*it])).count();
+    assert_eq!(table.classes.len(), count, "one class for each row");
+}
+
+const COPY: PipelineStageFlags2 = PipelineStageFlags2::COPY;
+const COMPUTE: PipelineStageFlags2 = PipelineStageFlags2::COMPUTE_SHADER;
+const FRAGMENT: PipelineStageFlags2 = PipelineStageFlags2::FRAGMENT_SHADER;
+
+fn copy_write() -> Usage {
+    TABLES.usage(COPY.0, AccessFlags2::TRANSFER_WRITE.0).expect("a usage")
+}
+
+fn storage_write() -> Usage {
+    TABLES.usage(COMPUTE.0, AccessFlags2::SHADER_STORAGE_WRITE.0).expect("a usage")
+}
+
+fn sampled_read() -> Usage {
+    TABLES.usage(FRAGMENT.0, AccessFlags2::SHADER_SAMPLED_READ.0).expect("a usage")
+}
+
+/// What a queue did by copies, from the fifth tag to the eighth.
+fn copies() -> Stretch {
+    Stretch {
+        queue: 1,
+        begin: 4,
+        end: 8,
+        src: one(stage(COPY)),
+        src_usages: usages(&[copy_write()]),
+        dst: Stages::default(),
+        dst_usages: Usages::default(),
+    }
+}
+
+#[test]
+fn a_stretch_is_of_its_queue_and_its_tags() {
+    let has = |queue, tag| copies().has(queue, tag);
+    assert!(has(1, 5) && has(1, 8) && !has(1, 4) && !has(1, 9) && !has(0, 5));
+    assert!(copies().is_same_source(&Stretch { dst: one(stage(COMPUTE)), ..copies() }));
+    assert!(!copies().is_same_source(&Stretch { begin: 5, ..copies() }));
+}
+
+#[test]
+fn what_a_scope_has() {
+    let mut carry = Carry { points: lanes(&[(1, 3, 7)]), stretches: Stretches::of(&[copies()]), ..Carry::default() };
+    carry.happened.raise(1, 1 << 2, 9);
+    carry.available.raise(1, TABLES.write_columns(usages(&[storage_write()])), 9);
+    let has_point = |stage, tag| carry.has_point(1, Stage(stage), tag);
+    assert!(has_point(2, 9) && !has_point(2, 10) && has_point(3, 7) && !has_point(3, 8) && !has_point(4, 1));
+    assert!(carry.has(1, Stage(2), 9) && !carry.has(1, Stage(2), 10) && !carry.has(1, Stage(3), 7));
+    assert!(carry.has(1, stage(COPY), 8) && !carry.has(1, stage(COPY), 9) && !carry.has(1, stage(COMPUTE), 8));
+    assert!(!carry.has(0, stage(COPY), 8));
+    assert!(carry.has_available(1, storage_write(), 9) && !carry.has_available(1, storage_write(), 10));
+    assert!(carry.has_available(1, copy_write(), 8) && !carry.has_available(1, copy_write(), 4));
+    assert!(!carry.has_available(0, copy_write(), 8));
+}
+
+#[test]
+fn a_scope_covers_what_says_no_more() {
+    let stretch = |at: Tag| Stretch { begin: at * 10, end: at * 10 + 5, ..copies() };
+    let all = Carry {
+        happened: lanes(&[(0, 1, 5)]),
+        available: lanes(&[(0, 1, 5)]),
+        points: lanes(&[(0, 2, 7)]),
+        stretches: Stretches::of(&[stretch(1), stretch(2)]),
+    };
+    assert!(all.covers(&all) && all.covers(&Carry::default()));
+    assert!(all.covers(&Carry { happened: lanes(&[(0, 1, 4)]), ..Carry::default() }));
+    assert!(!all.covers(&Carry { happened: lanes(&[(0, 1, 6)]), ..Carry::default() }));
+    assert!(all.covers(&Carry { available: lanes(&[(0, 1, 5)]), ..Carry::default() }));
+    assert!(!all.covers(&Carry { available: lanes(&[(0, 2, 5)]), ..Carry::default() }));
+    // What happened is a point too.
+    assert!(all.covers(&Carry { points: lanes(&[(0, 1, 5), (0, 2, 7)]), ..Carry::default() }));
+    assert!(!all.covers(&Carry { points: lanes(&[(0, 1, 6)]), ..Carry::default() }));
+    assert!(all.covers(&Carry { stretches: Stretches::of(&[stretch(2)]), ..Carry::default() }));
+    assert!(!all.covers(&Carry { stretches: Stretches::of(&[stretch(2), stretch(3)]), ..Carry::default() }));
+    let mut raised = Carry::default();
+    raised.raise_all(&all);
+    raised.raise_all(&Carry { stretches: Stretches::of(&[stretch(2), stretch(3)]), ..Carry::default() });
+    assert_eq!(raised.stretches, Stretches::of(&[stretch(1), stretch(2), stretch(3)]));
+    assert!(raised.covers(&all) && !all.covers(&raised));
+}
+
+#[test]
+fn a_scope_forgets_what_it_says_otherwise() {
+    let (copy, own) = (stage(COPY), copies());
+    let columns = TABLES.write_columns(own.src_usages);
+    let left = |happened: Tag, available: Tag, own: Stretch| {
+        let mut carry = Carry { stretches: Stretches::of(&[own]), ..Carry::default() };
+        carry.happened.raise(1, 1 << copy.0, happened);
+        carry.available.raise(1, columns, available);
+        carry.forget_covered();
+        carry.stretches.len()
+    };
+    assert_eq!((left(8, 8, own), left(9, 9, own)), (0, 0));
+    assert_eq!((left(7, 8, own), left(8, 7, own), left(7, 7, own)), (1, 1, 1));
+    // Without writes nothing need be available; with others, those.
+    assert_eq!((left(8, 0, Stretch { src_usages: Usages::default(), ..own }), left(8, 0, own)), (0, 1));
+    assert_eq!(left(8, 8, Stretch { src_usages: usages(&[copy_write(), storage_write()]), ..own }), 1);
+    assert_eq!(left(8, 8, Stretch { src_usages: usages(&[storage_write()]), ..own }), 1);
+    assert_eq!(left(8, 8, Stretch { src: Stages(own.src.0 | one(stage(COMPUTE)).0), ..own }), 1);
+    assert_eq!(left(8, 8, Stretch { queue: 0, ..own }), 1);
+    let mut carry = Carry { happened: lanes(&[(0, 1, 5)]), points: lanes(&[(0, 1, 5)]), ..Carry::default() };
+    carry.forget_covered();
+    assert!(carry.points.is_zero());
+    carry.points = lanes(&[(0, 1, 5), (0, 2, 1)]);
+    carry.forget_covered();
+    assert_eq!(carry.points, lanes(&[(0, 1, 5), (0, 2, 1)]));
+}
+
+#[test]
+fn what_is_seen_by_usages() {
+    let [one, two] = [copy_write(), storage_write()];
+    let seen = |usage, visible: Tag, reached: Tag| Seen {
+        rows: vec![(usage, lanes(&[(0, 1, visible)]), lanes(&[(0, 1, reached)]))],
+    };
+    let mut all = seen(one, 5, 7);
+    assert!(all.covers(&seen(one, 5, 7)) && all.covers(&seen(one, 0, 7)) && all.covers(&seen(two, 0, 0)));
+    assert!(!all.covers(&seen(one, 6, 7)) && !all.covers(&seen(one, 5, 8)) && !all.covers(&seen(one, 6, 8)));
+    assert!(!all.covers(&seen(two, 1, 0)) && !all.covers(&seen(two, 0, 1)) && all.covers(&Seen::default()));
+    all.raise_all(&seen(two, 3, 4));
+    all.raise_all(&seen(one, 9, 1));
+    assert_eq!(all.rows.len(), 2);
+    assert!(all.covers(&seen(one, 9, 7)) && all.covers(&seen(two, 3, 4)) && !all.covers(&seen(two, 4, 4)));
+}
+
+/// A dependency of a subpass: what it reaches, and nothing else.
+#[test]
+fn a_stretch_reaches_its_second_scope() {
+    let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
+    let mut clock = Clock::default();
+    let carry = clock.first_scope_of(copies());
+    assert!(carry.has_point(1, copy, 8) && !carry.has_point(1, copy, 9));
+    clock.second_scope(&carry, one(compute), usages(&[sampled_read()]));
+    assert_eq!(clock.stretches.len(), 1);
+    assert!(clock.is_available(compute, 1, copy_write(), 8) && !clock.is_available(fragment, 1, copy_write(), 8));
+    assert!(!clock.is_available(compute, 1, copy_write(), 9) && !clock.is_available(compute, 0, copy_write(), 8));
+    assert!(!clock.is_available(compute, 1, storage_write(), 8));
+    assert!(clock.has_happened(compute, 1, copy, 8) && !clock.has_happened(compute, 1, compute, 8));
+    assert!(
+        clock.is_visible(sampled_read(), 1, copy_write(), 8) && !clock.is_visible(copy_write(), 1, copy_write(), 8)
+    );
+    assert!(!clock.is_visible(sampled_read(), 1, storage_write(), 8));
+    assert!(clock.is_reached_from_subpass(sampled_read(), 1, copy, 8));
+    assert!(!clock.is_reached_from_subpass(sampled_read(), 1, compute, 8));
+    assert!(!clock.is_reached_from_subpass(storage_write(), 1, copy, 8));
+    assert!(!clock.is_reached_from_subpass(sampled_read(), 1, copy, 9));
+    // Points of a lane reach whoever comes later, whenever they were.
+    assert!(clock.has_point(compute, 1, copy, 3) && clock.is_reached(sampled_read(), 1, copy, 3));
+    // Chains go on from the stages that are reached.
+    for (src, is_chained) in [(compute, true), (fragment, false)] {
+        let carry = clock.first_scope(1, 20, one(src), Usages::default());
+        assert_eq!(carry.stretches.len(), usize::from(is_chained));
+        assert_eq!(carry.has(1, copy, 6), is_chained);
+    }
+    let before = clock.stretches.clone();
+    clock.execution_only(&carry, one(fragment));
+    assert_eq!(clock.stretches.len(), 1);
+    let only = |it: &Stretches| *it.iter().next().expect("there is one");
+    assert_eq!(only(&clock.stretches).dst, only(&before).dst.union(one(fragment)));
+    assert_eq!(only(&clock.stretches).dst_usages, only(&before).dst_usages);
+    assert!(clock.has_happened(fragment, 1, copy, 6) && !clock.is_visible(storage_write(), 1, copy_write(), 6));
+    clock.clear();
+    assert!(!clock.has_happened(compute, 1, copy, 6) && !clock.has_point(compute, 1, copy, 3));
+}
+
+/// A stretch by itself says nothing of what it does not name, though it came with names.
+#[test]
+fn a_second_scope_is_what_it_is_given() {
+    let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
+    let named = Stretch { dst: one(fragment), dst_usages: usages(&[storage_write()]), ..copies() };
+    let carry = Carry { stretches: Stretches::of(&[named]), ..Carry::default() };
+    let mut clock = Clock::default();
+    clock.second_scope(&carry, one(compute), usages(&[sampled_read()]));
+    assert!(clock.has_happened(compute, 1, copy, 6) && !clock.has_happened(fragment, 1, copy, 6));
+    assert!(
+        clock.is_visible(sampled_read(), 1, copy_write(), 6) && !clock.is_visible(storage_write(), 1, copy_write(), 6)
+    );
+    let mut clock = Clock::default();
+    clock.execution_only(&carry, one(compute));
+    assert!(clock.has_happened(compute, 1, copy, 6) && !clock.has_happened(fragment, 1, copy, 6));
+    assert!(!clock.is_visible(storage_write(), 1, copy_write(), 6));
+}
+
+/// What tables say by now needs no stretch.
+#[test]
+fn a_clock_forgets_what_its_tables_say() {
+    let [copy, compute] = [COPY, COMPUTE].map(stage);
+    let left = |happened: Tag, available: Tag, seen: Usages, own: Stretch| {
+        let mut clock = Clock::default();
+        let carry = clock.first_scope_of(own);
+        clock.second_scope(&carry, one(compute), usages(&[sampled_read()]));
+        assert_eq!(clock.stretches.len(), 1);
+        let mut carry = Carry::default();
+        carry.happened.raise(1, 1 << copy.0, happened);
+        carry.available.raise(1, TABLES.write_columns(usages(&[copy_write()])), available);
+        clock.second_scope(&carry, one(compute), seen);
+        clock.second_scope(&Carry::default(), Stages::default(), Usages::default());
+        clock.stretches.len()
+    };
+    let seen = usages(&[sampled_read()]);
+    assert_eq!((left(8, 8, seen, copies()), left(9, 9, seen, copies())), (0, 0));
+    assert_eq!((left(7, 8, seen, copies()), left(8, 7, seen, copies())), (1, 1));
+    assert_eq!(left(8, 8, Usages::default(), copies()), 1);
+    assert_eq!(left(8, 7, seen, Stretch { src_usages: Usages::default(), ..copies() }), 0);
+    assert_eq!(left(8, 8, seen, Stretch { src_usages: usages(&[copy_write(), storage_write()]), ..copies() }), 1);
+    // Ordered but not seen, and seen but not ordered.
+    let mut clock = Clock::default();
+    let carry = clock.first_scope_of(copies());
+    clock.second_scope(&carry, one(compute), Usages::default());
+    let known = Clock::default().first_scope(1, 8, one(copy), usages(&[copy_write()]));
+    clock.execution_only(&known, one(compute));
+    assert_eq!(clock.stretches.len(), 0);
+    let carry = clock.first_scope_of(copies());
+    clock.second_scope(&carry, Stages::default(), usages(&[sampled_read()]));
+    clock.execution_only(&known, one(compute));
+    assert_eq!(clock.stretches.len(), 1);
+}
+
+/// What was before the stages of a subpass that is over is handed on by whoever has that subpass in his first scope.
+#[test]
+fn what_subpasses_knew_is_handed_on() {
+    let [copy, compute, fragment] = [COPY, COMPUTE, FRAGMENT].map(stage);
+    let mut subpass = Clock::default();
+    let known = Clock::default().first_scope(0, 3, one(copy), usages(&[copy_write()]));
+    subpass.second_scope(&known, one(compute), Usages::default());
+    let carry = subpass.first_scope_of(copies());
+    subpass.second_scope(&carry, one(compute), Usages::default());
+    let mut clock = Clock::default();
+    clock.pass(&subpass);
+    assert!(!clock.has_happened(compute, 0, copy, 3) && !clock.has_happened(compute, 1, copy, 6));
+    for (src, is_there) in [(compute, true), (fragment, false)] {
+        let carry = clock.first_scope(0, 30, one(src), Usages::default());
+        assert_eq!((carry.has(0, copy, 3), carry.has(1, copy, 6)), (is_there, is_there));
+        assert_eq!((carry.has_available(0, copy_write(), 3), carry.has_point(1, copy, 2)), (is_there, is_there));
+    }
+    // Another one with the same stretch, for other stages.
+    let mut other = Clock::default();
+    let carry = other.first_scope_of(copies());
+    other.second_scope(&carry, one(fragment), Usages::default());
+    clock.pass(&other);
+    assert_eq!(clock.passed.as_ref().map(|it| it.stretches.len()), Some(1));
+    assert!(clock.first_scope(0, 30, one(fragment), Usages::default()).has(1, copy, 6));
+}

@@ -1,0 +1,76 @@
+//! Cuts a part out of a trace, with all that it needs.
+//!
+//! A part begins in the middle of a program, where hundreds of objects exist and have contents. What is kept of the
+//! calls before it makes them so: a beginning that was played by other means would have to know every object of
+//! Vulkan, calls know them already. What is left out are *spans*: frames after which all that orders the device is as
+//! it was before them (`flow`), and of whose contents nothing is ever read again (`slice`). Inside of a span only those
+//! calls are kept whose objects live on (`keep`). A program that makes each frame out of the one before keeps all of
+//! them: that is large, and right.
+//!
+//! [`trim`] goes through the trace twice: it learns (`scan`), decides, and writes (`write`).
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod contents;
+mod flow;
+mod keep;
+mod resources;
+mod role;
+mod scan;
+mod slice;
+mod touches;
+mod write;
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use lavascope_trace::{Tail, Trace, TraceError};
+
+use scan::Scan;
+
+/// Which part of a trace is wanted. The end is not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// From the end of the frame before to the end of the last.
+    Frames(Range<u64>),
+    /// From the end of the submission before to the beginning of the one behind.
+    Submits(Range<u64>),
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub calls: u64,
+    pub calls_before: u64,
+    /// Frames that stand before the part, since it needs them, and those of the part.
+    pub frames_before: u64,
+    pub frames: u64,
+    /// The same of submissions.
+    pub submits_before: u64,
+    pub submits: u64,
+    /// Frames and submissions that were left out.
+    pub frames_left_out: u64,
+    pub submits_left_out: u64,
+    /// Why nothing could be left out, if so.
+    pub reason: Option<&'static str>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrimError {
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    #[error("{0}")]
+    Write(#[from] io::Error),
+    #[error("the trace has {count} {what}, so there is no part that begins with number {first}")]
+    Empty { what: &'static str, first: u64, count: u64 },
+}
+
+/// Writes a part of a trace.
+pub fn trim(trace: &Trace<'_>, tail: Option<&Tail>, part: &Part, to: impl Write) -> Result<Summary, TrimError> {
+    let scan = Scan::of(trace, tail)?;
+    let bounds = scan.bounds(part)?;
+    let left_out = slice::leave_out(&scan, bounds);
+    let kept = keep::decide(&scan, bounds, &left_out.spans);
+    write::write(trace, tail, &write::Plan { scan: &scan, bounds, spans: &left_out, kept: &kept, part }, to)
+}

@@ -1,11 +1,33 @@
 //! Long runs of mutated records and traces, in release mode.
 
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
 use crate::proofs;
+
+/// Has the compiler count how often each place of a program is reached.
+const COUNTED: &str = "-C passes=sancov-module -C llvm-args=-sanitizer-coverage-level=3 \
+    -C llvm-args=-sanitizer-coverage-inline-8bit-counters";
+
+/// Traces that are changed further where they reach something new, for some time.
+pub(crate) fn guided(root: &Path, seconds: u64, seed: u64) -> Result<()> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("guided");
+    let corpus = target.join("corpus").display().to_string();
+    let (seconds, seed) = (seconds.to_string(), seed.to_string());
+    let mut command = Command::new(cargo());
+    command.args(["run", "--release", "--package", "lavascope-trace", "--example", "guided"]);
+    // With a target of its own, build scripts are built as usual.
+    command.args(["--target", &format!("{}-unknown-linux-gnu", std::env::consts::ARCH), "--"]);
+    command.args([&seconds, &seed, &corpus]).current_dir(root);
+    // A build of its own: with counters everything is another program.
+    command.env("RUSTFLAGS", COUNTED).env("CARGO_TARGET_DIR", &target);
+    let status = command.status().context("cargo cannot be run")?;
+    ensure!(status.success(), "the reader failed; the trace is {corpus}/now.lava, with its tail");
+    Ok(())
+}
 
 pub(crate) fn run(root: &Path, records: u64, seed: u64, traces: u64) -> Result<()> {
     let (records, seed) = (records.to_string(), seed.to_string());

@@ -118,6 +118,9 @@ enum Command {
         /// How many damaged traces after them.
         #[arg(long, default_value_t = 10_000)]
         traces: u64,
+        /// Only traces, for so many seconds, guided by what parts of the reader they reach.
+        #[arg(long, value_name = "SECONDS")]
+        guided: Option<u64>,
     },
     /// Kill programs that are captured, and damage traces, as often as a promise should hold.
     Proofs {
@@ -151,7 +154,8 @@ fn main() -> Result<()> {
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
-        Command::Fuzz { records, seed, traces } => fuzz::run(&root, records, seed, traces),
+        Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
+        Command::Fuzz { records, seed, traces, guided: None } => fuzz::run(&root, records, seed, traces),
         Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
     }
 }

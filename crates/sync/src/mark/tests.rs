@@ -115,7 +115,8 @@ fn what_is_done_otherwise_shows_nothing() {
     let engine = recorded(&with_barriers(&[&[read(A0)], &[sampled(A0)], &[read(A0)], &[sampled(A0)]]));
     assert_eq!(marks(&engine), [[""], [""], ["a"], ["a"]]);
     let (low, high) = (part(A0, 0..32, A::TRANSFER_READ), part(A0, 0..32, A::TRANSFER_WRITE));
-    let engine = recorded(&with_barriers(&[&[read(A0)], &[read(A0)], std::slice::from_ref(&low), &[read(A0)], &[write(A0)]]));
+    let engine =
+        recorded(&with_barriers(&[&[read(A0)], &[read(A0)], std::slice::from_ref(&low), &[read(A0)], &[write(A0)]]));
     assert_eq!(marks(&engine), [[""], ["a"], [""], [""], [""]]);
     // Two that overlap, of which one writes.
     let both = [high, read(A0)];

@@ -552,7 +552,7 @@ impl Placed {
         }
     }
 
-    /// Nothing is there.
+    /// What of it is asked for all the time.
     fn plain(&self) -> Plain {
         match self.kind {
             ResourceKind::Buffer { size } if self.sparse.is_none() => {
@@ -562,6 +562,7 @@ impl Placed {
         }
     }
 
+    /// Nothing is there.
     fn gone() -> Placed {
         Placed {
             base: 0,

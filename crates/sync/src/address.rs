@@ -279,16 +279,15 @@ impl Addresses {
         self.look_up_any(resource, region)
     }
 
+    /// The same of what is not plain.
     fn look_up_any(&self, resource: ResourceId, region: &Region) -> Looked {
         let Some(placed) = self.places.get(resource.0 as usize) else { return Looked::Nothing };
         if placed.sparse.is_some() || placed.wants_planes(region) {
             return Looked::Unsettled;
         }
         match (&placed.kind, region) {
-            (ResourceKind::Buffer { size }, Region::Buffer(bytes)) if bytes.start < bytes.end.min(*size) => {
-                Looked::One(placed.base + bytes.start..placed.base + bytes.end.min(*size), placed.identity)
-            }
             (ResourceKind::Image(_), Region::Image(region)) => placed.look_up(region),
+            // Of a buffer nothing is left.
             _ => Looked::Nothing,
         }
     }

@@ -1,0 +1,1 @@
+//! Running compute shaders on a device.

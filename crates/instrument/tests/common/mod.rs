@@ -12,6 +12,7 @@ use std::{
 use lavascope_instrument::{Guard, Instrumented, Options, Root, instrument};
 use lavascope_spirv::Module;
 
+pub(crate) mod corpus;
 pub(crate) mod vulkan;
 
 /// Every way to instrument that tests look at.
@@ -78,7 +79,7 @@ pub(crate) fn disassemble(words: &[u32]) -> String {
 
 pub(crate) fn optimize(words: &[u32], environment: &str) -> Vec<u32> {
     let target = format!("--target-env={environment}");
-    let arguments = [&target, "--preserve-bindings", "-O", "-", "-o", "-"];
+    let arguments = [&target, "--scalar-block-layout", "--preserve-bindings", "-O", "-", "-o", "-"];
     self::words(&pipe("spirv-opt", "spirv-tools", &arguments, &bytes(words)).expect("the optimizer does"))
 }
 

@@ -27,9 +27,8 @@ pub(crate) struct Context<'a> {
     pub(crate) scratch_bytes: u64,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
-    /// Inputs that were added, by built-in, and their types: whole and of a component.
-    pub(crate) inputs: FxHashMap<u32, u32>,
-    pub(crate) input_types: FxHashMap<u32, (u32, u32)>,
+    /// Inputs that were added, by built-in.
+    pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
     constants: FxHashMap<u32, u32>,
     nulls: FxHashMap<Id, u32>,
 }
@@ -99,7 +98,6 @@ impl<'a> Context<'a> {
             scratch_bytes: 0,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
-            input_types: FxHashMap::default(),
             constants: FxHashMap::default(),
             nulls: FxHashMap::default(),
         }

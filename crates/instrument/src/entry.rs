@@ -22,6 +22,9 @@ pub(crate) enum Stages {
 #[derive(Clone, Copy)]
 pub(crate) struct Input {
     variable: u32,
+    /// Of the variable, and of a component.
+    ty: u32,
+    number: u32,
     component: Option<u32>,
 }
 
@@ -114,20 +117,12 @@ fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, inputs: &[
 impl Input {
     fn load(self, cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
         let uint = cx.ids.uint;
-        let existing = cx.types.pointer_value(Id(self.variable)).map(|it| it.1);
-        let (ty, number) = match existing {
-            Some(ty) => {
-                let number = cx.module.made(ty).filter(|it| it.is(Op::TypeVector)).map_or(ty, |it| it.id(2));
-                (ty.0, number.0)
-            }
-            None => (cx.input_types[&self.variable].0, cx.input_types[&self.variable].1),
-        };
-        let all = cx.value(code, Op::Load, ty, &[self.variable]);
+        let all = cx.value(code, Op::Load, self.ty, &[self.variable]);
         let part = match self.component {
-            Some(component) => cx.value(code, Op::CompositeExtract, number, &[all, component]),
+            Some(component) => cx.value(code, Op::CompositeExtract, self.number, &[all, component]),
             None => all,
         };
-        if number == uint { part } else { cx.value(code, Op::Bitcast, uint, &[part]) }
+        if self.number == uint { part } else { cx.value(code, Op::Bitcast, uint, &[part]) }
     }
 }
 
@@ -175,24 +170,26 @@ fn inputs(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> [Opti
     };
     wanted.map(|it| {
         let (built_in, component) = it?;
-        let variable = input(cx, entry, built_in);
-        own.push(variable);
-        Some(Input { variable, component })
+        let input = input(cx, entry, built_in, component);
+        own.push(input.variable);
+        Some(input)
     })
 }
 
 /// The variable of a built-in: the entry point's, or one of ours.
-fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn) -> u32 {
+fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn, component: Option<u32>) -> Input {
     let is_it = |id: &&Id| {
         let is_input =
             cx.module.made(**id).is_some_and(|it| it.is(Op::Variable) && it.word(3) == StorageClass::Input as u32);
         is_input && cx.module.decorated(**id, None, Decoration::BuiltIn) == Some(built_in as u32)
     };
-    if let Some(id) = entry.interface.iter().find(is_it) {
-        return id.0;
+    let there = entry.interface.iter().find(is_it).and_then(|it| Some((it.0, cx.types.pointer_value(*it)?.1)));
+    if let Some((variable, ty)) = there {
+        let number = cx.module.made(ty).filter(|it| it.is(Op::TypeVector)).map_or(ty, |it| it.id(2));
+        return Input { variable, ty: ty.0, number: number.0, component };
     }
-    if let Some(id) = cx.inputs.get(&(built_in as u32)) {
-        return *id;
+    if let Some(input) = cx.inputs.get(&(built_in as u32)) {
+        return Input { component, ..*input };
     }
     let number = match built_in {
         BuiltIn::FragCoord | BuiltIn::TessCoord => cx.editor.ty(Op::TypeFloat, &[32]).0,
@@ -207,9 +204,9 @@ fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn) -> u32 {
     let pointer = cx.editor.ty(Op::TypePointer, &[StorageClass::Input as u32, ty]);
     let variable = cx.editor.new_variable(pointer, StorageClass::Input);
     cx.editor.decorate(variable, Decoration::BuiltIn, &[built_in as u32]);
-    cx.inputs.insert(built_in as u32, variable.0);
-    cx.input_types.insert(variable.0, (ty, number));
-    variable.0
+    let input = Input { variable: variable.0, ty, number, component };
+    cx.inputs.insert(built_in as u32, input);
+    input
 }
 
 /// The push constants of a module, with the address of the root table behind them.

@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Images {
     /// By value: what must hold before it is used.
     pub(crate) faults: FxHashMap<u32, SmallVec<[Fault; 2]>>,
+    /// By value: a descriptor that the host makes sure of.
+    sure: FxHashMap<u32, (u32, u32)>,
     /// By sampled image: the block that it was made in.
     sampled: FxHashMap<u32, u32>,
     has_query: bool,
@@ -39,8 +41,9 @@ impl Body<'_, '_> {
     pub(crate) fn load_opaque(&mut self, it: Instruction<'_>, path: &Path) {
         let (pointer, fault) = self.choose(it.id(3), path);
         self.copy_with(it, &[(3, pointer)]);
-        if let Some(fault) = fault {
-            self.images.faults.insert(it.word(2), SmallVec::from_slice(&[fault]));
+        match fault {
+            Some(fault) => drop(self.images.faults.insert(it.word(2), SmallVec::from_slice(&[fault]))),
+            None => drop(self.images.sure.insert(it.word(2), (path.set, path.binding))),
         }
     }
 
@@ -73,6 +76,9 @@ impl Body<'_, '_> {
     /// A value that is made of others and shares their faults.
     pub(crate) fn derived(&mut self, it: Instruction<'_>) {
         let faults: SmallVec<[Fault; 2]> = it.from(3).iter().flat_map(|it| self.faults_of(*it)).collect();
+        if let Some(binding) = self.images.sure.get(&it.word(3)).copied() {
+            self.images.sure.insert(it.word(2), binding);
+        }
         if it.is(Op::SampledImage) {
             self.images.sampled.insert(it.word(2), self.label);
             self.copy(it);
@@ -108,6 +114,9 @@ impl Body<'_, '_> {
         let faults = self.faults_of(image.0);
         let texel = self.texel(it, op, place);
         let writes = op == Op::ImageWrite;
+        if let Some(binding) = self.images.sure.get(&image.0).copied().filter(|_| faults.is_empty()) {
+            self.cx.note(Site { binding: Some(binding), ..bare_site(it.at) });
+        }
         let mut ok = None;
         for fault in faults.iter().chain(&texel.map(|it| it.0)) {
             self.fault(it.at, *fault);
@@ -140,14 +149,7 @@ impl Body<'_, '_> {
 
     /// Remembers a fault where it matters.
     pub(crate) fn fault(&mut self, at: At, fault: Fault) {
-        let site = Site {
-            at,
-            check: fault.check,
-            verdict: Verdict::Proven,
-            binding: fault.binding,
-            bytes: 0,
-            counted: Counted::Constant { offset: 0 },
-        };
+        let site = Site { check: fault.check, binding: fault.binding, ..bare_site(at) };
         self.check(site, fault.ok, fault.details, fault.is_hoisted);
     }
 
@@ -204,6 +206,18 @@ impl Body<'_, '_> {
             ok = self.both(ok, Some(fault.ok));
         }
         ok
+    }
+}
+
+/// The use of a descriptor that cannot go wrong.
+fn bare_site(at: At) -> Site {
+    Site {
+        at,
+        check: Check::Descriptor,
+        verdict: Verdict::Proven,
+        binding: None,
+        bytes: 0,
+        counted: Counted::Constant { offset: 0 },
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let name = arguments.file.display();
     let bytes = fs::read(&arguments.file).with_context(|| format!("{name} cannot be read"))?;
     if bytes.len() % 4 != 0 {
-        bail!("{name}: {} bytes are no whole number of words: this is no SPIR-V", bytes.len());
+        bail!("{name} is no SPIR-V: its size is no whole number of words");
     }
     let words: Vec<u32> = bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
     let module = Module::parse(&words).with_context(|| format!("{name} is no SPIR-V"))?;

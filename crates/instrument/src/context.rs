@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_spirv::{At, Editor, Id, Module};
+use lavascope_spirv::{At, Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
@@ -29,7 +29,10 @@ pub(crate) struct Context<'a> {
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
     pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
+    /// Unsigned numbers: those of the module and ours, and the words that make ours.
     constants: FxHashMap<u32, u32>,
+    constant_words: Vec<u32>,
+    constant_place: Option<Reserved>,
     nulls: FxHashMap<Id, u32>,
 }
 
@@ -81,7 +84,9 @@ impl<'a> Context<'a> {
         if let Root::PushConstant { .. } = options.root {
             crate::entry::move_integers_up(&mut editor);
         }
-        let ids = Ids::new(&mut editor, options.root);
+        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+        let constant_place = Some(editor.reserve(Section::Globals));
+        let ids = Ids::new(&mut editor, uint, options.root);
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         Context {
@@ -98,7 +103,9 @@ impl<'a> Context<'a> {
             scratch_bytes: 0,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
-            constants: FxHashMap::default(),
+            constants: known_numbers(module, uint.0),
+            constant_words: Vec::new(),
+            constant_place,
             nulls: FxHashMap::default(),
         }
     }
@@ -109,8 +116,21 @@ impl<'a> Context<'a> {
 
     /// An unsigned constant of 32 bits.
     pub(crate) fn number(&mut self, number: u32) -> u32 {
-        let (editor, uint) = (&mut self.editor, self.ids.uint);
-        *self.constants.entry(number).or_insert_with(|| editor.constant(Id(uint), &[number]).0)
+        let (editor, uint, words) = (&mut self.editor, self.ids.uint, &mut self.constant_words);
+        *self.constants.entry(number).or_insert_with(|| {
+            let id = editor.fresh().0;
+            emit_value(words, Op::Constant, uint, id, &[number]);
+            id
+        })
+    }
+
+    /// The words of the instrumented module.
+    pub(crate) fn finish(&mut self) -> Vec<u32> {
+        let mut editor = std::mem::replace(&mut self.editor, Editor::new(self.module));
+        if let Some(place) = self.constant_place.take() {
+            editor.fill(place, std::mem::take(&mut self.constant_words));
+        }
+        editor.finish()
     }
 
     pub(crate) fn null(&mut self, ty: Id) -> u32 {
@@ -234,8 +254,7 @@ pub(crate) fn emit_value(code: &mut Vec<u32>, op: Op, ty: u32, id: u32, operands
 }
 
 impl Ids {
-    fn new(editor: &mut Editor<'_>, root: Root) -> Ids {
-        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    fn new(editor: &mut Editor<'_>, uint: Id, root: Root) -> Ids {
         let boolean = editor.ty(Op::TypeBool, &[]);
         let private_uint = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
         let private_bool = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, boolean.0]);
@@ -364,4 +383,11 @@ fn first_free_constant(module: &Module) -> u32 {
         free = number.wrapping_add(1);
     }
     free
+}
+
+/// The unsigned constants that a module has, by their value.
+fn known_numbers(module: &Module, uint: u32) -> FxHashMap<u32, u32> {
+    let constants = module.instructions(module.globals()).filter(|it| it.is(Op::Constant) && it.word(1) == uint);
+    let bare = constants.filter(|it| module.decorations(it.id(2)).next().is_none());
+    bare.map(|it| (it.word(3), it.word(2))).collect()
 }

@@ -125,8 +125,8 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);
     }
-    let editor = std::mem::replace(&mut cx.editor, lavascope_spirv::Editor::new(module));
-    Ok(describe(cx, editor.finish()))
+    let words = cx.finish();
+    Ok(describe(cx, words))
 }
 
 fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {

@@ -196,6 +196,7 @@ impl Body<'_, '_> {
             check: Check::Buffer,
             verdict: Verdict::Unchecked(reason),
             binding: None,
+            element: None,
             bytes: 0,
             counted: Counted::Bytes,
         });

@@ -23,8 +23,9 @@ impl Body<'_, '_> {
             check: Check::Address,
             verdict: Verdict::Unchecked(Reason::Size),
             binding: None,
+            element: None,
             bytes: size.unwrap_or(0),
-            counted: Counted::Bytes,
+            counted: Counted::Constant { offset: 0 },
         };
         let Some(size) = size.filter(|it| *it <= 1 << 30) else {
             self.cx.note(site);

@@ -327,12 +327,11 @@ impl<'c, 'a> Body<'c, 'a> {
 
     fn report(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
         let bad = self.test(Op::LogicalNot, &[ok]);
-        let info = self.cx.infos[number as usize];
-        let (info, number, zero) = (self.cx.number(info), self.cx.number(number), self.cx.number(0));
+        let (number, zero) = (self.cx.number(number), self.cx.number(0));
         let [a, b, c] = details.map(|it| it.unwrap_or(zero));
         let (void, report) = (self.cx.ids.void, self.cx.ids.report);
         self.guarded(bad, None, |body, _| {
-            body.value(Op::FunctionCall, void, &[report, info, number, a, b, c]);
+            body.value(Op::FunctionCall, void, &[report, number, a, b, c]);
         });
     }
 
@@ -343,9 +342,9 @@ impl<'c, 'a> Body<'c, 'a> {
             Some(held) => held,
             None => self.hold(),
         };
-        let bad = self.value(Op::LogicalNot, boolean, &[ok]);
-        let is_first = self.value(Op::LogicalAnd, boolean, &[held.fine, bad]);
-        held.fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
+        let fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
+        let is_first = self.value(Op::LogicalNotEqual, boolean, &[held.fine, fine]);
+        held.fine = fine;
         let name = self.cx.number(number + 1);
         held.first = self.value(Op::Select, uint, &[is_first, name, held.first]);
         for (at, detail) in details.iter().enumerate() {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_spirv::{At, Editor, Id, Module, Reserved, Section};
+use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{Check, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
@@ -20,8 +20,8 @@ pub(crate) struct Context<'a> {
     pub(crate) editor: Editor<'a>,
     pub(crate) ids: Ids,
     pub(crate) sites: Vec<Site>,
-    /// By number: the instruction, and the kind of check above it.
-    pub(crate) infos: Vec<u32>,
+    /// By number: what the host puts into the site's cell.
+    pub(crate) infos: Vec<[u32; 4]>,
     pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
@@ -150,7 +150,7 @@ impl<'a> Context<'a> {
     /// Notes a site that is checked, and gives it a number.
     pub(crate) fn count(&mut self, mut site: Site, is_hoisted: bool) -> u32 {
         let number = self.infos.len() as u32;
-        self.infos.push(info(site.at, site.check));
+        self.infos.push(info(&site));
         site.verdict = if is_hoisted { Verdict::Hoisted { number } } else { Verdict::Checked { number } };
         self.sites.push(site);
         number
@@ -235,9 +235,16 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Instruction and kind of check in one word.
-pub(crate) fn info(at: At, check: Check) -> u32 {
-    at.0.min(INSTRUCTION_MAX) | (check as u32) << 28
+/// Instruction and kind of check in one word, and what a record needs besides what was remembered: set, binding and
+/// element of a buffer that is known, set plus one, or offset and stride of an access at an address.
+fn info(site: &Site) -> [u32; 4] {
+    let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
+    match (site.check, site.element, site.binding, site.counted) {
+        (Check::Buffer, Some(element), Some((set, binding)), _) => [word, set.saturating_add(1), binding, element],
+        (Check::Address, _, _, Counted::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
+        (Check::Address, _, _, Counted::Constant { offset }) => [word, offset as u32, 0, 0],
+        _ => [word, 0, 0, 0],
+    }
 }
 
 const ALIGNED: u32 = 2;

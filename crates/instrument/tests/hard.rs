@@ -12,6 +12,8 @@ use lavascope_spirv::{At, Module};
 
 const DESCRIPTOR: Root = Root::Descriptor { set: 7 };
 
+const CELL: usize = lavascope_instrument::CELL_WORDS as usize;
+
 /// Selecting and branching, as it was compiled and optimized.
 fn ways(words: &[u32]) -> Vec<(Vec<u32>, Options)> {
     let optimized = optimize(words, "vulkan1.3");
@@ -34,7 +36,7 @@ fn run(gpu: &Gpu, words: &[u32], options: &Options, dispatch: &Dispatch) -> (Ins
 /// The texts of the lines of all sites that were seen, each once.
 fn seen(words: &[u32], made: &Instrumented, outcome: &Outcome) -> Vec<String> {
     let module = Module::parse(words).expect("a module");
-    let masks = &outcome.cells[made.numbers as usize * 4..];
+    let masks = &outcome.cells[made.numbers as usize * CELL..];
     let is_seen = |it: &u32| masks[*it as usize / 32] >> (it % 32) & 1 == 1;
     let at = |it| made.site(it).expect("a site").at;
     let line = |it: At| module.source(it).and_then(|it| it.text).unwrap_or_default().trim().to_owned();
@@ -83,7 +85,7 @@ fn three_faults_of_one_invocation_are_all_seen() {
         let mut counts = Vec::new();
         for record in &outcome.records {
             let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            counts.push((record.error.code(), outcome.cells[number * 4]));
+            counts.push((record.error.code(), outcome.cells[number * CELL]));
         }
         counts.sort_unstable();
         assert_eq!(counts, [(0, 64), (3, 63), (3, 64)], "{:?}", outcome.records);
@@ -117,7 +119,7 @@ fn faults_in_the_heads_of_loops_are_found_and_the_loops_go_on() {
             let expected = RecordError::BufferOutOfBounds { descriptor: 0, index: 64, range: 256 };
             assert_eq!(record.error, expected);
             let number = made.site_of(&record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            assert_eq!(outcome.cells[number * 4], 64, "once for each invocation");
+            assert_eq!(outcome.cells[number * CELL], 64, "once for each invocation");
         }
     }
 }
@@ -135,7 +137,7 @@ fn a_function_of_two_entry_points_tells_whose_fault_it_was() {
                 let [record] = outcome.records[..] else { panic!("{:?}", outcome.records) };
                 let Stage::Compute { invocation: [x, 0, 0] } = record.stage else { panic!("{record:?}") };
                 assert!(x >= 4 && x < invocation * 2, "{entry:?} {record:?}");
-                let sum: u32 = outcome.cells.iter().step_by(4).take(1).sum();
+                let sum: u32 = outcome.cells.iter().take(1).sum();
                 assert_eq!(sum, invocation * 2 - 4, "{entry:?}");
             }
         }
@@ -217,7 +219,7 @@ fn a_fault_before_a_fragment_ends_early_is_not_lost() {
                 panic!("{record:?}")
             };
             let number = made.site_of(&record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            assert_eq!(outcome.cells[number * 4], 32, "{end} {options:?}");
+            assert_eq!(outcome.cells[number * CELL], 32, "{end} {options:?}");
             assert_eq!(outcome.buffers[0][1], if end.is_empty() { 64 } else { 0 });
         }
     }

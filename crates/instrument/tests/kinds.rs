@@ -7,7 +7,7 @@ use common::{
     compile, complaints, instrumented,
     vulkan::{Bound, Dispatch, Gpu, Outcome},
 };
-use lavascope_instrument::{Guard, Options, RecordError, Root, Stage};
+use lavascope_instrument::{CELL_WORDS, Guard, Options, RecordError, Root, Stage};
 
 const UNIFORM: vk::DescriptorType = vk::DescriptorType::UNIFORM_BUFFER;
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
@@ -23,7 +23,7 @@ fn run(gpu: &Gpu, words: &[u32], dispatch: &Dispatch) -> Vec<(Outcome, Vec<(Reco
         let mut counts = Vec::new();
         for record in &outcome.records {
             let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
-            counts.push((record.error, outcome.cells[number * 4]));
+            counts.push((record.error, outcome.cells[number * CELL_WORDS as usize]));
         }
         counts.sort_by_key(|it| it.0.code());
         all.push((outcome, counts));

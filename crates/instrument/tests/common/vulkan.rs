@@ -157,6 +157,19 @@ impl Gpu {
         Job::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
     }
 
+    /// Creates a compute pipeline over a storage buffer and our set, and nothing else.
+    pub(crate) fn create(&self, words: &[u32]) {
+        let kind = vk::DescriptorType::STORAGE_BUFFER;
+        let mut layouts = vec![self.set_layout(&[(0, kind, 1)])];
+        layouts.resize(7, self.set_layout(&[]));
+        layouts.push(self.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1))));
+        let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
+        // SAFETY: live layouts of this device.
+        let layout = unsafe { self.device.create_pipeline_layout(&info, None) }.expect("a layout");
+        pipeline(self, words, layout, &[], None);
+    }
+
     fn module(&self, words: &[u32]) -> vk::ShaderModule {
         let info = vk::ShaderModuleCreateInfo::default().code(words);
         // SAFETY: the words are valid SPIR-V, as far as the validator knows.
@@ -306,7 +319,7 @@ impl Job {
         let output = gpu.buffer(&vec![0; OUTPUT_WORDS + 1]);
         let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
         let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
-        let cells = gpu.buffer(&vec![0; (made.cell_words() + CELL_BASE) as usize]);
+        let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());
         let all = [output, descriptors, addresses, cells];
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);

@@ -372,7 +372,13 @@ fn counted(path: &Path) -> Counted {
 }
 
 /// How many elements fit into `state` bytes, where the first one ends at `least`.
-fn fitting(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, state: u32, least: u64, stride: u64) -> u32 {
+pub(crate) fn fitting(
+    cx: &mut crate::context::Context<'_>,
+    code: &mut Vec<u32>,
+    state: u32,
+    least: u64,
+    stride: u64,
+) -> u32 {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let (zero, one) = (cx.number(0), cx.number(1));
     let Ok(least) = u32::try_from(least) else { return zero };
@@ -385,7 +391,7 @@ fn fitting(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, state: u32
 }
 
 /// A number divided by a constant. What lies no bytes apart fits as often as one likes.
-fn divided(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, number: u32, by: u64) -> u32 {
+pub(crate) fn divided(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, number: u32, by: u64) -> u32 {
     let uint = cx.ids.uint;
     match by {
         0 => cx.number(u32::MAX - 1),

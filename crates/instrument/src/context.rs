@@ -42,7 +42,6 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
-    pub(crate) uint_four: u32,
     /// Private variables: whether all went well so far, the first fault's number plus one, and its details.
     pub(crate) fine: u32,
     pub(crate) first: u32,
@@ -278,7 +277,6 @@ impl Ids {
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
-            uint_four: editor.ty(Op::TypeVector, &[uint.0, 4]).0,
             fine,
             first,
             details,

@@ -301,33 +301,55 @@ fn see(cx: &mut Context<'_>, code: &mut Vec<u32>) {
     }
 }
 
-/// The range that an address is in, or else the next one: address and length, two words each.
+/// The bytes from an address to the end of its buffer, and those before it: none of either, where there is no buffer.
 fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
-    let (uint, boolean, four, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_four, cx.ids.find);
-    let parameters = begin(cx, code, function, four, 2);
+    let (uint, boolean, pair, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_pair, cx.ids.find);
+    let parameters = begin(cx, code, function, pair, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
     let [zero, one] = [0, 1].map(|it| cx.number(it));
     let table = cx.table(code, Table::Addresses);
     let count = cx.word(code, table, zero);
     let above = search(cx, code, table, count, low, high);
-    // The last range that begins at or before the address, if the address is in it, else the one behind it.
-    let has_before = cx.value(code, Op::INotEqual, boolean, &[above, zero]);
-    let before = cx.value(code, Op::ISub, uint, &[above, one]);
-    let before = cx.value(code, Op::Select, uint, &[has_before, before, zero]);
-    let is_in = is_in_range(cx, code, table, before, low, high);
-    let has_next = cx.value(code, Op::ULessThan, boolean, &[above, count]);
-    let moves = cx.value(code, Op::LogicalNot, boolean, &[is_in]);
-    let moves = cx.value(code, Op::LogicalAnd, boolean, &[moves, has_next]);
-    let chosen = cx.value(code, Op::Select, uint, &[moves, above, before]);
-    let parts = [0, 1, 2, 3].map(|word| range_word(cx, code, table, chosen, word));
-    let is_any = cx.value(code, Op::INotEqual, boolean, &[count, zero]);
-    let parts = parts.map(|it| cx.value(code, Op::Select, uint, &[is_any, it, zero]));
-    let range = cx.value(code, Op::CompositeConstruct, four, &parts);
-    emit(code, Op::ReturnValue, &[range]);
+    let has_range = cx.value(code, Op::INotEqual, boolean, &[above, zero]);
+    let range = cx.value(code, Op::ISub, uint, &[above, one]);
+    // Without any range this reads the first one, which the table has room for.
+    let range = cx.value(code, Op::Select, uint, &[has_range, range, zero]);
+    let [start_low, start_high, length_low, length_high] =
+        [0, 1, 2, 3].map(|word| range_word(cx, code, table, range, word));
+    let offset = less(cx, code, [low, high], [start_low, start_high]);
+    let is_below = cx.value(code, Op::ULessThan, boolean, &[offset[1], length_high]);
+    let is_equal = cx.value(code, Op::IEqual, boolean, &[offset[1], length_high]);
+    let is_low = cx.value(code, Op::ULessThan, boolean, &[offset[0], length_low]);
+    let is_at = cx.value(code, Op::LogicalAnd, boolean, &[is_equal, is_low]);
+    let is_in = cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at]);
+    let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_in, has_range]);
+    let left = less(cx, code, [length_low, length_high], offset);
+    // Both are cut to what 31 bits can say, so that sums of theirs do not wrap around.
+    let most = cx.number(0x7fff_ffff);
+    let both = [left, offset].map(|[low, high]| {
+        let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
+        let is_low = cx.value(code, Op::ULessThan, boolean, &[low, most]);
+        let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_small, is_low]);
+        let cut = cx.value(code, Op::Select, uint, &[fits, low, most]);
+        cx.value(code, Op::Select, uint, &[is_in, cut, zero])
+    });
+    let found = cx.value(code, Op::CompositeConstruct, pair, &both);
+    emit(code, Op::ReturnValue, &[found]);
     emit(code, Op::FunctionEnd, &[]);
     std::mem::take(code)
+}
+
+/// The difference of two numbers of two words.
+fn less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let low = cx.value(code, Op::ISub, uint, &[left[0], right[0]]);
+    let borrows = cx.value(code, Op::ULessThan, boolean, &[left[0], right[0]]);
+    let borrow = cx.value(code, Op::Select, uint, &[borrows, one, zero]);
+    let high = cx.value(code, Op::ISub, uint, &[left[1], right[1]]);
+    [low, cx.value(code, Op::ISub, uint, &[high, borrow])]
 }
 
 /// How many ranges begin at or before an address: a binary search.
@@ -371,22 +393,4 @@ fn range_word(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, range: u32,
     let place = cx.value(code, Op::IMul, uint, &[range, size]);
     let place = cx.value(code, Op::IAdd, uint, &[place, first]);
     cx.word(code, table, place)
-}
-
-/// Whether an address is less than a range's length behind its start.
-fn is_in_range(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, range: u32, low: u32, high: u32) -> u32 {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let [start_low, start_high, length_low, length_high] =
-        [0, 1, 2, 3].map(|word| range_word(cx, code, table, range, word));
-    let offset_low = cx.value(code, Op::ISub, uint, &[low, start_low]);
-    let borrows = cx.value(code, Op::ULessThan, boolean, &[low, start_low]);
-    let borrow = cx.value(code, Op::Select, uint, &[borrows, one, zero]);
-    let offset_high = cx.value(code, Op::ISub, uint, &[high, start_high]);
-    let offset_high = cx.value(code, Op::ISub, uint, &[offset_high, borrow]);
-    let is_below = cx.value(code, Op::ULessThan, boolean, &[offset_high, length_high]);
-    let is_equal = cx.value(code, Op::IEqual, boolean, &[offset_high, length_high]);
-    let is_low = cx.value(code, Op::ULessThan, boolean, &[offset_low, length_low]);
-    let is_at = cx.value(code, Op::LogicalAnd, boolean, &[is_equal, is_low]);
-    cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at])
 }

@@ -1,5 +1,7 @@
 //! Checks a program, step by step or whole.
 
+use std::collections::BTreeMap;
+
 use lavascope_program::{
     Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
     RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
@@ -7,6 +9,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
+use crate::memories::NoRoom;
 use crate::prepare::Prepared;
 use crate::record::Alone;
 use crate::rules::Rules;
@@ -183,6 +186,11 @@ impl Engine {
     /// What the first work that waits on a queue waits for, and nobody has signaled.
     pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
         self.device.unsignaled(queue)
+    }
+
+    /// For what there was no room since the last time, and how often: nothing is found where it is used.
+    pub fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.device.addresses.take_unplaced()
     }
 
     /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.

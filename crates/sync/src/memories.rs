@@ -191,6 +191,26 @@ mod tests {
         assert_eq!(gone, 100_000 - IDLE_MAX);
     }
 
+    /// What became idle once is kept for as long as all else from the last time on.
+    #[test]
+    fn the_last_time_counts() {
+        let (mut memories, kept) = (Memories::default(), at(0, 0..64));
+        let use_once = |memories: &mut Memories, binding| {
+            memories.bind(ResourceId(1), binding);
+            memories.unbind(ResourceId(1), binding);
+        };
+        use_once(&mut memories, kept);
+        let base = memories.find(kept.memory).expect("it is kept");
+        let half = IDLE_MAX as u32 / 2;
+        (1..half).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        use_once(&mut memories, kept);
+        (half..2 * half + 2).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        assert_eq!(memories.find(kept.memory), Some(base));
+        memories.take_gone();
+        (2 * half..4 * half).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        assert!(memories.find(kept.memory).is_none() && memories.take_gone().contains(&(base..base + SIZE)));
+    }
+
     /// More than can be told apart: they are told, and nothing lies where something else does.
     #[test]
     fn there_is_room_or_not() {

@@ -81,6 +81,11 @@ fn what_may_be_given_is_counted_once() {
         addresses.remove_destroyed();
     }
     assert!(addresses.free.len() == 5 && addresses.doomed.is_empty(), "{}", addresses.free.len());
+    // So is one that was passed over.
+    addresses.set(ResourceId(2), &buffer(None));
+    addresses.destroy(ResourceId(2));
+    addresses.remove_destroyed();
+    assert_eq!(addresses.free.len(), 5);
     let given: Vec<u32> = (0..6).map(|_| addresses.add(&buffer(None)).0).collect();
     assert!((0..6).all(|it| given.contains(&it)), "{given:?}");
 }
@@ -359,4 +364,21 @@ fn what_is_bound_too_far_off_is_not_bound() {
     addresses.bind(&bind(1 << 40));
     assert_eq!(addresses.ranges(pages, &Region::Buffer(0..16)), []);
     assert_eq!(addresses.take_unplaced().into_iter().collect::<Vec<_>>(), [(NoRoom::Memory, 1)]);
+}
+
+/// What lies in one run is looked up as one; with planes there is a run in each.
+#[test]
+fn runs_are_looked_up() {
+    let mut addresses = Addresses::default();
+    let image = addresses.add(&tiled(None));
+    let runs = |addresses: &Addresses, region: &Region| match addresses.look_up(image, region) {
+        Looked::One(range, _) => (1, range.end - range.start),
+        Looked::Many(all, _) => (all.len(), all.iter().map(|it| it.end - it.start).sum()),
+        Looked::Nothing | Looked::Unsettled => (0, 0),
+    };
+    let rows = Region::Image(region(15, Some(1..3)));
+    assert_eq!((runs(&addresses, &all()), runs(&addresses, &rows)), ((1, 16), (1, 8)));
+    addresses.add_planes(image);
+    assert_eq!((runs(&addresses, &all()), runs(&addresses, &rows)), ((4, 64), (4, 32)));
+    assert_eq!(runs(&addresses, &Region::Image(region(4, None))), (1, 16));
 }

@@ -159,6 +159,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
         action(&[read(B0)]),
         action(&[read(B0)]),
         action(&[read(B0)]),
+        action(&[read(B0)]),
         action(&[read(C0)]),
         barrier(),
     ]);
@@ -168,7 +169,16 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
     let found = engine.take_found();
     assert_eq!(found.len(), 1);
-    assert!(matches!(&found[0].at, Place::Command(at) if at.path == [5]), "{found:?}");
+    assert!(matches!(&found[0].at, Place::Command(at) if at.path == [6]), "{found:?}");
+}
+
+/// Of commands that do the same the last one is what others are held against.
+#[test]
+fn the_last_of_many_is_named() {
+    let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
+    let found = engine.record(OWN, action(&[write(A0)])).hazards;
+    assert_eq!(found.len(), 1);
+    assert!(matches!(&found[0].prior, Place::Command(at) if at.path == [2]), "{found:?}");
 }
 
 #[test]

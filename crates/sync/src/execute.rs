@@ -60,7 +60,8 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
 
 impl Recorded<'_> {
     /// Whether what a command buffer executes is what it was when that was recorded.
-    fn is_as_it_was(self, commands: &Prepared) -> bool {
+    #[inline]
+    pub(crate) fn is_as_it_was(self, commands: &Prepared) -> bool {
         let version = |id: CommandBufferId| self.command_buffers.get(id.0 as usize).map(|it| it.version);
         commands.executed.iter().all(|it| version(it.0) == Some(it.1))
     }

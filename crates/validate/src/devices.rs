@@ -11,8 +11,9 @@ use lavascope_state::{Gone, Listener, Source, Where};
 use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
-use crate::device::{Device, Mark};
+use crate::device::Device;
 use crate::explain::Teller;
+use crate::recording::Mark;
 
 #[derive(Default)]
 pub(crate) struct Devices {
@@ -64,6 +65,18 @@ impl Devices {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// Whether command buffers are recorded anew each time, from now on.
+    #[cfg(test)]
+    pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {
+        self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.devices.values().map(Device::repeated).sum()
     }
 
     /// Nothing more will be signaled: what waits is told.

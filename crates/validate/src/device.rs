@@ -107,7 +107,7 @@ impl Device {
     }
 
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
-        let resets = self.recordings.get(&id).map_or(0, |it| it.recorded.resets + 1);
+        let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
         self.start(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
     }
@@ -137,7 +137,7 @@ impl Device {
             all.iter().for_each(|it| self.settle(*it));
         }
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
-        let mark = mark(own.recorded.object);
+        let mark = mark(own.object());
         if own.is_repeated() && !(own.repeats(&command, &mark) && self.live.is_unchanged(id)) {
             self.stop_repeating(id);
         }
@@ -158,7 +158,7 @@ impl Device {
         mark: impl FnOnce(ObjectId) -> Mark,
     ) -> Option<Box<Findings>> {
         let mut own = self.recordings.get_mut(&id)?;
-        let mark = mark(own.recorded.object);
+        let mark = mark(own.object());
         if own.is_repeated() {
             if own.repeats_action(accesses, &mark) && self.live.is_unchanged(id) && own.goes_on() {
                 return None;
@@ -177,7 +177,7 @@ impl Device {
         let kind = self.kind(id);
         let Some(own) = self.recordings.get_mut(&id).filter(|it| it.is_repeated()) else { return };
         own.keep_repeated();
-        let body = &own.recorded;
+        let body = own.recorded();
         self.live.begin_recording(id, kind, body.outline.is_secondary);
         let mut is_clean = true;
         for command in body.commands() {
@@ -200,7 +200,7 @@ impl Device {
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.settle(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if (index as usize) < own.recorded.len() {
+        if (index as usize) < own.recorded().len() {
             self.live.amend(id, index, &command);
             own.replace(index as usize, command);
         }
@@ -239,21 +239,22 @@ impl Device {
     }
 
     /// A command buffer that is being recorded, as if it were submitted alone.
-    pub(crate) fn as_submitted(&self, id: CommandBufferId, source: Source) -> Kept {
+    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: Source) -> Kept {
         let family = self.kinds.get(&id).map(|it| it.family);
         let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
         Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
     }
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
-        if let Some(Recording { recorded, .. }) = self.recordings.get(&id) {
-            self.start(id, recorded.object, recorded.outline.is_secondary, recorded.resets);
+        if let Some(own) = self.recordings.get(&id) {
+            let (object, is_secondary, resets) = (own.object(), own.outline().is_secondary, own.resets());
+            self.start(id, object, is_secondary, resets);
         }
     }
 
     /// The command buffer of the records.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
-        Some(self.recordings.get(&id)?.recorded.object)
+        Some(self.recordings.get(&id)?.object())
     }
 
     pub(crate) fn end(&mut self, gone: Gone) {
@@ -279,8 +280,8 @@ impl Device {
     ) -> (Findings, Vec<EventRace>) {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
         batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.settle(*it));
-        let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
-        let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
+        let mut submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
+        let buffers: Vec<Vec<Submitted>> = batches.iter().map(&mut submitted).collect();
         if let Step::Submit { .. } = step {
             self.submits += 1;
         }
@@ -298,7 +299,7 @@ impl Device {
             return Vec::new();
         }
         let Device { races, recordings, objects, .. } = self;
-        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| &it.recorded.outline);
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(Recording::outline);
         races.step(index, step, &objects.queues, &buffer)
     }
 
@@ -314,13 +315,13 @@ impl Device {
     }
 
     /// A command buffer as it is now, with all that it executes.
-    fn submitted(&self, id: CommandBufferId) -> Submitted {
-        let own = self.recordings.get(&id).map(|it| it.recorded.clone());
+    fn submitted(&mut self, id: CommandBufferId) -> Submitted {
+        let own = self.recordings.get_mut(&id).map(|it| it.recorded().clone());
         let mut executed: Vec<(CommandBufferId, Recorded)> = Vec::new();
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
-            if let Some(Recording { recorded, .. }) = self.recordings.get(&next).filter(|_| !is_known) {
+            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(Recording::recorded) {
                 open.extend(recorded.executes());
                 executed.push((next, recorded.clone()));
             }

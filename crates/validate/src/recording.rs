@@ -15,7 +15,9 @@ const ROOM_MIN: usize = 1024;
 /// A command buffer.
 pub(crate) struct Recording {
     /// What was recorded; while it is recorded again in the same way, all of what it was before.
-    pub(crate) recorded: Recorded,
+    recorded: Recorded,
+    /// What is being recorded in another way. Nobody else has it, so that nothing must be asked before it grows.
+    open: Option<Box<Body>>,
     /// As long as it is recorded again in the same way: how many commands.
     repeated: Option<usize>,
     /// Commands that ever were.
@@ -60,6 +62,7 @@ impl Recording {
     pub(crate) fn new(object: ObjectId) -> Recording {
         Recording {
             recorded: Recorded { object, resets: 0, body: Arc::default() },
+            open: None,
             repeated: None,
             #[cfg(test)]
             all_repeated: 0,
@@ -67,8 +70,8 @@ impl Recording {
     }
 
     /// Whether it is the same command buffer, and something was recorded into it.
-    pub(crate) fn is_like(&self, object: ObjectId, is_secondary: bool) -> bool {
-        let Recorded { object: own, body, .. } = &self.recorded;
+    pub(crate) fn is_like(&mut self, object: ObjectId, is_secondary: bool) -> bool {
+        let Recorded { object: own, body, .. } = self.recorded();
         *own == object && body.outline.is_secondary == is_secondary && !body.spans.is_empty()
     }
 
@@ -82,11 +85,32 @@ impl Recording {
     pub(crate) fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
         self.repeated = None;
         (self.recorded.object, self.recorded.resets) = (object, resets);
-        match Arc::get_mut(&mut self.recorded.body) {
-            Some(body) => body.clear(),
-            None => self.recorded.body = Arc::default(),
+        let own = Arc::get_mut(&mut self.recorded.body).map(|it| Box::new(std::mem::take(it)));
+        let mut body = self.open.take().or(own).unwrap_or_default();
+        body.clear();
+        body.outline.is_secondary = is_secondary;
+        self.open = Some(body);
+    }
+
+    pub(crate) fn object(&self) -> ObjectId {
+        self.recorded.object
+    }
+
+    pub(crate) fn resets(&self) -> u32 {
+        self.recorded.resets
+    }
+
+    /// What was recorded so far, for others to keep.
+    pub(crate) fn recorded(&mut self) -> &Recorded {
+        if let Some(body) = self.open.take() {
+            self.recorded.body = Arc::new(*body);
         }
-        self.body().outline.is_secondary = is_secondary;
+        &self.recorded
+    }
+
+    /// The outline of that.
+    pub(crate) fn outline(&self) -> &CommandBuffer {
+        self.open.as_ref().map_or(&self.recorded.outline, |it| &it.outline)
     }
 
     #[inline]
@@ -127,7 +151,8 @@ impl Recording {
 
     /// Nothing more is recorded. False if it is not all that it was before.
     pub(crate) fn settle(&mut self) -> bool {
-        let is_whole = self.repeated.is_none_or(|it| it == self.recorded.len());
+        let len = self.recorded().len();
+        let is_whole = self.repeated.is_none_or(|it| it == len);
         if is_whole {
             self.repeated = None;
         }
@@ -137,7 +162,7 @@ impl Recording {
     /// What was recorded so far, for an engine that is told of all of it.
     pub(crate) fn take_so_far(&mut self) -> Recorded {
         self.keep_repeated();
-        self.recorded.clone()
+        self.recorded().clone()
     }
 
     pub(crate) fn push(&mut self, command: Command, accesses: &[Access], mark: Mark) {
@@ -151,8 +176,8 @@ impl Recording {
     }
 
     pub(crate) fn pop(&mut self) {
-        let len = self.recorded.len();
-        self.body().truncate(len.saturating_sub(1));
+        let body = self.body();
+        body.truncate(body.len().saturating_sub(1));
     }
 
     /// A command is another one from now on. Its accesses do not fit where the old ones are.
@@ -165,7 +190,7 @@ impl Recording {
     /// Of its own: what was submitted stays as it is.
     #[inline]
     fn body(&mut self) -> &mut Body {
-        Arc::make_mut(&mut self.recorded.body)
+        self.open.get_or_insert_with(|| Box::new(Arc::unwrap_or_clone(std::mem::take(&mut self.recorded.body))))
     }
 }
 

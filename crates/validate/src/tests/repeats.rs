@@ -165,7 +165,7 @@ impl Script {
             let command = word.command(&self.slots);
             let at = self.app.at(Api::CmdCopyBuffer);
             match &command {
-                Command::Action(accesses) => self.app.devices.action(at, id, accesses),
+                Command::Action(accesses) => self.app.devices.action(&at, id, accesses),
                 _ => self.app.devices.command(at, id, command),
             }
             if self.dice.is_one_in(60) {

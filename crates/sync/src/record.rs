@@ -258,8 +258,8 @@ fn is_same_path(one: &Place, other: &Place) -> bool {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, MemoryId, Place, QueueId,
-        Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
+        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, ImageRegion, MemoryId, Place,
+        QueueId, Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
     };
 
     use super::*;
@@ -394,6 +394,30 @@ mod tests {
         let write = |it| Command::Action(vec![part(it, 0..64, S::COPY, A::TRANSFER_WRITE)]);
         assert_eq!(shown(&mut engine, vec![write(1), write(4)]), (true, true, 2));
         assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
+    }
+
+    /// The components of an image get addresses of their own while something is recorded: what is known of it moves along.
+    #[test]
+    fn what_moves_while_recording_moves_for_all() {
+        let mut engine = engine(GRAPHICS);
+        let format = lavascope_abi::Format::R8G8B8A8_UNORM;
+        let (tiling, alias) = (lavascope_program::Tiling::Optimal, false);
+        let image = lavascope_program::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), None));
+        let aspects = lavascope_abi::ImageAspectFlags::COLOR.0;
+        let access = |components, stage: S, access: A| {
+            let components = lavascope_program::Components(components);
+            let region = ImageRegion { aspects, mips: 0..1, layers: 0..1, area: None, components };
+            Command::Action(vec![Access::new(ResourceId(2), Region::Image(region), stage.0, access.0)])
+        };
+        let [fill, look] = [0, 1].map(CommandBufferId);
+        engine.begin_recording(fill, GRAPHICS, false);
+        engine.record(fill, access(15, S::COPY, A::TRANSFER_WRITE));
+        assert_eq!(submit(&mut engine, fill), []);
+        engine.begin_recording(look, GRAPHICS, false);
+        engine.record(look, access(2, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
+        let found = submit(&mut engine, look);
+        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::ReadAfterWrite]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::present::check;
 
 /// What is bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Resource {
+pub(crate) enum Resource {
     Buffer(vk::Buffer),
     Image(vk::Image),
 }
@@ -72,7 +72,7 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
     performer.after(done, laid, result)
 }
 
-fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequirements {
+pub(crate) fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequirements {
     let mut needs = vk::MemoryRequirements::zeroed();
     let (functions, handle) = (&device.functions, device.handle);
     match resource {
@@ -86,6 +86,13 @@ fn needs_of(device: &Device, resource: Resource) -> vk::MemoryRequirements {
     needs
 }
 
+/// Whether a resource can be at an offset of a memory of a type and size.
+pub(crate) fn fits(needs: &vk::MemoryRequirements, (ty, size): (u32, u64), offset: u64) -> bool {
+    let is_allowed = needs.memory_type_bits >> ty & 1 == 1;
+    let is_aligned = offset.is_multiple_of(needs.alignment.max(1));
+    is_allowed && is_aligned && offset.checked_add(needs.size).is_some_and(|it| it <= size)
+}
+
 impl Performer<'_> {
     /// Where a resource is bound here.
     fn place(
@@ -97,9 +104,7 @@ impl Performer<'_> {
     ) -> Result<(vk::DeviceMemory, u64), String> {
         let needs = needs_of(device, resource);
         let Some(owner) = self.replay.memories.find_here(memory) else { return Ok((memory, offset)) };
-        let is_allowed = needs.memory_type_bits >> owner.ty & 1 == 1;
-        let is_aligned = offset.is_multiple_of(needs.alignment.max(1));
-        if is_allowed && is_aligned && offset.checked_add(needs.size).is_some_and(|it| it <= owner.size) {
+        if fits(&needs, (owner.ty, owner.size), offset) {
             return Ok((memory, offset));
         }
         let own = own_memory(device, &needs, &owner, resource)?;

@@ -79,6 +79,19 @@ impl Memories {
         lock(&self.0).get(&id).cloned()
     }
 
+    /// What a program did not free goes with its device.
+    pub(crate) fn end_device(&self, owner: u32) {
+        lock(&self.0).retain(|_, it| {
+            let stays = it.device.owner != owner;
+            if !stays {
+                it.destroy_moved();
+                let Device { functions, handle, .. } = &*it.device;
+                driver!(functions, FreeMemory, FnFreeMemory(*handle, it.handle, vk::Ptr::NULL));
+            }
+            stays
+        });
+    }
+
     /// By its handle here.
     pub(crate) fn find_here(&self, handle: vk::DeviceMemory) -> Option<Arc<Memory>> {
         lock(&self.0).values().find(|it| it.handle == handle).cloned()

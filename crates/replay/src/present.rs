@@ -3,7 +3,6 @@
 //! Acquiring an image signals what the trace waits for, and presenting one waits for what the trace signals, each by a
 //! submission of our own; so the device sees the order that the program saw.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use lavascope_abi as vk;
@@ -38,15 +37,18 @@ impl Swapchains {
         lock(&self.0).get(&id).cloned()
     }
 
-    /// What a program did not destroy goes with its device.
-    pub(crate) fn end_device(&self, device: &Device) {
+    /// What a program did not destroy goes with its device; gives the images that are gone.
+    pub(crate) fn end_device(&self, device: &Device) -> Vec<vk::Image> {
+        let mut gone = Vec::new();
         lock(&self.0).retain(|_, it| {
             let stays = it.device.owner != device.owner;
             if !stays {
+                gone.extend(lock(&it.images).iter().map(|it| it.0));
                 it.destroy();
             }
             stays
         });
+        gone
     }
 }
 
@@ -134,7 +136,7 @@ pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String
 }
 
 /// A surface or swapchain has no handle of a driver; its id does as well.
-fn stand_in(id: ObjectId) -> u64 {
+pub(crate) fn stand_in(id: ObjectId) -> u64 {
     id.serial() + 1
 }
 
@@ -201,11 +203,16 @@ pub(crate) fn acquire(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         _ => return Ok(()),
     };
     let device = performer.device(done)?;
+    let recorded = semaphore;
     let (semaphore, fence) = (performer.handle(done, semaphore)?, performer.handle(done, fence)?);
     let semaphores = if semaphore == 0 { vec![] } else { vec![vk::Semaphore(semaphore)] };
     performer
         .submit(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
-        .map_err(|it| performer.error(done, it))
+        .map_err(|it| performer.error(done, it))?;
+    match ObjectId::from_raw(recorded).filter(|_| device.shares_queues) {
+        Some(id) => performer.signaled(id, 0),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
@@ -221,7 +228,7 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(done, it.0).map(vk::Semaphore));
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
     performer.submit(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
-    let frame = performer.replay.frames.fetch_add(1, Ordering::Relaxed);
+    let frame = performer.replay.clock.frame();
     if performer.replay.options.wants_frame(frame) {
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             let swapchain = performer.swapchain(done, swapchain.0)?;

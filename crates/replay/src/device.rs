@@ -10,6 +10,7 @@ use crate::error::ReplayError;
 use crate::features;
 use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
+use crate::options::Show;
 use crate::origin::{Origin, memory_of};
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
@@ -192,10 +193,16 @@ unsafe fn ask(
         (*info).pp_enabled_layer_names = Ptr::NULL;
         chain::retain(info, |it| Some(it) != vk::DeviceDeviceMemoryReportCreateInfoEXT::layout().s_type());
         let names = texts((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
-        let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
+        let (mut kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
         about.missing_extensions = missing.into_iter().map(|it| text_of(it)).collect();
         for it in &about.missing_extensions {
             performer.replay.remark(format!("this device does not have {it}"));
+        }
+        let swapchain = "VK_KHR_swapchain";
+        let has_swapchain = kept.iter().any(|it| text_of(*it) == swapchain);
+        let is_shown = performer.replay.options.show != Show::Nothing;
+        if is_shown && !has_swapchain && available.iter().any(|it| it == swapchain) {
+            kept.push(Ptr::new(c"VK_KHR_swapchain".as_ptr().expose_provenance() as u64));
         }
         (*info).enabled_extension_count = kept.len() as u32;
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);

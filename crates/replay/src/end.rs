@@ -51,6 +51,7 @@ pub(crate) fn end(replay: &Replay) {
             replay.objects.remove(id);
         }
     }
+    replay.swapchains.end_surfaces();
     for (id, object) in replay.objects.alive(HandleType::Instance) {
         if let Some(functions) = replay.functions(object.owner) {
             driver!(functions, DestroyInstance, FnDestroyInstance(vk::Instance(object.handle), Ptr::NULL));

@@ -13,6 +13,7 @@ use lavascope_abi::{Command, ObjectId, Ptr};
 use lavascope_event::{Call, Outcome, View, own};
 use rustc_hash::FxHashMap;
 
+use crate::device::Device;
 use crate::error::ReplayError;
 use crate::perform::{Done, Laid, Performer};
 use crate::present;
@@ -149,10 +150,20 @@ fn batches(done: &Done<'_>) -> Vec<Batch> {
 /// A submission: at once where each queue of the trace is one here.
 pub(crate) fn submit(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     performer.replay.clock.submit();
+    if let Some(what) = refusal(&*performer.device(done)?, done) {
+        return Err(performer.error(done, what));
+    }
     if done.has_failed() || !performer.device(done)?.shares_queues {
         return performer.plain(done);
     }
     performer.hold(done)
+}
+
+/// Why something cannot be submitted here, if so: drivers that do not have it may do nothing at all.
+pub(crate) fn refusal(device: &Device, done: &Done<'_>) -> Option<&'static str> {
+    let is_sparse = done.command() == Command::QueueBindSparse && !done.has_failed();
+    let is_missing = is_sparse && device.about.missing_features.contains(&"sparseBinding");
+    is_missing.then_some("it binds sparse memory, which this device does not have")
 }
 
 /// A frame: it waits as submissions do.

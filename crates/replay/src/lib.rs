@@ -41,8 +41,10 @@ mod play;
 mod positions;
 mod present;
 mod replay;
+mod screen;
 mod treat;
 mod wait;
+mod window;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -52,7 +54,7 @@ use lavascope_trace::{StreamReader, Tail, Trace};
 
 pub use error::ReplayError;
 pub use memory::Results;
-pub use options::{Begin, Frames, Options, Pause, Paused, Stopped, Watcher};
+pub use options::{Begin, Frames, Options, Pause, Paused, Show, Stopped, Watcher};
 pub use picture::Picture;
 pub use plan::{Plan, PlannedDevice, Refusal};
 

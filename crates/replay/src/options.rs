@@ -32,6 +32,18 @@ pub type Paused = Arc<dyn Fn(&Stopped) + Send + Sync>;
 /// Who is told how far a replay is, several times a second: calls that are complete, and frames.
 pub type Watcher = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
+/// Where frames are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Nowhere.
+    #[default]
+    Nothing,
+    /// In a window on the display of the environment.
+    Window,
+    /// On a surface that nobody sees, where the driver has such: a layer underneath sees that there are frames.
+    Unseen,
+}
+
 /// Where the part begins whose time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
@@ -69,6 +81,7 @@ pub struct Options {
     /// A call to wait before, and who is told then.
     pub pause: Option<Pause>,
     pub paused: Option<Paused>,
+    pub show: Show,
     /// Which frames somebody wants to see.
     pub pictures: Vec<Range<u64>>,
     pub frames: Option<Frames>,
@@ -91,6 +104,7 @@ impl Default for Options {
             is_original_speed: false,
             pause: None,
             paused: None,
+            show: Show::Nothing,
             pictures: Vec::new(),
             frames: None,
             watcher: None,

@@ -20,7 +20,7 @@ use crate::pair::{gives_objects, ids_of};
 use crate::perform::{Done, Performer, needs_text};
 use crate::replay::lock;
 use crate::treat::{Treatment, is_elsewhere, is_surface};
-use crate::{addresses, device, instance, layout, pipeline, present};
+use crate::{addresses, device, held, instance, layout, pipeline, present};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +116,7 @@ pub(crate) fn treatment(command: Command) -> Treatment {
         C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR | C::GetDescriptorEXT => pretend,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
+        C::DestroySurfaceKHR => present::destroy_surface,
         _ if is_surface(command) => present::surface,
         _ if is_elsewhere(command) => return Treatment::Skip,
         _ if asks && !gives_objects(command.desc()) => return Treatment::Skip,
@@ -361,5 +362,9 @@ fn frame(performer: &mut Performer<'_>, _: &Done<'_>) -> Result<(), ReplayError>
 
 fn submit(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     performer.planning(|it| it.plan.submits += 1);
+    let device = performer.device(done)?;
+    if let Some(what) = held::refusal(&device, done) {
+        performer.refuse(done, what.to_owned());
+    }
     pretend(performer, done)
 }

@@ -106,6 +106,7 @@ fn special(command: Command) -> Option<Special> {
         C::CreateSemaphore => held::create_semaphore,
         C::SignalSemaphore => held::signal,
         C::QueueWaitIdle => held::queue_wait_idle,
+        C::DestroySurfaceKHR => present::destroy_surface,
         _ if is_surface(command) => present::surface,
         _ => return None,
     })
@@ -155,7 +156,6 @@ pub(crate) fn is_elsewhere(command: Command) -> bool {
                 | C::CreateDebugReportCallbackEXT
                 | C::DestroyDebugReportCallbackEXT
                 | C::DebugReportMessageEXT
-                | C::DestroySurfaceKHR
                 | C::ReleaseSwapchainImagesKHR
                 | C::SetHdrMetadataEXT
                 | C::WaitForPresentKHR

@@ -52,6 +52,9 @@ pub(crate) struct Arguments {
     /// the thread and a colon where it is not the first
     #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
     pub(crate) pause_at: Option<Pause>,
+    /// Show the frames in a window on the X display of the environment
+    #[arg(long)]
+    pub(crate) window: bool,
     /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
     #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
     pub(crate) threads: Option<u32>,
@@ -78,7 +81,7 @@ pub(crate) struct Arguments {
     validate: Option<Validation>,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
-    recapture: Option<PathBuf>,
+    pub(crate) recapture: Option<PathBuf>,
     /// Perform it so many times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use lavascope_replay::{Begin, Options, Picture, ReplayError, Stopped, Summary, plan, replay};
+use lavascope_replay::{Begin, Options, Picture, ReplayError, Show, Stopped, Summary, plan, replay};
 use lavascope_trace::{Tail, Trace};
 use lavascope_trim::{Part, trim};
 use rustix::time::{ClockId, clock_gettime};
@@ -191,11 +191,21 @@ fn options(
         is_original_speed: arguments.speed == Speed::Original,
         pause: arguments.pause_at,
         paused: Some(Arc::new(wait_for_enter)),
+        show: show(arguments),
         pictures: arguments.screenshot.iter().map(|it| numbers.in_part(it)).collect(),
         frames: Some(Arc::new(frames)),
         watcher: None,
         interrupt: interrupt()?,
     })
+}
+
+/// Frames are presented where somebody sees them, or where they are recorded again.
+fn show(arguments: &Arguments) -> Show {
+    match (arguments.window, &arguments.recapture) {
+        (true, _) => Show::Window,
+        (false, Some(_)) => Show::Unseen,
+        (false, None) => Show::Nothing,
+    }
 }
 
 /// Set by the first Ctrl-C; the second one ends the process.

@@ -28,6 +28,8 @@ pub(crate) struct Device {
     pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
+    /// Whether a program may say which addresses they have: only where they were made.
+    pub(crate) has_capture_replay: bool,
     /// What each type of memory of the trace is here.
     memory_types: Vec<u32>,
     /// A queue of ours, among those of the trace, and its family.
@@ -168,7 +170,8 @@ struct Asked {
     /// Families, and how many queues of each.
     queues: Vec<(u32, u32)>,
     shares_queues: bool,
-    has_addresses: bool,
+    /// Whether buffers have addresses, and programs may say which.
+    has_addresses: [bool; 2],
     has_mesh_shaders: bool,
     is_foreign: bool,
     /// The names of the extensions, which the request points to.
@@ -293,18 +296,19 @@ unsafe fn place_queues(
     }
 }
 
-/// Whether the features of a device have addresses of buffers.
+/// Whether the features of a device have addresses of buffers, and let programs say which.
 ///
 /// # Safety
 ///
 /// The chain must be valid.
-unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
+unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> [bool; 2] {
     // SAFETY: the caller's word.
     unsafe {
         let core = chain::find::<_, vk::PhysicalDeviceVulkan12Features>(info);
         let alone = chain::find::<_, vk::PhysicalDeviceBufferDeviceAddressFeatures>(info);
-        core.is_some_and(|it| (*it).buffer_device_address.0 != 0)
-            || alone.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+        let core = core.map(|it| [(*it).buffer_device_address.0, (*it).buffer_device_address_capture_replay.0]);
+        let alone = alone.map(|it| [(*it).buffer_device_address.0, (*it).buffer_device_address_capture_replay.0]);
+        [0, 1].map(|at| core.is_some_and(|it| it[at] != 0) || alone.is_some_and(|it| it[at] != 0))
     }
 }
 
@@ -333,7 +337,8 @@ fn describe(
         functions,
         memory,
         has_mesh_shaders,
-        has_addresses,
+        has_addresses: has_addresses[0],
+        has_capture_replay: has_addresses[1] && !is_foreign,
         memory_types,
         queue,
         family,

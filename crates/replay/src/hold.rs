@@ -1,6 +1,7 @@
 //! What holds a thread up before a record: noise, the speed of the original, a call at which somebody wants to look.
 
 use std::sync::Mutex;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lavascope_abi::Command;
@@ -65,7 +66,10 @@ impl<'a> Hold<'a> {
         if self.pause == Some(head.call) && head.kind == Kind::Enter as u8 {
             self.pause = None;
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+            let is_paused = &self.replay.positions.is_paused;
+            is_paused.store(true, Ordering::Relaxed);
             self.replay.options.tell_pause(&Stopped { stream: self.stream, call: head.call, command });
+            is_paused.store(false, Ordering::Relaxed);
         }
         Ok(())
     }

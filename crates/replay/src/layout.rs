@@ -98,6 +98,9 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
         && is_linear
     {
         lock(&performer.replay.bindings.linear).insert(id);
+        if performer.device(done)?.is_foreign {
+            performer.replay.linear.add(id, call.p_create_info().map_or(vk::ImageType(1), |it| it.image_type));
+        }
     }
     Ok(())
 }
@@ -111,6 +114,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     };
     if let Some(id) = ObjectId::from_raw(raw) {
         performer.replay.bindings.remove(id);
+        performer.replay.linear.remove(id);
     }
     performer.plain(done)
 }

@@ -11,6 +11,7 @@
 mod addresses;
 mod alone;
 mod bind;
+mod blobs;
 mod call;
 mod chain;
 mod chaos;
@@ -36,6 +37,7 @@ mod pair;
 mod perform;
 mod picture;
 mod pipeline;
+mod pitches;
 mod plan;
 mod play;
 mod positions;

@@ -26,6 +26,8 @@ pub(crate) struct Positions {
     is_stopped: AtomicBool,
     /// Set by somebody who does not want any more.
     interrupt: Arc<AtomicBool>,
+    /// Whether somebody looks at a thread, so that nobody should be impatient.
+    pub(crate) is_paused: AtomicBool,
 }
 
 struct Position {
@@ -58,6 +60,7 @@ impl Positions {
             places: streams.iter().enumerate().map(|it| (*it.1, it.0)).collect(),
             is_stopped: AtomicBool::new(false),
             interrupt,
+            is_paused: AtomicBool::new(false),
         }
     }
 
@@ -192,7 +195,7 @@ impl Watch<'_> {
             return Err(ReplayError::Stopped);
         }
         let seen = self.positions.sum();
-        if seen != self.seen {
+        if seen != self.seen || self.positions.is_paused.load(Ordering::Relaxed) {
             (self.seen, self.since) = (seen, Instant::now());
         }
         if self.since.elapsed() < self.patience {

@@ -21,6 +21,7 @@ use crate::instance::Recorded;
 use crate::layout::Bindings;
 use crate::memory::{Memories, Results};
 use crate::objects::Objects;
+use crate::pitches::LinearImages;
 use crate::plan::Planning;
 use crate::positions::Positions;
 use crate::present::Swapchains;
@@ -46,6 +47,7 @@ pub(crate) struct Replay {
     pub(crate) bindings: Bindings,
     pub(crate) swapchains: Swapchains,
     pub(crate) held: Held,
+    pub(crate) linear: LinearImages,
     pub(crate) addresses: Addresses,
     pub(crate) families: Families,
     pub(crate) results: Mutex<Results>,
@@ -115,6 +117,7 @@ impl Replay {
             bindings: Bindings::default(),
             swapchains: Swapchains::default(),
             held: Held::default(),
+            linear: LinearImages::default(),
             addresses: Addresses::default(),
             families: Families::default(),
             results: Mutex::default(),

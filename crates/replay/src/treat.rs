@@ -6,7 +6,7 @@ use lavascope_abi::desc::Work;
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, device, held, instance, layout, memory, pipeline, plan, present, wait};
+use crate::{addresses, bind, blobs, device, held, instance, layout, memory, pipeline, pitches, plan, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -87,6 +87,10 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => pitches::ask,
+        C::GetRayTracingShaderGroupHandlesKHR => blobs::groups,
+        C::GetDescriptorEXT => blobs::descriptor,
+        C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
         C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,

@@ -46,7 +46,6 @@ struct Xcb {
     setup: unsafe extern "C" fn(*mut c_void) -> *const c_void,
     screens: unsafe extern "C" fn(*const c_void) -> XScreens,
     generate_id: unsafe extern "C" fn(*mut c_void) -> u32,
-    #[expect(clippy::type_complexity, reason = "the function of the library has so many parameters")]
     create_window:
         unsafe extern "C" fn(*mut c_void, u8, u32, u32, i16, i16, u16, u16, u16, u16, u32, u32, *const u32) -> u32,
     map_window: unsafe extern "C" fn(*mut c_void, u32) -> u32,

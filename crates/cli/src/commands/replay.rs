@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,
     /// Perform it again and again, each time from the beginning, until it is interrupted or so many times
-    #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, default_missing_value = "0", conflicts_with = "repeat")]
+    #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "repeat")]
     pub(crate) loops: Option<u32>,
     /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
     #[arg(long, value_name = "SEED")]

@@ -27,7 +27,9 @@ fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     let manifest = null_manifest(stage);
     command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
-    succeed(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
+    // What shaders compute is not there, and some samples say so.
+    let told = output(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
+    assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
 }
 
 fn null_manifest(stage: &Stage) -> PathBuf {
@@ -163,7 +165,7 @@ fn the_original_speed_takes_as_long_as_the_program() {
 fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
     let (stage, screen) = (Stage::new("replay-loop"), Screen::start());
     capture_cube(&stage, &screen, "20");
-    let told = replayed(&stage, &["--loop", "3", "--frames", "5..10"]);
+    let told = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
     assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
     let mut command = replay(&stage, &["--loop"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("it starts");

@@ -14,6 +14,7 @@ mod known;
 mod layer_files;
 mod libraries;
 mod pages;
+mod pictures;
 mod probe;
 mod program;
 mod progress;

@@ -263,8 +263,8 @@ fn first_scopes_that_it_is_in() {
 #[test]
 fn points_of_subpasses_are_asked_for() {
     let (clock, mut overlay) = (Clock::default(), Overlay::default());
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
-    overlay.add(Now { from: 12, ..now(&clock, 20) }, &scope(S::COPY, &[copy_read()], &[]));
-    overlay.add_itself(now(&clock, 30));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add(&Now { from: 12, ..now(&clock, 20) }, &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add_itself(&now(&clock, 30));
     assert_eq!(overlay.asks().map(|it| it.tag).collect::<Vec<_>>(), [20, 30]);
 }

@@ -43,6 +43,14 @@ impl Progress {
             bar.set_position(done.min(self.total));
         }
     }
+
+    /// How far it is by now, for one who counts himself, and what else is to be seen.
+    pub(crate) fn set(&self, done: u64, message: String) {
+        self.advance(done.saturating_sub(self.done.load(Ordering::Relaxed)));
+        if let Some(bar) = self.bar.get() {
+            bar.set_message(message);
+        }
+    }
 }
 
 impl Drop for Progress {
@@ -54,7 +62,7 @@ impl Drop for Progress {
 }
 
 fn bar(total: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left");
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left{msg}");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -77,6 +85,10 @@ mod tests {
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(50));
         progress.reach(70);
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(70));
+        progress.set(70, ", 3 frames".to_owned());
+        progress.set(60, ", 4 frames".to_owned());
+        let shown = progress.bar.get().map(|it| (it.position(), it.message()));
+        assert_eq!(shown, Some((70, ", 4 frames".to_owned())));
         let unseen = of(long_ago, false);
         unseen.advance(1);
         assert!(unseen.bar.get().is_none());

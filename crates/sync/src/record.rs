@@ -43,6 +43,23 @@ impl Engine {
         slot(&mut self.command_buffers, id.0 as usize).begin(checked, &self.device.addresses);
     }
 
+    /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
+    /// anew for such a queue with the commands that it has.
+    pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        let checked = Some(queue).filter(|_| !is_secondary);
+        let is_for = |it: &Prepared| it.queue == checked;
+        self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
+    }
+
+    /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
+    /// or is recorded anew.
+    #[inline]
+    pub fn is_unchanged(&self, id: CommandBufferId) -> bool {
+        let Some(commands) = self.command_buffers.get(id.0 as usize) else { return false };
+        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        commands.is_clean(&self.device.addresses) && recorded.is_as_it_was(commands)
+    }
+
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
@@ -197,6 +214,10 @@ impl Told {
     fn add(&mut self, found: &Findings) {
         self.hazards.extend_from_slice(&found.hazards);
         self.faults.extend_from_slice(&found.faults);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hazards.is_empty() && self.faults.is_empty()
     }
 
     /// Nothing of this command was told.

@@ -13,8 +13,9 @@ use lavascope_state::{Gone, Listener, Missing, Source, Where};
 use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
-use crate::device::{Device, Mark};
+use crate::device::Device;
 use crate::explain::Teller;
+use crate::recording::Mark;
 
 #[derive(Default)]
 pub(crate) struct Devices {
@@ -44,10 +45,11 @@ impl Devices {
     }
 
     /// The device that something is recorded for, and what marks a command of a command buffer.
-    fn marking(&mut self, at: Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+    fn marking(&mut self, at: &Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
         let Devices { devices, counts, titles, stack, .. } = self;
+        let function = at.source.command;
         let mark = move |object: ObjectId| Mark {
-            function: at.source.command,
+            function,
             number: counts.get(object.raw()),
             labels: titles.labels(object),
             stack: *stack,
@@ -68,6 +70,18 @@ impl Devices {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// Whether command buffers are recorded anew each time, from now on.
+    #[cfg(test)]
+    pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {
+        self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.devices.values().map(Device::repeated).sum()
     }
 
     /// Nothing more will be signaled: what waits is told.
@@ -97,7 +111,7 @@ impl Devices {
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
     fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
-        let Some(device) = self.devices.get(&at.device) else { return };
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
         let teller = Teller { id: at.device, device, recording: Some(&kept), titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
@@ -181,17 +195,17 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let (Some(device), mark) = self.marking(at) else { return };
+        let (Some(device), mark) = self.marking(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
             self.tell_recorded(at, id, &found);
         }
     }
 
-    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
+    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
         let (Some(device), mark) = self.marking(at) else { return };
         if let Some(found) = device.action(id, accesses, mark) {
-            self.tell_recorded(at, id, &found);
+            self.tell_recorded(*at, id, &found);
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Live {
     engine: Engine,
     steps: u32,
     numbers: Numbers,
+    #[cfg(test)]
+    pub(crate) is_always_anew: bool,
 }
 
 /// The engine's number for each of the tracker's.
@@ -30,7 +32,13 @@ struct Numbers {
 
 impl Live {
     pub(crate) fn new(queues: &[Queue]) -> Live {
-        Live { engine: Engine::new(queues, 0, 0, 0), steps: 0, numbers: Numbers::default() }
+        Live {
+            engine: Engine::new(queues, 0, 0, 0),
+            steps: 0,
+            numbers: Numbers::default(),
+            #[cfg(test)]
+            is_always_anew: false,
+        }
     }
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
@@ -66,6 +74,20 @@ impl Live {
     /// A command buffer is recorded anew, for queues like this one.
     pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+    }
+
+    /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
+    pub(crate) fn can_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        #[cfg(test)]
+        if self.is_always_anew {
+            return false;
+        }
+        self.engine.can_repeat(self.numbers.command_buffer(id), queue, is_secondary)
+    }
+
+    #[inline]
+    pub(crate) fn is_unchanged(&mut self, id: CommandBufferId) -> bool {
+        self.engine.is_unchanged(self.numbers.command_buffer(id))
     }
 
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.

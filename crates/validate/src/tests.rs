@@ -11,6 +11,8 @@ use lavascope_state::{Gone, Listener, Source, Where};
 use crate::devices::Devices;
 use crate::window::STEPS_MAX;
 
+mod repeats;
+
 const GRAPHICS: Queue = Queue { family: 0, flags: 7 };
 const ALL: u64 = S::ALL_COMMANDS.0;
 

@@ -42,6 +42,8 @@ fn a_barrier_between_two_uses_decides() {
             assert_eq!(in_one(&[first, between, second]), [], "{first}, {between}, {second}");
         }
         assert_eq!(in_one(&[first, "barrier copy => vertex", "barrier vertex => compute", second]), []);
+        // Also where the first one leads back to its own stage.
+        assert_eq!(in_one(&[first, "barrier copy => copy", "barrier copy => compute", second]), []);
         assert_eq!(in_one(&[first, &second.replace("compute", "all")]), []);
         // Not from or to somewhere else.
         for between in ["barrier vertex => compute", "barrier copy => transfer"] {

@@ -13,6 +13,7 @@ use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::facts;
 use crate::fence::fence;
+use crate::gpu::{self, Gpu};
 use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
 use crate::interface::*;
@@ -37,6 +38,8 @@ pub(crate) struct DeviceData {
     names: Names,
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
+    /// None where shaders do not check themselves.
+    pub(crate) gpu: Option<Box<Gpu>>,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -96,13 +99,21 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     // SAFETY: the caller's word.
     let wish = unsafe { Wish::of(instance, params) };
     // SAFETY: the caller's word.
-    let (result, has_wish) = unsafe { call_next(instance, create, params, wish.as_ref()) };
+    let gpu_wish = unsafe { gpu_wish(instance, params) };
+    // SAFETY: the caller's word.
+    let (result, has_wish) = unsafe { call_next(instance, create, params, (wish.as_ref(), gpu_wish.as_ref())) };
     if result == Result::SUCCESS {
         // SAFETY: a call that succeeded wrote the device.
         let device = unsafe { *params.p_device.as_ptr() };
         // SAFETY: what `get_device` gives for a name is that function.
         let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-        let import = wish.as_ref().filter(|_| has_wish).map(|it| (it, &mut table));
+        let gpu = gpu_wish.filter(|_| has_wish.1).and_then(|wish| {
+            // SAFETY: as above; the functions once more, since those in the table are about to be ours.
+            let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+            // SAFETY: the device was just made.
+            unsafe { Gpu::begin(instance, params.physical_device, device, (next, wish.stages), &mut table) }
+        });
+        let import = wish.as_ref().filter(|_| has_wish.0).map(|it| (it, &mut table));
         let memories = Memories::of(instance, params.physical_device, import);
         let data = DeviceData {
             handle: device,
@@ -115,6 +126,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             is_lost: AtomicBool::new(false),
             names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
+            gpu: gpu.map(Box::new),
             messages: Arc::clone(&instance.messages),
         };
         // SAFETY: the device was just created.
@@ -148,6 +160,20 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
     }
 }
 
+/// What is asked of the driver so that shaders can check themselves; none where they do not, or cannot.
+///
+/// # Safety
+///
+/// The parameters must be those of a valid `vkCreateDevice`.
+unsafe fn gpu_wish(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
+    if !instance.gpu {
+        return None;
+    }
+    // SAFETY: the caller's word.
+    let found = unsafe { gpu::Wish::of(instance, params) };
+    found.map_err(|text| gpu::say(&instance.messages, text)).ok()
+}
+
 /// Where messages about a new device wait.
 fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
     let wanted = instance.wanted?;
@@ -160,18 +186,23 @@ unsafe fn call_next(
     instance: &InstanceData,
     create: FnCreateDevice,
     params: &CreateDeviceParams,
-    wish: Option<&Wish>,
-) -> (Result, bool) {
+    (wish, gpu): (Option<&Wish>, Option<&gpu::Wish>),
+) -> (Result, (bool, bool)) {
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
-    let mut has_wish = false;
+    let mut has_wish = (false, false);
     let mut next = || {
-        if let Some(wish) = wish {
+        for (wish, gpu) in [(wish, gpu), (None, gpu), (wish, None)] {
+            if wish.is_none() && gpu.is_none() {
+                continue;
+            }
             // SAFETY: there is no wish without a valid info.
-            let info = wish.info(unsafe { &*p_create_info.as_ptr() });
-            // SAFETY: the application's own parameters, with one extension more that the driver has.
+            let info = unsafe { *p_create_info.as_ptr() };
+            let info = gpu.map_or(info, |it| it.info(&info));
+            let info = wish.map_or(info, |it| it.info(&info));
+            // SAFETY: the application's own parameters, with an extension or features more that the driver has.
             let result = unsafe { create(physical_device, Ptr::to(&info), p_allocator, p_device) };
             if result == Result::SUCCESS {
-                has_wish = true;
+                has_wish = (wish.is_some(), gpu.is_some());
                 return result;
             }
         }
@@ -196,6 +227,9 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     if data.listeners == 0 {
         // SAFETY: the application's own parameters.
         return unsafe { destroy(device, p_allocator) };
+    }
+    if let Some(gpu) = &data.gpu {
+        fence("vkDestroyDevice", || gpu.end(), || ());
     }
     WATCHED_DEVICES.remove(key);
     // Before the driver may give the handles of its command buffers to somebody else.

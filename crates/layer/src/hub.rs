@@ -104,6 +104,8 @@ impl Hub {
     pub(crate) const INLINE: u8 = 4;
     /// Beside one who validates: the stacks of calls are wanted.
     pub(crate) const STACKS: u8 = 8;
+    /// Not one who listens to records, but functions of ours stand in for the driver's.
+    pub(crate) const GPU: u8 = 16;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 

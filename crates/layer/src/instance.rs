@@ -40,6 +40,8 @@ pub(crate) struct InstanceData {
     pub(crate) wants_results: bool,
     /// The version of Vulkan that the application is written for.
     pub(crate) api_version: u32,
+    /// Whether shaders check themselves.
+    pub(crate) gpu: bool,
     /// Whether the application is told of one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
@@ -126,7 +128,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             memory: settings.capture.is_some().then_some(settings.capture_memory),
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
-            reserves_set: settings.gpu_reserve_binding_slot,
+            gpu: settings.gpu,
+            reserves_set: settings.gpu_reserve_binding_slot || settings.gpu,
             messages,
         };
         // SAFETY: a call that succeeded wrote the instance.
@@ -170,6 +173,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             memory: None,
             wants_results: false,
             api_version: 0,
+            gpu: false,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };
@@ -244,6 +248,9 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
         HUB.start_stacks();
         listeners |= Hub::STACKS;
     }
+    if settings.gpu {
+        listeners |= Hub::GPU;
+    }
     if listeners != 0 {
         library::keep();
     }
@@ -251,7 +258,7 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
 }
 
 /// A problem with the settings: `lavascope run` tells it at the end; without it the application or the log must.
-fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
+pub(crate) fn tell(messages: &Messages, severity: Severity, place: &str, text: &str) {
     let word = match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",

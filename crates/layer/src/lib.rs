@@ -25,6 +25,7 @@ mod facts;
 mod fence;
 #[rustfmt::skip]
 mod generated;
+mod gpu;
 mod handles;
 mod hub;
 mod inline;

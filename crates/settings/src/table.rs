@@ -178,7 +178,7 @@ settings! {
     }
 
     gpu: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Check on the GPU what shaders access.",
         aliases: [
             Key("gpuav_enable"),

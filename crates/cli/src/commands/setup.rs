@@ -18,7 +18,7 @@ pub(crate) struct Setup {
     /// Find synchronization hazards
     #[arg(long)]
     sync: bool,
-    /// Check shaders on the GPU (does not exist yet)
+    /// Let shaders check what they access
     #[arg(long)]
     gpu: bool,
     /// Record every call into a file
@@ -29,9 +29,6 @@ pub(crate) struct Setup {
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<(&'static str, String)>> {
-        if self.gpu {
-            anyhow::bail!("GPU-assisted validation does not exist yet");
-        }
         let name = if self.as_khronos { Name::Khronos } else { Name::Own };
         let mut variables = layer_files::variables(name)?;
         if self.null_driver {
@@ -39,6 +36,9 @@ impl Setup {
         }
         if self.sync {
             variables.push(("LAVASCOPE_SYNC", "1".to_owned()));
+        }
+        if self.gpu {
+            variables.push(("LAVASCOPE_GPU", "1".to_owned()));
         }
         if let Some(path) = &self.capture {
             let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;

@@ -1,0 +1,242 @@
+//! What is written into descriptor sets, as far as shaders must know.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lavascope_abi::*;
+use lavascope_instrument::tables;
+
+use super::layouts::{Layout, SetLayout};
+use super::{State, slice};
+use crate::application::find_in_chain;
+
+/// A descriptor set.
+#[derive(Clone, Debug)]
+pub(super) struct Set {
+    pub(super) pool: u64,
+    layout: Arc<SetLayout>,
+    /// By binding and element.
+    bound: Vec<Vec<Bound>>,
+}
+
+/// What is bound to an element of a binding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bound {
+    Nothing,
+    /// So many bytes or texels, or one where that does not count.
+    Some(u64),
+    /// The rest of a buffer, from the dynamic offset on.
+    Rest(u64),
+    /// It is not known, and all is right.
+    Unknown,
+}
+
+impl Bound {
+    fn word(self, offset: u32) -> u32 {
+        let count = match self {
+            Bound::Nothing => return 0,
+            Bound::Some(count) => count,
+            Bound::Rest(count) => count.saturating_sub(u64::from(offset)),
+            Bound::Unknown => u64::MAX,
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+}
+
+impl Set {
+    fn new(pool: u64, layout: &Arc<SetLayout>, variable: u32) -> Set {
+        let bound = layout.bindings.iter().map(|it| {
+            let first = match it.kind {
+                _ if it.is_late() => Bound::Unknown,
+                DescriptorType::SAMPLER if !it.samplers.is_empty() => Bound::Some(1),
+                _ if it.is_inline() => Bound::Some(u64::from(it.count)),
+                _ => Bound::Nothing,
+            };
+            let count = if it.is_variable() && !it.is_inline() { variable } else { it.elements() };
+            vec![first; count as usize]
+        });
+        Set { pool, layout: Arc::clone(layout), bound: bound.collect() }
+    }
+
+    /// Nothing is known any more.
+    pub(super) fn forget(&mut self) {
+        self.bound.iter_mut().flatten().for_each(|it| *it = Bound::Unknown);
+    }
+
+    /// The places behind each other from one on: what does not fit into a binding goes into the next.
+    fn places(&self, binding: u32, element: u32, count: u32) -> Vec<(usize, usize)> {
+        let (mut binding, mut element) = (binding as usize, element as usize);
+        let mut all = Vec::new();
+        while all.len() < count as usize && binding < self.bound.len() {
+            if element < self.bound[binding].len() {
+                all.push((binding, element));
+                element += 1;
+            } else {
+                (binding, element) = (binding + 1, 0);
+            }
+        }
+        all
+    }
+
+    fn put(&mut self, (binding, element): (usize, usize), it: Bound) {
+        if !self.layout.bindings[binding].is_late() {
+            self.bound[binding][element] = it;
+        }
+    }
+}
+
+impl State {
+    /// Sets were allocated.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a call that succeeded and wrote the sets.
+    pub(super) unsafe fn add_sets(&mut self, info: &DescriptorSetAllocateInfo, p_sets: Ptr<DescriptorSet>) {
+        let ty = StructureType::DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO;
+        // SAFETY: the caller's word, and the structure of this type.
+        let (layouts, sets, counts) = unsafe {
+            let counts = find_in_chain::<DescriptorSetVariableDescriptorCountAllocateInfo>(info.p_next, ty);
+            let counts = counts.map(|it| &*it.as_ptr());
+            let counts = counts.map_or(&[][..], |it| slice(it.p_descriptor_counts, it.descriptor_set_count));
+            (slice(info.p_set_layouts, info.descriptor_set_count), slice(p_sets, info.descriptor_set_count), counts)
+        };
+        for (at, (layout, set)) in layouts.iter().zip(sets).enumerate() {
+            let Some(layout) = self.set_layouts.get(&layout.0) else { continue };
+            let made = Set::new(info.descriptor_pool.0, layout, counts.get(at).copied().unwrap_or(0));
+            self.sets.insert(set.0, made);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The write must be valid, with its chain.
+    pub(super) unsafe fn write(&mut self, write: &WriteDescriptorSet) {
+        let count = write.descriptor_count;
+        // SAFETY: the caller's word: which of the arrays is there goes by the type.
+        let bound: Vec<Bound> = unsafe {
+            match write.descriptor_type {
+                DescriptorType::UNIFORM_BUFFER
+                | DescriptorType::STORAGE_BUFFER
+                | DescriptorType::UNIFORM_BUFFER_DYNAMIC
+                | DescriptorType::STORAGE_BUFFER_DYNAMIC => {
+                    slice(write.p_buffer_info, count).iter().map(|it| self.bytes(it)).collect()
+                }
+                DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => {
+                    let views = slice(write.p_texel_buffer_view, count).iter();
+                    let texels = |it: &BufferView| self.views.get(&it.0).copied().flatten();
+                    views.map(|it| texels(it).map_or(Bound::Unknown, Bound::Some)).collect()
+                }
+                // What they hold is known from the layout.
+                DescriptorType::INLINE_UNIFORM_BLOCK => return,
+                _ => vec![Bound::Some(1); count as usize],
+            }
+        };
+        let Some(set) = self.sets.get_mut(&write.dst_set.0) else { return };
+        for (place, bound) in set.places(write.dst_binding, write.dst_array_element, count).into_iter().zip(bound) {
+            set.put(place, bound);
+        }
+    }
+
+    fn bytes(&self, it: &DescriptorBufferInfo) -> Bound {
+        let size = self.buffers.get(&it.buffer.0);
+        match size {
+            None => Bound::Unknown,
+            Some(size) if it.range == WHOLE_SIZE => Bound::Rest(size.saturating_sub(it.offset)),
+            Some(_) => Bound::Some(it.range),
+        }
+    }
+
+    pub(super) fn copy(&mut self, copy: &CopyDescriptorSet) {
+        let source = self.sets.get(&copy.src_set.0);
+        let from = source.map_or_else(Vec::new, |it| {
+            let places = it.places(copy.src_binding, copy.src_array_element, copy.descriptor_count);
+            places.into_iter().map(|(binding, element)| it.bound[binding][element]).collect()
+        });
+        let Some(target) = self.sets.get_mut(&copy.dst_set.0) else { return };
+        let places = target.places(copy.dst_binding, copy.dst_array_element, copy.descriptor_count);
+        for (at, place) in places.into_iter().enumerate() {
+            if !target.layout.bindings[place.0].is_inline() {
+                target.put(place, from.get(at).copied().unwrap_or(Bound::Unknown));
+            }
+        }
+    }
+
+    /// The sets of a pool are no more.
+    pub(super) fn forget_pool(&mut self, pool: DescriptorPool) {
+        self.sets.retain(|_, it| it.pool != pool.0);
+    }
+
+    /// How many texels a new view has.
+    pub(super) fn texels(&self, info: &BufferViewCreateInfo) -> Option<u64> {
+        let format = FORMATS.iter().find(|it| it.format == info.format)?;
+        let size = self.buffers.get(&info.buffer.0)?;
+        let bytes = if info.range == WHOLE_SIZE { size.saturating_sub(info.offset) } else { info.range };
+        bytes.checked_div(u64::from(format.block_size)).filter(|it| *it > 0)
+    }
+}
+
+/// The table of descriptors for a pipeline layout: what is bound to each of its sets, with the dynamic offsets.
+pub(super) fn table(
+    layout: &Layout,
+    sets: &HashMap<u64, Set>,
+    bound: impl Fn(usize) -> Option<(u64, Vec<u32>)>,
+) -> Vec<u32> {
+    let all = layout.sets.iter().enumerate().map(|(number, own)| {
+        let Some(own) = own else { return tables::Set::default() };
+        let found = bound(number);
+        let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_push());
+        let mut offsets = found.iter().flat_map(|it| it.1.iter().copied());
+        let bindings = own.bindings.iter().enumerate().map(|(number, slot)| {
+            let bound = set.and_then(|it| it.bound.get(number));
+            let count = bound.map_or(slot.elements() as usize, Vec::len);
+            let element = |at: usize| {
+                let offset = if slot.is_dynamic() { offsets.next().unwrap_or(0) } else { 0 };
+                bound.and_then(|it| it.get(at)).copied().unwrap_or(Bound::Unknown).word(offset)
+            };
+            tables::Binding { elements: (0..count).map(element).collect() }
+        });
+        tables::Set { bindings: bindings.collect() }
+    });
+    tables::descriptors(&all.collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(counts: &[u32]) -> Arc<SetLayout> {
+        let slots = counts.iter().map(|count| super::super::layouts::Slot {
+            kind: DescriptorType::STORAGE_BUFFER,
+            count: *count,
+            ..Default::default()
+        });
+        Arc::new(SetLayout { bindings: slots.collect(), ..SetLayout::default() })
+    }
+
+    #[test]
+    fn writes_go_on_in_the_next_binding() {
+        let set = Set::new(1, &layout(&[2, 0, 3]), 0);
+        assert_eq!(set.places(0, 1, 3), [(0, 1), (2, 0), (2, 1)]);
+        assert_eq!(set.places(2, 2, 9), [(2, 2)]);
+        assert_eq!(set.places(7, 0, 1), []);
+    }
+
+    #[test]
+    fn what_is_bound_is_told_in_words() {
+        assert_eq!(Bound::Nothing.word(0), 0);
+        assert_eq!(Bound::Some(64).word(16), 64);
+        assert_eq!(Bound::Rest(64).word(16), 48);
+        assert_eq!(Bound::Some(1 << 40).word(0), u32::MAX);
+        assert_eq!(Bound::Unknown.word(0), u32::MAX);
+    }
+
+    #[test]
+    fn whole_buffers_and_ranges_are_told_apart() {
+        let mut state = State::default();
+        state.buffers.insert(7, 100);
+        let info = |range| DescriptorBufferInfo { buffer: Buffer(7), offset: 40, range };
+        assert_eq!(state.bytes(&info(WHOLE_SIZE)), Bound::Rest(60));
+        assert_eq!(state.bytes(&info(16)), Bound::Some(16));
+        assert_eq!(state.bytes(&DescriptorBufferInfo { buffer: Buffer(8), ..info(16) }), Bound::Unknown);
+    }
+}

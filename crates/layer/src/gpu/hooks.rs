@@ -1,0 +1,408 @@
+//! Functions in the place of the driver's.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use super::commands::{Bind, Commands, point_of};
+use super::layouts::SetLayout;
+use super::pipelines::{Plan, read_words};
+use super::{Gpu, gpu_of, slice};
+use crate::DeviceTable;
+use crate::fence::fence;
+
+/// Defines a function for each, and one that puts them into a table. `gpu` and the driver's function are at hand.
+macro_rules! hooks {
+    ($($name:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $ty:ty)*) -> $result:ty, |$gpu:ident, $next:ident| $body:block)*) => {
+        $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $ty)*) -> $result {
+            // SAFETY: a dispatchable handle that is alive.
+            let Some($gpu) = (unsafe { gpu_of($first.0) }) else { return Default::default() };
+            let Some($next) = $gpu.next.$name else { return Default::default() };
+            // SAFETY: the application's own parameters, valid as the specification demands, here and in the blocks.
+            unsafe { $body }
+        })*
+
+        pub(super) fn install(table: &mut DeviceTable) {
+            $(if table.$name.is_some() {
+                table.$name = Some($name);
+            })*
+        }
+    };
+}
+
+hooks! {
+    create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            let keep = || {
+                let layout = Arc::new(SetLayout::read(&*p_info.as_ptr()));
+                gpu.state().set_layouts.insert((*p_made.as_ptr()).0, layout);
+            };
+            fence("vkCreateDescriptorSetLayout", keep, || ());
+        }
+        result
+    }
+    destroy_descriptor_set_layout = fn(device: Device, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyDescriptorSetLayout", || _ = gpu.state().set_layouts.remove(&it.0), || ());
+        next(device, it, p_allocator);
+    }
+    create_pipeline_layout = fn(device: Device, p_info: Ptr<PipelineLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<PipelineLayout>) -> Result, |gpu, next| {
+        let create = || gpu.create_layout(next, p_info, p_allocator, p_made);
+        match fence("vkCreatePipelineLayout", create, || None) {
+            Some(result) => result,
+            None => next(device, p_info, p_allocator, p_made),
+        }
+    }
+    destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyPipelineLayout", || _ = gpu.state().layouts.remove(&it.0), || ());
+        next(device, it, p_allocator);
+    }
+    create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            let keep = || {
+                let words = read_words(&*p_info.as_ptr());
+                gpu.state().modules.insert((*p_made.as_ptr()).0, words);
+            };
+            fence("vkCreateShaderModule", keep, || ());
+        }
+        result
+    }
+    destroy_shader_module = fn(device: Device, it: ShaderModule, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyShaderModule", || _ = gpu.state().modules.remove(&it.0), || ());
+        next(device, it, p_allocator);
+    }
+    create_compute_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<ComputePipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, next| {
+        let plan = |it: &ComputePipelineCreateInfo| gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage));
+        let plans = || slice(p_infos, count).iter().map(plan).collect::<Vec<_>>();
+        let plans = fence("vkCreateComputePipelines", plans, Vec::new);
+        let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<Plan>)| {
+            let stage = plan.as_ref().and_then(|it| it.infos.first()).copied().unwrap_or(info.stage);
+            ComputePipelineCreateInfo { stage, ..*info }
+        };
+        let infos: Vec<_> = slice(p_infos, count).iter().zip(&plans).map(change).collect();
+        let create = |cache, infos| next(device, cache, count, infos, p_allocator, p_made);
+        gpu.create_planned((p_infos, &infos), cache, plans, p_made, create)
+    }
+    create_graphics_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<GraphicsPipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, next| {
+        let plan = |it: &GraphicsPipelineCreateInfo| gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count));
+        let plans = || slice(p_infos, count).iter().map(plan).collect::<Vec<_>>();
+        let plans = fence("vkCreateGraphicsPipelines", plans, Vec::new);
+        let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<Plan>)| {
+            let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
+            GraphicsPipelineCreateInfo { p_stages: stages, ..*info }
+        };
+        let infos: Vec<_> = slice(p_infos, count).iter().zip(&plans).map(change).collect();
+        let create = |cache, infos| next(device, cache, count, infos, p_allocator, p_made);
+        gpu.create_planned((p_infos, &infos), cache, plans, p_made, create)
+    }
+    destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyPipeline", || drop(gpu.state().pipelines.remove(&it.0)), || ());
+        next(device, it, p_allocator);
+    }
+    create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            let keep = || _ = gpu.state().buffers.insert((*p_made.as_ptr()).0, (*p_info.as_ptr()).size);
+            fence("vkCreateBuffer", keep, || ());
+        }
+        result
+    }
+    destroy_buffer = fn(device: Device, it: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyBuffer", || _ = gpu.state().buffers.remove(&it.0), || ());
+        next(device, it, p_allocator);
+    }
+    create_buffer_view = fn(device: Device, p_info: Ptr<BufferViewCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<BufferView>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            let keep = || {
+                let mut state = gpu.state();
+                let texels = state.texels(&*p_info.as_ptr());
+                state.views.insert((*p_made.as_ptr()).0, texels);
+            };
+            fence("vkCreateBufferView", keep, || ());
+        }
+        result
+    }
+    destroy_buffer_view = fn(device: Device, it: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyBufferView", || _ = gpu.state().views.remove(&it.0), || ());
+        next(device, it, p_allocator);
+    }
+    allocate_descriptor_sets = fn(device: Device, p_info: Ptr<DescriptorSetAllocateInfo>, p_made: Ptr<DescriptorSet>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_made);
+        if result == Result::SUCCESS {
+            fence("vkAllocateDescriptorSets", || gpu.state().add_sets(&*p_info.as_ptr(), p_made), || ());
+        }
+        result
+    }
+    free_descriptor_sets = fn(device: Device, pool: DescriptorPool, count: u32, p_sets: Ptr<DescriptorSet>) -> Result, |gpu, next| {
+        let forget = || {
+            let mut state = gpu.state();
+            slice(p_sets, count).iter().for_each(|it| drop(state.sets.remove(&it.0)));
+        };
+        fence("vkFreeDescriptorSets", forget, || ());
+        next(device, pool, count, p_sets)
+    }
+    reset_descriptor_pool = fn(device: Device, pool: DescriptorPool, flags: DescriptorPoolResetFlags) -> Result, |gpu, next| {
+        fence("vkResetDescriptorPool", || gpu.state().forget_pool(pool), || ());
+        next(device, pool, flags)
+    }
+    destroy_descriptor_pool = fn(device: Device, pool: DescriptorPool, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyDescriptorPool", || gpu.state().forget_pool(pool), || ());
+        next(device, pool, p_allocator);
+    }
+    update_descriptor_sets = fn(device: Device, write_count: u32, p_writes: Ptr<WriteDescriptorSet>, copy_count: u32, p_copies: Ptr<CopyDescriptorSet>) -> (), |gpu, next| {
+        next(device, write_count, p_writes, copy_count, p_copies);
+        let note = || {
+            let mut state = gpu.state();
+            slice(p_writes, write_count).iter().for_each(|it| state.write(it));
+            slice(p_copies, copy_count).iter().for_each(|it| state.copy(it));
+        };
+        fence("vkUpdateDescriptorSets", note, || ());
+    }
+    update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, next| {
+        next(device, set, template, p_data);
+        let forget = || {
+            if let Some(set) = gpu.state().sets.get_mut(&set.0) {
+                set.forget();
+            }
+        };
+        fence("vkUpdateDescriptorSetWithTemplate", forget, || ());
+    }
+    allocate_command_buffers = fn(device: Device, p_info: Ptr<CommandBufferAllocateInfo>, p_made: Ptr<CommandBuffer>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_made);
+        if result == Result::SUCCESS {
+            let keep = || {
+                let (info, mut state) = (&*p_info.as_ptr(), gpu.state());
+                for it in slice(p_made, info.command_buffer_count) {
+                    let number = state.next_commands;
+                    state.next_commands += 1;
+                    state.commands.insert(it.0, Commands::new(info.command_pool.0, number));
+                }
+            };
+            fence("vkAllocateCommandBuffers", keep, || ());
+        }
+        result
+    }
+    begin_command_buffer = fn(commands: CommandBuffer, p_info: Ptr<CommandBufferBeginInfo>) -> Result, |gpu, next| {
+        fence("vkBeginCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
+        next(commands, p_info)
+    }
+    reset_command_buffer = fn(commands: CommandBuffer, flags: CommandBufferResetFlags) -> Result, |gpu, next| {
+        fence("vkResetCommandBuffer", || gpu.commands_end(&[commands.0], false), || ());
+        next(commands, flags)
+    }
+    free_command_buffers = fn(device: Device, pool: CommandPool, count: u32, p_commands: Ptr<CommandBuffer>) -> (), |gpu, next| {
+        let end = || {
+            let handles: Vec<u64> = slice(p_commands, count).iter().map(|it| it.0).collect();
+            gpu.commands_end(&handles, true);
+        };
+        fence("vkFreeCommandBuffers", end, || ());
+        next(device, pool, count, p_commands);
+    }
+    reset_command_pool = fn(device: Device, pool: CommandPool, flags: CommandPoolResetFlags) -> Result, |gpu, next| {
+        fence("vkResetCommandPool", || gpu.pool_ends(pool, false), || ());
+        next(device, pool, flags)
+    }
+    destroy_command_pool = fn(device: Device, pool: CommandPool, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyCommandPool", || gpu.pool_ends(pool, true), || ());
+        next(device, pool, p_allocator);
+    }
+    cmd_bind_pipeline = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline) -> (), |gpu, next| {
+        next(commands, point, pipeline);
+        let note = || {
+            let mut state = gpu.state();
+            let pipeline = state.pipelines.get(&pipeline.0).cloned();
+            if let (Some(point), Some(it)) = (point_of(point), state.commands.get_mut(&commands.0)) {
+                it.bind_pipeline(point, pipeline);
+            }
+        };
+        fence("vkCmdBindPipeline", note, || ());
+    }
+    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
+        next(commands, count, p_stages, p_shaders);
+        fence("vkCmdBindShadersEXT", || gpu.with_commands(commands, Commands::unbind), || ());
+    }
+    cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, next| {
+        next(commands, point, layout, first, count, p_sets, offset_count, p_offsets);
+        let (sets, offsets) = (slice(p_sets, count), slice(p_offsets, offset_count));
+        let points = point_of(point).into_iter();
+        fence("vkCmdBindDescriptorSets", || gpu.bound(commands, points, (layout, first), sets, offsets), || ());
+    }
+    cmd_bind_descriptor_sets2 = fn(commands: CommandBuffer, p_info: Ptr<BindDescriptorSetsInfo>) -> (), |gpu, next| {
+        next(commands, p_info);
+        let note = || {
+            let it = &*p_info.as_ptr();
+            let sets = slice(it.p_descriptor_sets, it.descriptor_set_count);
+            let offsets = slice(it.p_dynamic_offsets, it.dynamic_offset_count);
+            gpu.bound(commands, points_of(it.stage_flags), (it.layout, it.first_set), sets, offsets);
+        };
+        fence("vkCmdBindDescriptorSets2", note, || ());
+    }
+    cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, next| {
+        next(commands, point, layout, set, count, p_writes);
+        let points = point_of(point).into_iter();
+        fence("vkCmdPushDescriptorSet", || gpu.bound(commands, points, (layout, set), PUSHED, &[]), || ());
+    }
+    cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, next| {
+        next(commands, p_info);
+        let note = || {
+            let it = &*p_info.as_ptr();
+            gpu.bound(commands, points_of(it.stage_flags), (it.layout, it.set), PUSHED, &[]);
+        };
+        fence("vkCmdPushDescriptorSet2", note, || ());
+    }
+    cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, next| {
+        next(commands, template, layout, set, p_data);
+        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..2, (layout, set), PUSHED, &[]), || ());
+    }
+    cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, next| {
+        next(commands, p_info);
+        let note = || {
+            let it = &*p_info.as_ptr();
+            gpu.bound(commands, 0..2, (it.layout, it.set), PUSHED, &[]);
+        };
+        fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
+    }
+    cmd_execute_commands = fn(commands: CommandBuffer, count: u32, p_secondaries: Ptr<CommandBuffer>) -> (), |gpu, next| {
+        next(commands, count, p_secondaries);
+        let secondaries = || slice(p_secondaries, count).iter().map(|it| it.0);
+        fence("vkCmdExecuteCommands", || gpu.with_commands(commands, |it| it.execute(secondaries())), || ());
+    }
+    queue_submit = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo>, signaled: Fence) -> Result, |gpu, next| {
+        let note = || {
+            let all = slice(p_submits, count).iter().flat_map(|it| slice(it.p_command_buffers, it.command_buffer_count));
+            let all: Vec<u64> = all.map(|it| it.0).collect();
+            gpu.state().submit(queue, signaled, &all);
+        };
+        // Before the call: another thread may wait for the fence at once.
+        fence("vkQueueSubmit", note, || ());
+        gpu.after(next(queue, count, p_submits, signaled))
+    }
+    queue_submit2 = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo2>, signaled: Fence) -> Result, |gpu, next| {
+        let note = || {
+            let all = slice(p_submits, count).iter();
+            let all = all.flat_map(|it| slice(it.p_command_buffer_infos, it.command_buffer_info_count));
+            let all: Vec<u64> = all.map(|it| it.command_buffer.0).collect();
+            gpu.state().submit(queue, signaled, &all);
+        };
+        fence("vkQueueSubmit2", note, || ());
+        gpu.after(next(queue, count, p_submits, signaled))
+    }
+    wait_for_fences = fn(device: Device, count: u32, p_fences: Ptr<Fence>, wait_all: Bool32, timeout: u64) -> Result, |gpu, next| {
+        let result = gpu.after(next(device, count, p_fences, wait_all, timeout));
+        if result == Result::SUCCESS {
+            fence("vkWaitForFences", || gpu.fences_waited(count, p_fences, wait_all.0 != 0), || ());
+        }
+        result
+    }
+    get_fence_status = fn(device: Device, it: Fence) -> Result, |gpu, next| {
+        let result = gpu.after(next(device, it));
+        if result == Result::SUCCESS {
+            fence("vkGetFenceStatus", || gpu.fence_signaled(it), || ());
+        }
+        result
+    }
+    queue_wait_idle = fn(queue: Queue) -> Result, |gpu, next| {
+        let result = gpu.after(next(queue));
+        if result == Result::SUCCESS {
+            fence("vkQueueWaitIdle", || gpu.queue_idle(queue), || ());
+        }
+        result
+    }
+    device_wait_idle = fn(device: Device) -> Result, |gpu, next| {
+        let result = gpu.after(next(device));
+        if result == Result::SUCCESS {
+            fence("vkDeviceWaitIdle", || gpu.device_idle(), || ());
+        }
+        result
+    }
+    set_debug_utils_object_name_ext = fn(device: Device, p_info: Ptr<DebugUtilsObjectNameInfoEXT>) -> Result, |gpu, next| {
+        let note = || {
+            let it = &*p_info.as_ptr();
+            let name = crate::entry::text(it.p_object_name).map(|it| it.to_string_lossy().into_owned());
+            let key = (it.object_type.0, it.object_handle);
+            match name.filter(|it| !it.is_empty()) {
+                Some(name) => _ = gpu.state().names.insert(key, name),
+                None => _ = gpu.state().names.remove(&key),
+            }
+        };
+        fence("vkSetDebugUtilsObjectNameEXT", note, || ());
+        next(device, p_info)
+    }
+}
+
+/// A set of which nothing is known.
+const PUSHED: &[DescriptorSet] = &[DescriptorSet(0)];
+
+/// The bind points that stages belong to.
+fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
+    let compute = ShaderStageFlags::COMPUTE.0;
+    let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
+    [graphics, compute].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+}
+
+impl Gpu {
+    fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
+        if let Some(commands) = self.state().commands.get_mut(&handle.0) {
+            work(commands);
+        }
+    }
+
+    /// Sets were bound.
+    fn bound(
+        &self,
+        handle: CommandBuffer,
+        points: impl Iterator<Item = usize>,
+        (layout, first): (PipelineLayout, u32),
+        sets: &[DescriptorSet],
+        offsets: &[u32],
+    ) {
+        let mut state = self.state();
+        let Some(layout) = state.layouts.get(&layout.0).cloned() else { return };
+        let Some(commands) = state.commands.get_mut(&handle.0) else { return };
+        for point in points {
+            let sets = sets.iter().map(|it| it.0).collect();
+            commands.bind_sets(point, Bind::new(&layout, first, sets, offsets.to_vec()));
+        }
+    }
+
+    /// What became of a call: if the device is lost, what was recorded until then is told.
+    fn after(&self, result: Result) -> Result {
+        if result == Result::ERROR_DEVICE_LOST {
+            fence("a lost device", || self.device_idle(), || ());
+        }
+        result
+    }
+
+    /// Makes pipelines with checks, or without them where the driver does not want them.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid call, and `create` the driver's function for them.
+    unsafe fn create_planned<T>(
+        &self,
+        (p_infos, changed): (Ptr<T>, &[T]),
+        cache: PipelineCache,
+        plans: Vec<Option<Plan>>,
+        p_made: Ptr<Pipeline>,
+        create: impl Fn(PipelineCache, Ptr<T>) -> Result,
+    ) -> Result {
+        if plans.iter().all(Option::is_none) {
+            return create(cache, p_infos);
+        }
+        // Not through the application's cache: it would fill with shaders that it never asks for again.
+        let mut result = create(PipelineCache::default(), Ptr::to_slice(changed));
+        let is_planned = result.0 >= 0;
+        if !is_planned {
+            result = create(cache, p_infos);
+        }
+        let finish = || {
+            // SAFETY: the call wrote as many as there are plans.
+            let made = unsafe { slice(p_made, plans.len() as u32) }.to_vec();
+            self.finish(plans, &made, is_planned);
+        };
+        fence("pipelines", finish, || ());
+        result
+    }
+}

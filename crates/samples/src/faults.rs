@@ -1,10 +1,12 @@
 //! The samples with a planted fault, a table of them in the file of each group.
 //!
-//! Each is correct Vulkan but for one synchronization that is missing; `--mended` puts it in. What the device
+//! Each is correct Vulkan but for one synchronization that is missing, or one access out of bounds; `--mended` puts
+//! it right. What the device
 //! computes with the fault is undefined, so it is compared only without.
 
 mod attachments;
 mod barriers;
+mod bounds;
 mod dispatches;
 mod draws;
 mod events;
@@ -49,4 +51,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     memory::ALL,
     extensions::ALL,
     structures::ALL,
+    bounds::ALL,
 ];

@@ -195,7 +195,9 @@ pub(crate) fn is_only_for_null(name: &str) -> bool {
 
 #[test]
 fn every_fault_is_in_the_table() {
-    let planted: Vec<String> = names().iter().filter_map(|it| it.strip_prefix("fault-")).map(str::to_owned).collect();
+    let planted = names().iter().filter_map(|it| it.strip_prefix("fault-")).map(str::to_owned).collect::<Vec<_>>();
+    // Those have tests of their own.
+    let planted: Vec<String> = planted.into_iter().filter(|it| !it.starts_with("bounds-")).collect();
     assert_eq!(planted, FAULTS.iter().map(|it| it.name).collect::<Vec<_>>());
     assert!(planted.len() >= 40, "{}", planted.len());
 }

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod baseline;
+mod bounds;
 mod capture;
 mod chains;
 #[path = "../common/mod.rs"]

@@ -13,6 +13,7 @@ mod alone;
 mod bind;
 mod blobs;
 mod call;
+mod capabilities;
 mod chain;
 mod chaos;
 mod clock;

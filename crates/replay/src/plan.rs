@@ -20,7 +20,7 @@ use crate::pair::{gives_objects, ids_of};
 use crate::perform::{Done, Performer, needs_text};
 use crate::replay::lock;
 use crate::treat::{Treatment, is_elsewhere, is_surface};
-use crate::{addresses, device, held, instance, layout, pipeline, present};
+use crate::{addresses, capabilities, device, held, instance, layout, pipeline, present};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +110,7 @@ pub(crate) fn treatment(command: Command) -> Treatment {
         C::AllocateMemory => allocate,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind,
         C::CreateGraphicsPipelines => pipelines,
+        C::CreateShaderModule => shader,
         C::CreateSwapchainKHR => present::create,
         C::DestroySwapchainKHR => present::destroy,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return Treatment::Skip,
@@ -351,6 +352,14 @@ fn pipelines(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), Repla
     let device = performer.device(done)?;
     if let Some(what) = pipeline::refusal(&device, done) {
         performer.refuse(done, what.to_owned());
+    }
+    pretend(performer, done)
+}
+
+fn shader(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(done)?;
+    if let Some(what) = capabilities::refusal(&device, done) {
+        performer.refuse(done, what);
     }
     pretend(performer, done)
 }

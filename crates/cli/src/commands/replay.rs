@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Leave out calls that cannot be made here, instead of giving up
+    /// Perform what can be performed here: calls that cannot be made are left out
     #[arg(long)]
     pub(crate) force: bool,
     /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed

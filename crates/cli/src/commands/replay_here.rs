@@ -110,7 +110,7 @@ fn refusal(file: &str, error: &ReplayError) -> anyhow::Error {
     match error {
         ReplayError::Refused(lines) => {
             let lines: String = lines.lines().map(|it| format!("\n  {it}")).collect();
-            anyhow!("{file}: these calls cannot be made here; --force leaves them out:{lines}")
+            anyhow!("{file}: this device cannot do as much as the trace needs; --force performs the rest:{lines}")
         }
         other => anyhow!("{file}: {other}"),
     }

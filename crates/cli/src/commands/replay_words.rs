@@ -218,7 +218,7 @@ fn plan_words(file: &str, plan: &Plan) -> String {
     match plan.refused.is_empty() {
         true => words += "All of it can be performed here.\n",
         false => {
-            words += "Cannot be performed here; with --force these calls are left out:\n";
+            words += "Cannot be performed here; --force performs the rest:\n";
             plan.refusals().lines().for_each(|it| words += &format!("  {it}\n"));
         }
     }

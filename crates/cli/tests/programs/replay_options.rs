@@ -216,6 +216,15 @@ fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
 }
 
 #[test]
+fn rows_of_linear_images_go_where_they_are_here() {
+    let stage = Stage::new("replay-linear");
+    capture_on_null(&stage, &["linear"]);
+    let told = replayed(&stage, &["--verify"]);
+    let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+    assert_eq!(bytes, (Some(0), true), "{told:#}");
+}
+
+#[test]
 fn frames_are_shown_in_a_window_and_captured_again() {
     let (stage, screen) = (Stage::new("replay-window"), Screen::start());
     capture_cube(&stage, &screen, "8");

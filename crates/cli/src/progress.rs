@@ -28,7 +28,16 @@ impl Progress {
     }
 
     pub(crate) fn advance(&self, steps: u64) {
-        let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
+        self.show(self.done.fetch_add(steps, Ordering::Relaxed) + steps);
+    }
+
+    /// So many steps are done in all.
+    pub(crate) fn reach(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.show(done);
+    }
+
+    fn show(&self, done: u64) {
         if self.is_shown && self.began.elapsed() >= QUIET {
             let bar = self.bar.get_or_init(|| bar(self.total).with_elapsed(self.began.elapsed()));
             bar.set_position(done.min(self.total));
@@ -74,6 +83,8 @@ mod tests {
         let progress = of(long_ago, true);
         progress.advance(50);
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(50));
+        progress.reach(70);
+        assert_eq!(progress.bar.get().map(ProgressBar::position), Some(70));
         progress.set(70, ", 3 frames".to_owned());
         progress.set(60, ", 4 frames".to_owned());
         let shown = progress.bar.get().map(|it| (it.position(), it.message()));

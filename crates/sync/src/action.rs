@@ -37,7 +37,7 @@ impl Executor<'_> {
         };
         if !is_done {
             self.progress.is_clean = false;
-            let is_marked = kind == PlanKind::Apart && self.progress.marking == Marking::Used;
+            let is_marked = self.progress.marking == Marking::Used;
             let inner: Vec<&Spot> = if is_marked { commands.plans.inner(index).collect() } else { Vec::new() };
             self.check_and_keep_all(tag, &uses(), &inner);
         }
@@ -104,7 +104,7 @@ impl Executor<'_> {
             add_all(state, spots, is_write, &now);
             state.set_marked(is_marked);
         }
-        if is_made && inner | again != 0 {
+        if inner != 0 || again != 0 {
             progress.made.push((marked.number, Made::Own { inner, again }));
         }
         true
@@ -117,7 +117,7 @@ impl Executor<'_> {
         let mut word = 0;
         while let Some(marked) = commands.plans.marked_at(index, word) {
             word += 1;
-            let left = marked.valid & marked.marks.repeated(is_rendering) & !marked.marks.behind;
+            let left = marked.marks.repeated(is_rendering) & !marked.marks.behind;
             if left != 0 && commands.spots(index, &self.device.addresses).0 == PlanKind::Apart {
                 self.keep_some(marked, left);
             }

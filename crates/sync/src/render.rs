@@ -607,3 +607,55 @@ fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
     let to = to.flat_map(|(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
     from.chain(to).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dependencies that a render pass gets.
+    fn implied(lines: &str) -> Vec<(Option<u32>, Option<u32>)> {
+        let text = format!("# A pass.\n# spec: VkSubpassDependency\n# expect: clean\n\npass rp\n{lines}\ncmd main\n");
+        let mut pass = lavascope_scenario::parse(&text).expect("a scenario").program.render_passes.remove(0);
+        let given = pass.dependencies.len();
+        add_implied(&mut pass);
+        pass.dependencies[given..].iter().map(|it| (it.src, it.dst)).collect()
+    }
+
+    #[test]
+    fn what_no_dependency_says_is_implied_where_layouts_change() {
+        let moved = "  attachment color initial=undefined final=transfer_src\n";
+        let fixed = "  attachment color initial=general final=general\n";
+        let into = |it| (None, Some(it));
+        let out = |it| (Some(it), None);
+        assert_eq!(implied(&format!("{moved}  subpass color 0\n")), [into(0), out(0)]);
+        assert_eq!(implied(&format!("{fixed}  subpass color 0 as general\n")), []);
+        // Where it is used first and last, and nowhere else.
+        let one =
+            format!("{moved}{fixed}  subpass color 1 as general\n  subpass color 0\n  subpass color 1 as general\n");
+        assert_eq!(implied(&one), [into(1), out(1)]);
+        let two = format!("{moved}  subpass color 0\n  subpass color 0\n");
+        assert_eq!(implied(&two), [into(0), out(1)]);
+        // One that is given counts for its own subpass and its own direction.
+        let dependency = |it: &str| format!("{two}  dependency {it}: color:write => color:write\n");
+        assert_eq!(implied(&dependency("external => 0")), [out(1)]);
+        assert_eq!(implied(&dependency("1 => external")), [into(0)]);
+        for other in ["external => 1", "0 => external", "0 => 1"] {
+            assert_eq!(implied(&dependency(other)), [into(0), out(1)], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_implied_is_about_all_attachments() {
+        use AccessFlags2 as A;
+        for access in [
+            A::INPUT_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_WRITE,
+            A::DEPTH_STENCIL_ATTACHMENT_READ,
+            A::DEPTH_STENCIL_ATTACHMENT_WRITE,
+        ] {
+            assert_ne!(IMPLICIT_FROM_OUTSIDE.dst_access & access.0, 0, "{access:?}");
+            assert_ne!(IMPLICIT_TO_OUTSIDE.src_access & access.0, 0, "{access:?}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::keep::{Instead, Kept};
 use crate::scan::{Bounds, Scan, What};
 use crate::slice::LeftOut;
 use crate::touches::Touches;
-use crate::{Part, Summary, TrimError};
+use crate::{Part, Summary, TrimError, WATCH};
 
 /// What was decided.
 pub(crate) struct Plan<'a> {
@@ -37,6 +37,7 @@ pub(crate) fn write(
     tail: Option<&Tail>,
     plan: &Plan<'_>,
     to: impl Write,
+    watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Summary, TrimError> {
     let summary = plan.summary();
     let header = Header { id: trace.header().id ^ 1 << 127, ..*trace.header() };
@@ -61,6 +62,10 @@ pub(crate) fn write(
         }
         plan.item(&item, &mut output);
         place += 1;
+        if place.is_multiple_of(WATCH) {
+            let (done, all) = merged.progress();
+            watch(done, all);
+        }
     }
     output.finish()?;
     Ok(summary)

@@ -1,5 +1,7 @@
 //! Who listens to the tracker: one device after the other.
 
+use std::collections::BTreeMap;
+
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
@@ -7,7 +9,7 @@ use lavascope_program::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
 };
-use lavascope_state::{Gone, Listener, Source, Where};
+use lavascope_state::{Gone, Listener, Missing, Source, Where};
 use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
@@ -26,6 +28,8 @@ pub(crate) struct Devices {
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
+    /// For what engines had no room, and how often.
+    pub(crate) unplaced: BTreeMap<Missing, u64>,
 }
 
 impl Devices {
@@ -114,6 +118,15 @@ impl Devices {
         teller.faults(&found.faults, &mut self.causes);
     }
 
+    /// Counts what the engine of a device had no room for.
+    fn note_unplaced(&mut self, at: Where) {
+        let unplaced = self.devices.get_mut(&at.device).map(|it| it.live.take_unplaced());
+        for (why, count) in unplaced.into_iter().flatten() {
+            let missing = Missing { command: at.source.command, reason: why.reason() };
+            *self.unplaced.entry(missing).or_default() += count;
+        }
+    }
+
     fn at(&mut self, at: Where) -> Option<&mut Device> {
         self.devices.get_mut(&at.device)
     }
@@ -141,6 +154,7 @@ impl Listener for Devices {
     fn resource(&mut self, at: Where, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(it) = self.at(at) {
             it.add_resource(id, object, resource);
+            self.note_unplaced(at);
         }
     }
 
@@ -234,6 +248,7 @@ impl Listener for Devices {
         teller.faults(&found.faults, &mut self.causes);
         teller.races(&races, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+        self.note_unplaced(at);
     }
 
     fn gone(&mut self, at: Where, gone: Gone) {

@@ -1,13 +1,15 @@
 //! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
 //! bounded by what is alive.
 
+use std::collections::BTreeMap;
+
 use crate::translate::{self, Ids, NOBODY};
 use lavascope_program::{
     Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
-use lavascope_sync::Engine;
+use lavascope_sync::{Engine, NoRoom};
 
 pub(crate) struct Live {
     engine: Engine,
@@ -41,6 +43,11 @@ impl Live {
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+    }
+
+    /// For what the engine had no room since the last time, and how often.
+    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.engine.take_unplaced()
     }
 
     pub(crate) fn add_render_pass(&mut self, id: RenderPassId, pass: &RenderPass) {

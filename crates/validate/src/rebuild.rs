@@ -48,6 +48,8 @@ impl Device {
         resources.for_each(|(_, id)| self.add_again(id));
         self.window = Window::put_together(before, all);
         self.record_again();
+        // What had no room before has none again, and was told.
+        self.live.take_unplaced();
     }
 
     /// An engine that knows what things there are, but for resources: those share memory one after the other.

@@ -100,6 +100,7 @@ impl Validator {
 
     /// What was not understood of the calls so far, and how often.
     pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
-        self.tracker.missing()
+        let unplaced = self.tracker.listener.unplaced.iter().map(|(missing, count)| (*missing, *count));
+        self.tracker.missing().chain(unplaced)
     }
 }

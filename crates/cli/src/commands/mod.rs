@@ -9,6 +9,7 @@ pub(crate) mod doctor_probe;
 pub(crate) mod env;
 pub(crate) mod explain;
 pub(crate) mod info;
+pub(crate) mod instrument;
 pub(crate) mod layer;
 pub(crate) mod print;
 pub(crate) mod replay;

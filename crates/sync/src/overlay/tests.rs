@@ -258,3 +258,13 @@ fn first_scopes_that_it_is_in() {
     let carry = Clock::default().first_scope(0, 12, transition, Usages::default());
     assert!(itself.reaches(&now(&clock, 20), &First { carry, parts: smallvec![(transition, 15)], ..First::default() }));
 }
+
+/// Whoever forgets stretches asks for the points inside of subpasses, and for layout transitions; the others are in tables.
+#[test]
+fn points_of_subpasses_are_asked_for() {
+    let (clock, mut overlay) = (Clock::default(), Overlay::default());
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add(&Now { from: 12, ..now(&clock, 20) }, &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add_itself(&now(&clock, 30));
+    assert_eq!(overlay.asks().map(|it| it.tag).collect::<Vec<_>>(), [20, 30]);
+}

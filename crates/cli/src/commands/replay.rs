@@ -73,6 +73,12 @@ pub(crate) struct Arguments {
     /// Compare pictures as people see them: how similar they must be at least, from 0 to 1, instead of --tolerance
     #[arg(long, value_name = "NUMBER", value_parser = similarity, conflicts_with = "tolerance")]
     pub(crate) similarity: Option<f64>,
+    /// Write a number for the picture of each frame into a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hashes: Option<PathBuf>,
+    /// Compare the pictures of all frames with the numbers that --hashes wrote
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare_hashes: Option<PathBuf>,
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
     pub(crate) verify: bool,

@@ -95,6 +95,8 @@ pub(super) struct Document {
     pub(super) interrupted: bool,
     pub(super) remarks: Vec<String>,
     pub(super) pictures: Vec<Shot>,
+    /// Frames whose pictures have other hashes than they should; none where nobody compared.
+    pub(super) different_frames: Option<Vec<u64>>,
 }
 
 impl Document {
@@ -154,7 +156,13 @@ impl Document {
         }
         let processor: f64 = self.processor_seconds.iter().sum();
         rows.push(row("processor time", format!("{processor:.3} s")));
-        if self.different_bytes.is_some() || self.pictures.iter().any(|it| it.difference.is_some()) {
+        if let Some(first) = self.different_frames.as_ref().and_then(|it| it.first()) {
+            rows.push(row("first other frame", first.to_string()));
+        }
+        if self.different_bytes.is_some()
+            || self.different_frames.is_some()
+            || self.pictures.iter().any(|it| it.difference.is_some())
+        {
             rows.push(row("differences", self.differences.to_string()));
         }
         if self.interrupted {

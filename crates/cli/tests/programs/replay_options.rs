@@ -152,6 +152,25 @@ fn similar_pictures_are_told_from_others() {
 }
 
 #[test]
+fn frames_are_known_by_their_hashes() {
+    let (stage, screen) = (Stage::new("replay-hashes"), Screen::start());
+    capture_cube(&stage, &screen, "6");
+    replayed(&stage, &["--hashes", "frames.json"]);
+    let told = replayed(&stage, &["--threads", "1", "--compare-hashes", "frames.json"]);
+    assert_eq!((&told["differences"], length(&told["different_frames"])), (&0.into(), Some(0)), "{told:#}");
+    let path = stage.folder.join("frames.json");
+    let mut hashes: Value = json(&std::fs::read(&path).expect("it is there"));
+    assert_eq!(hashes.as_object().map(serde_json::Map::len), Some(6), "{hashes:#}");
+    // The cube turns.
+    assert_ne!(hashes["3"], hashes["4"], "{hashes:#}");
+    hashes["3"] = hashes["4"].clone();
+    std::fs::write(&path, hashes.to_string()).expect("it can be written");
+    let told = output(&mut replay(&stage, &["--compare-hashes", "frames.json"]));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
+    assert_eq!(json(&told.stdout)["different_frames"], serde_json::json!([3]));
+}
+
+#[test]
 fn the_original_speed_takes_as_long_as_the_program() {
     let (stage, screen) = (Stage::new("replay-speed"), Screen::start());
     capture_cube(&stage, &screen, "100");

@@ -22,6 +22,7 @@ mod end;
 mod error;
 mod families;
 mod features;
+mod formats;
 mod functions;
 #[rustfmt::skip]
 mod generated;

@@ -192,6 +192,7 @@ fn plan_json(file: &str, plan: &Plan) -> Value {
             "missing_features": it.missing_features,
             "queue_families": pairs(&it.families),
             "memory_types": pairs(&it.memory_types),
+            "formats": it.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
             "shares_queues": it.shares_queues,
             "resources_with_own_memory": it.own_memory.0,
             "own_memory_bytes": it.own_memory.1,
@@ -250,6 +251,8 @@ fn device_words(it: &PlannedDevice) -> String {
     if it.shares_queues {
         queues += "; several queues of the trace are one here";
     }
+    let formats: Vec<String> = it.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
+    let formats = if formats.is_empty() { "as in the trace".to_owned() } else { formats.join(", ") };
     let (count, bytes) = it.own_memory;
     let own = if count == 0 { "none".to_owned() } else { format!("{count}, {bytes} bytes") };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
@@ -258,6 +261,7 @@ fn device_words(it: &PlannedDevice) -> String {
         row("missing features", names(&it.missing_features)),
         row("queue families", queues),
         row("memory types", pairs(&it.memory_types)),
+        row("formats", formats),
         row("resources with memory of their own", own),
     ]);
     words

@@ -400,7 +400,9 @@ impl Addresses {
             SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
             SparsePart::Bytes(_) => Vec::new(),
         };
-        let (base, memory) = self.base_of_bind(bind);
+        let base = self.base_of_bind(bind);
+        let memory = bind.memory.filter(|_| base.is_some());
+        let base = memory.zip(base).map(|((memory, _), base)| (memory, base));
         let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
         let (whole, is_opaque, first, has_planes) =
             (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
@@ -439,16 +441,11 @@ impl Addresses {
         moved
     }
 
-    /// Where the memory of a binding lies, and the memory; without room for it there is none.
-    fn base_of_bind(&mut self, bind: &SparseBind) -> (Option<(MemoryId, u64)>, Option<(MemoryId, u64)>) {
-        let Some((memory, offset)) = bind.memory else { return (None, None) };
-        match self.memories.place(Binding { memory, offset, size: bind.size }) {
-            Ok(base) => (Some((memory, base)), bind.memory),
-            Err(why) => {
-                self.note(why);
-                (None, None)
-            }
-        }
+    /// Where the memory of a binding lies, if it has one and there is room for it.
+    fn base_of_bind(&mut self, bind: &SparseBind) -> Option<u64> {
+        let (memory, offset) = bind.memory?;
+        let base = self.memories.place(Binding { memory, offset, size: bind.size });
+        base.inspect_err(|why| self.note(*why)).ok()
     }
 
     /// A sparse resource had parts of some memories, and has parts of others.

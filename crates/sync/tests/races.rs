@@ -42,6 +42,11 @@ fn a_barrier_between_two_uses_decides() {
             assert_eq!(in_one(&[first, between, second]), [], "{first}, {between}, {second}");
         }
         assert_eq!(in_one(&[first, "barrier copy => vertex", "barrier vertex => compute", second]), []);
+        // Also where the first one leads back to its own stage, before which there is no other.
+        let early = first.replace("copy", "indirect");
+        let (chain, late) =
+            (["barrier indirect => indirect", "barrier indirect => copy"], second.replace("compute", "copy"));
+        assert_eq!(in_one(&[&early, chain[0], chain[1], &late]), []);
         assert_eq!(in_one(&[first, &second.replace("compute", "all")]), []);
         // Not from or to somewhere else.
         for between in ["barrier vertex => compute", "barrier copy => transfer"] {

@@ -25,6 +25,8 @@ pub(crate) struct Context<'a> {
     pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
+    /// By function: parameters that have a room beside them.
+    pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
@@ -88,12 +90,15 @@ impl<'a> Context<'a> {
         let ids = Ids::new(&mut editor, uint, options.root);
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
+        let paths = Paths::new(module);
+        let with_rooms = crate::pointers::with_rooms(module, &types, &paths);
         Context {
             module,
             options,
             types,
-            paths: Paths::new(module),
+            paths,
             bounds,
+            with_rooms,
             editor,
             ids,
             sites: Vec::new(),

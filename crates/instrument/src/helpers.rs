@@ -82,9 +82,9 @@ fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let zero = cx.number(0);
     let is_first = cx.value(code, Op::IEqual, boolean, &[old, zero]);
     when(cx, code, is_first, |cx, code| {
-        let c = bound_bytes(cx, code, cell, is_buffer, c);
+        let (c, is_known) = bound_bytes(cx, code, cell, is_buffer, c);
         let (a, b) = address(cx, code, cell, is_address, [a, b, c]);
-        write_record(cx, code, stages, (info, kind, is_buffer), [a, b, c]);
+        write_record(cx, code, stages, (info, kind, is_buffer, is_known), [a, b, c]);
     });
     emit(code, Op::Return, &[]);
     emit(code, Op::FunctionEnd, &[]);
@@ -108,10 +108,10 @@ fn cell_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, wo
     cx.word(code, cells, place)
 }
 
-/// What is bound to a buffer that is known, which was not remembered; else what was.
-fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer: u32, remembered: u32) -> u32 {
+/// What is bound to a buffer that is known, which was not remembered; else what was. And which of both it is.
+fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer: u32, remembered: u32) -> (u32, u32) {
     if !cx.tables_used[Table::Descriptors as usize] {
-        return remembered;
+        return (remembered, is_buffer);
     }
     let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
     let set = cell_word(cx, code, cell, 4);
@@ -137,7 +137,7 @@ fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer:
     let state = cx.word(code, table, place);
     emit(code, Op::Branch, &[merge]);
     emit(code, Op::Label, &[merge]);
-    cx.value(code, Op::Phi, uint, &[state, then, remembered, before])
+    (cx.value(code, Op::Phi, uint, &[state, then, remembered, before]), is_known)
 }
 
 /// Where an access was: its base, the offset, and the index times the stride; else what was remembered.
@@ -191,7 +191,7 @@ fn write_record(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     stages: &Stages,
-    (info, kind, is_buffer): (u32, u32, u32),
+    (info, kind, is_buffer, is_known): (u32, u32, u32, u32),
     [a, b, c]: [u32; 3],
 ) {
     let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
@@ -200,6 +200,7 @@ fn write_record(
     let is_below = cx.value(code, Op::ULessThan, boolean, &[a, b]);
     let descriptor = cx.value(code, Op::Select, uint, &[is_below, one, zero]);
     let is_empty = cx.value(code, Op::IEqual, boolean, &[c, zero]);
+    let is_empty = cx.value(code, Op::LogicalAnd, boolean, &[is_empty, is_known]);
     let buffer = cx.value(code, Op::Select, uint, &[is_empty, one, three]);
     let is_descriptor = cx.value(code, Op::IEqual, boolean, &[kind, zero]);
     let error = cx.value(code, Op::Select, uint, &[is_descriptor, descriptor, kind]);
@@ -326,9 +327,9 @@ fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let is_in = cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at]);
     let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_in, has_range]);
     let left = less(cx, code, [length_low, length_high], offset);
-    // Both are cut to what 31 bits can say, so that sums of theirs do not wrap around.
-    let most = cx.number(0x7fff_ffff);
-    let both = [left, offset].map(|[low, high]| {
+    // What does not fit into a word is as large as can be; what is before is cut further, since it is added to others.
+    let both = [(left, u32::MAX), (offset, 0x3fff_ffff)].map(|([low, high], most)| {
+        let most = cx.number(most);
         let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
         let is_low = cx.value(code, Op::ULessThan, boolean, &[low, most]);
         let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_small, is_low]);

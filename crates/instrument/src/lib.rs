@@ -23,6 +23,7 @@ mod known;
 mod number;
 mod options;
 mod path;
+mod pointers;
 mod proof;
 pub mod record;
 mod site;

@@ -282,6 +282,18 @@ mod tests {
     }
 
     #[test]
+    fn stages_have_the_numbers_of_their_execution_models() {
+        for number in (0..=5).chain(5313..=5318) {
+            let stage = Stage::read(number, [1, 2, 3]).expect("a stage");
+            assert_eq!(stage.model(), number);
+        }
+        assert!(matches!(Stage::read(0, [1, 2, 0]), Some(Stage::Vertex { vertex: 1, instance: 2 })));
+        assert!(matches!(Stage::read(3, [1, 2, 0]), Some(Stage::Geometry { primitive: 1, invocation: 2 })));
+        assert!(matches!(Stage::read(5, [1, 2, 3]), Some(Stage::Compute { invocation: [1, 2, 3] })));
+        assert!(matches!(Stage::read(5313, [1, 2, 3]), Some(Stage::Ray { model: 5313, launch: [1, 2, 3] })));
+    }
+
+    #[test]
     fn what_is_no_record_is_an_error() {
         let good = fragment(RecordError::Uninitialized { index: 3 }, 1).encode();
         let decode_with = |at: usize, word: u32| {

@@ -224,3 +224,23 @@ fn addresses_past_a_buffer_go_to_scratch_memory() {
         }
     }
 }
+
+#[test]
+fn records_that_do_not_fit_are_not_written() {
+    let gpu = Gpu::new();
+    let words = kernel(COPY);
+    for (output_words, records) in [(4096, 2), (22, 2), (21, 1), (11, 1), (10, 0), (0, 0)] {
+        let dispatch = Dispatch {
+            bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
+            groups: 2,
+            output_words: Some(output_words),
+            ..Dispatch::default()
+        };
+        for options in ways() {
+            let options = Options { immediate: (0..2).collect(), ..options };
+            let checked = run(&gpu, &words, &options, &dispatch);
+            assert_eq!(checked.outcome.records.len(), records, "{options:?} {output_words}");
+            assert_eq!(checked.outcome.wanted, 22, "what was wanted is counted all the same");
+        }
+    }
+}

@@ -51,6 +51,8 @@ pub(crate) struct Dispatch {
     /// The push constants behind those.
     pub(crate) push: Vec<u32>,
     pub(crate) groups: u32,
+    /// How many words of records fit, if not [`OUTPUT_WORDS`].
+    pub(crate) output_words: Option<usize>,
     /// The entry point, if it is not `main`.
     pub(crate) entry: Option<&'static CStr>,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
@@ -64,6 +66,8 @@ pub(crate) struct Outcome {
     pub(crate) buffers: Vec<Vec<u32>>,
     pub(crate) records: Vec<Record>,
     pub(crate) cells: Vec<u32>,
+    /// How many words of records shaders wanted to write.
+    pub(crate) wanted: u32,
 }
 
 impl Bound {
@@ -302,6 +306,7 @@ impl Job {
         Outcome {
             buffers: all.map(|it| gpu.read(*it)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
+            wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
             cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
         }
     }
@@ -316,14 +321,15 @@ impl Job {
         let scratch = gpu.buffer(&vec![0; made.scratch_bytes.div_ceil(4) as usize + 4]);
         let range = |it: &Buffer| AddressRange { address: it.address, bytes: it.words as u64 * 4 };
         let ranges: Vec<AddressRange> = self.addressed.iter().map(range).collect();
-        let output = gpu.buffer(&vec![0; OUTPUT_WORDS + 1]);
+        let output_words = dispatch.output_words.unwrap_or(OUTPUT_WORDS);
+        let output = gpu.buffer(&vec![0; output_words + 1]);
         let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
         let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
         let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());
         let all = [output, descriptors, addresses, cells];
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);
-        words[ROOT_OUTPUT_WORDS as usize] = OUTPUT_WORDS as u32;
+        words[ROOT_OUTPUT_WORDS as usize] = output_words as u32;
         let kind = vk::DescriptorType::STORAGE_BUFFER;
         let set_layout = gpu.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1)));
         let set = gpu.set(set_layout, &[(kind, 4)]);

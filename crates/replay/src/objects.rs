@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use lavascope_abi::ObjectId;
+use lavascope_abi::{HandleType, ObjectId};
 
 const CHUNK_SLOTS: usize = 4096;
 const CHUNKS_MAX: usize = 4096;
@@ -56,6 +56,17 @@ impl Objects {
         true
     }
 
+    /// All objects of a type, by their ids.
+    pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, Object)> {
+        let id = |serial: usize| ObjectId::new(ty, serial as u64);
+        let first = id(0).map_or(0, number);
+        let chunks = self.types[first].get().into_iter().flat_map(|it| it.iter().enumerate());
+        let chunks = chunks.filter_map(|it| Some((it.0, it.1.get()?)));
+        let slots =
+            chunks.flat_map(|(chunk, slots)| (0..slots.len()).filter_map(move |at| id(chunk * CHUNK_SLOTS + at)));
+        slots.filter_map(|it| Some((it, self.find(it)?))).collect()
+    }
+
     pub(crate) fn remove(&self, id: ObjectId) {
         let Some((chunk, at)) = split(id) else { return };
         if let Some(chunk) = self.types[number(id)].get().and_then(|it| it[chunk].get()) {
@@ -76,8 +87,6 @@ fn split(id: ObjectId) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_abi::HandleType;
-
     use super::*;
 
     #[test]
@@ -89,8 +98,10 @@ mod tests {
             assert_eq!(objects.find(id(serial)), None);
             assert!(objects.insert(id(serial), object));
             assert_eq!(objects.find(id(serial)), Some(object));
+            assert_eq!(objects.alive(HandleType::Buffer), [(id(serial), object)]);
             objects.remove(id(serial));
             assert_eq!(objects.find(id(serial)), None);
+            assert_eq!(objects.alive(HandleType::Buffer), []);
         }
     }
 

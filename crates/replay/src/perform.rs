@@ -125,12 +125,13 @@ impl<'a> Performer<'a> {
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        match self.replay.treatments.of(done.command()) {
+        let result = match self.replay.treatments.of(done.command()) {
             Treatment::Skip => Ok(()),
             Treatment::Simple if !self.translates() => self.simple(done),
             Treatment::Plain | Treatment::Simple => self.plain(done),
             Treatment::Special(special) => special(self, done),
-        }
+        };
+        result.or_else(|it| self.replay.leave_out(it))
     }
 
     pub(crate) fn error(&self, done: &Done<'_>, what: impl Into<String>) -> ReplayError {
@@ -197,7 +198,7 @@ impl<'a> Performer<'a> {
         Ok(Laid { image, owner })
     }
 
-    fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
+    pub(crate) fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
         let subject = done.subject();
         let found = self.replay.objects.find(subject);
         found.map(|it| it.owner).ok_or_else(|| self.error(done, format!("{subject} does not exist at this point")))
@@ -211,8 +212,7 @@ impl<'a> Performer<'a> {
             if command.desc().block.contains("debug") {
                 return Ok(0);
             }
-            let block = command.desc().block;
-            return Err(self.error(done, format!("this driver does not have it; it needs {block}")));
+            return Err(self.error(done, needs_text(command)));
         };
         if done.subject().ty() == Some(HandleType::Queue) {
             // SAFETY: the first parameter is a handle.
@@ -226,7 +226,7 @@ impl<'a> Performer<'a> {
         Ok(unsafe { call(command, function, laid.image) })
     }
 
-    fn function(&mut self, owner: u32, command: Command) -> Option<*const ()> {
+    pub(crate) fn function(&mut self, owner: u32, command: Command) -> Option<*const ()> {
         let at = owner as usize;
         if self.functions.len() <= at {
             self.functions.resize(at + 1, None);
@@ -316,6 +316,11 @@ impl<'a> Performer<'a> {
             None => Ok(0),
         }
     }
+}
+
+/// Why a command cannot be called.
+pub(crate) fn needs_text(command: Command) -> String {
+    format!("this driver does not have it; it needs {}", command.desc().block)
 }
 
 /// A code as the specification calls it.

@@ -7,8 +7,8 @@ use lavascope_event::record::{Head, Kind, beside};
 use lavascope_event::{HostBytes, Touch, Written, check, own};
 use lavascope_trace::{Item, StreamReader};
 
-use crate::chaos::Chaos;
 use crate::error::ReplayError;
+use crate::hold::Hold;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
 use crate::replay::{Replay, lock};
@@ -21,7 +21,7 @@ pub(crate) struct Player<'a> {
     stream: u32,
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
-    chaos: Option<Chaos>,
+    hold: Option<Hold<'a>>,
     calls: u64,
     results: Results,
     /// Room for words that are not needed any more.
@@ -30,13 +30,12 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Player<'a> {
-        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
         Player {
             performer: Performer::new(replay, stream),
             place,
             stream,
             open: Vec::new(),
-            chaos,
+            hold: Hold::new(replay, stream, place),
             calls: 0,
             results: Results::default(),
             spare: Vec::new(),
@@ -89,8 +88,8 @@ impl<'a> Player<'a> {
         for it in &words[words.len() - head.touches as usize..] {
             self.performer.replay.positions.wait(self.place, head.call, Touch::from_word(*it))?;
         }
-        if let Some(chaos) = &mut self.chaos {
-            chaos.hold_up();
+        if let Some(hold) = &mut self.hold {
+            hold.before(&head, item.time)?;
         }
         match head.kind {
             beside::MEMORY => self.write(words)?,
@@ -154,13 +153,17 @@ impl<'a> Player<'a> {
 
     /// What the host wrote before the call behind it.
     fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        if self.performer.replay.is_plan() {
+            return Ok(());
+        }
         let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
         let Some(written) = Written::of(words) else {
             return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
         };
         let id = written.memory();
         let Some(memory) = self.performer.replay.memories.find(id) else {
-            return Err(wrong(format!("the host writes into {id}, which does not exist at this point")));
+            let error = wrong(format!("the host writes into {id}, which does not exist at this point"));
+            return self.performer.replay.leave_out(error);
         };
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
         for (offset, bytes) in written.runs() {

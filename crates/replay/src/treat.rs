@@ -6,7 +6,9 @@ use lavascope_abi::desc::Work;
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, device, instance, layout, memory, pipeline, present, wait};
+use crate::{
+    addresses, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan, present, wait,
+};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -28,6 +30,11 @@ pub(crate) struct Treatments(Box<[Treatment]>);
 impl Treatments {
     pub(crate) fn new() -> Treatments {
         Treatments(Command::ALL.iter().map(|it| treatment(*it)).collect())
+    }
+
+    /// For one who only wants to know what would be done.
+    pub(crate) fn of_plan() -> Treatments {
+        Treatments(Command::ALL.iter().map(|it| plan::treatment(*it)).collect())
     }
 
     pub(crate) fn of(&self, command: Command) -> Treatment {
@@ -82,7 +89,12 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => pitches::ask,
+        C::GetRayTracingShaderGroupHandlesKHR => blobs::groups,
+        C::GetDescriptorEXT => blobs::descriptor,
+        C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
+        C::CreateImageView | C::CreateRenderPass | C::CreateRenderPass2 => formats::create,
         C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,
@@ -96,7 +108,12 @@ fn special(command: Command) -> Option<Special> {
         C::DestroySwapchainKHR => present::destroy,
         C::GetSwapchainImagesKHR => present::images,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => present::acquire,
-        C::QueuePresentKHR => present::present,
+        C::QueuePresentKHR => held::present,
+        C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => held::submit,
+        C::CreateSemaphore => held::create_semaphore,
+        C::SignalSemaphore => held::signal,
+        C::QueueWaitIdle => held::queue_wait_idle,
+        C::DestroySurfaceKHR => present::destroy_surface,
         _ if is_surface(command) => present::surface,
         _ => return None,
     })
@@ -122,13 +139,13 @@ pub(crate) fn is_wait(command: Command) -> bool {
 }
 
 /// Makes a surface: there is none here.
-fn is_surface(command: Command) -> bool {
+pub(crate) fn is_surface(command: Command) -> bool {
     let name = command.desc().name;
     name.starts_with("vkCreate") && name.contains("Surface")
 }
 
 /// What only meant something where the trace was made: windows, displays, callbacks, other processes, mapped memory.
-fn is_elsewhere(command: Command) -> bool {
+pub(crate) fn is_elsewhere(command: Command) -> bool {
     use Command as C;
     let name = command.desc().name;
     let platform = ["Display", "FullScreenExclusive", "WinrtDisplay", "Latency", "Profiling", "PrivateData"];
@@ -146,7 +163,6 @@ fn is_elsewhere(command: Command) -> bool {
                 | C::CreateDebugReportCallbackEXT
                 | C::DestroyDebugReportCallbackEXT
                 | C::DebugReportMessageEXT
-                | C::DestroySurfaceKHR
                 | C::ReleaseSwapchainImagesKHR
                 | C::SetHdrMetadataEXT
                 | C::WaitForPresentKHR

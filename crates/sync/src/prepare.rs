@@ -135,6 +135,16 @@ impl Prepared {
         self.marked == Some(addresses.relations()) && self.moves == addresses.moves()
     }
 
+    /// Whether nothing was told of it, and all that was looked up is as it was.
+    #[inline]
+    pub(crate) fn is_clean(&self, addresses: &Addresses) -> bool {
+        let is_known = match self.queue {
+            Some(_) => self.is_marked(addresses),
+            None => self.moves == addresses.moves(),
+        };
+        is_known && self.told.is_empty()
+    }
+
     /// Finds out what must be done when it is executed.
     pub(crate) fn find_busy(&mut self, addresses: &Addresses) {
         if self.busy.is_empty() && self.is_marked(addresses) {
@@ -196,7 +206,13 @@ mod tests {
         assert_eq!(prepared.version, 2);
         prepared.replace(1, Command::Action(Vec::new()));
         assert_eq!((prepared.version, prepared.moves), (3, STALE));
+        assert!(!prepared.is_special);
+        let wait = lavascope_program::WaitEvents::Two { events: Vec::new() };
+        prepared.push(Command::WaitEvents(wait), &[], &addresses);
+        prepared.push(Command::NextSubpass, &[], &addresses);
+        assert!(prepared.is_special);
         prepared.begin(None, &addresses);
+        assert!(!prepared.is_special);
         assert_eq!((prepared.version, prepared.plans.len(), prepared.executed.len()), (4, 0, 0));
     }
 

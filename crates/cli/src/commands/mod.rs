@@ -14,6 +14,7 @@ pub(crate) mod layer;
 pub(crate) mod print;
 pub(crate) mod replay;
 pub(crate) mod replay_here;
+mod replay_words;
 pub(crate) mod run;
 mod setup;
 pub(crate) mod trim;

@@ -215,7 +215,14 @@ pub(crate) fn others() -> Vec<Shader> {
         ("wide", "uint64_t j = i; b.a[uint(j)] = 1u;"),
         ("pointer_loop", "R r = p.r; for (uint j = 0; j < 4u; j++) { r.s[j].x += r.n; r = R(uint64_t(r) + 16ul); }"),
     ];
-    bodies.iter().map(|(name, body)| shader(*name, "comp", &format!("{head}void main() {{ {body} }}\n"))).collect()
+    let model = "#pragma use_vulkan_memory_model\n#extension GL_KHR_memory_scope_semantics : require\n";
+    let special = format!("{model}{head}void main() {{ atomicAdd(b.a[i], 1u); b.a[i + 1] = p.r.s[i].x; }}\n");
+    let last = shader("memory_model", "comp", &special);
+    bodies
+        .iter()
+        .map(|(name, body)| shader(*name, "comp", &format!("{head}void main() {{ {body} }}\n")))
+        .chain([last])
+        .collect()
 }
 
 const MESH: &str = "#extension GL_EXT_mesh_shader : require\n";

@@ -42,6 +42,9 @@ pub(crate) struct Bound {
     pub(crate) elements: Vec<Option<(Vec<u32>, u64)>>,
 }
 
+/// A shader by its stage.
+pub(crate) type Stage = (vk::ShaderStageFlags, Vec<u32>);
+
 /// A dispatch.
 #[derive(Default)]
 pub(crate) struct Dispatch {
@@ -56,7 +59,7 @@ pub(crate) struct Dispatch {
     /// The entry point, if it is not `main`.
     pub(crate) entry: Option<&'static CStr>,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
-    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<(vk::ShaderStageFlags, Vec<u32>)>)>,
+    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<Stage>)>,
 }
 
 /// What a dispatch left.
@@ -373,7 +376,7 @@ fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, V
 fn graphics_pipeline(
     gpu: &Gpu,
     (stage, words): (vk::ShaderStageFlags, &[u32]),
-    others: &[(vk::ShaderStageFlags, Vec<u32>)],
+    others: &[Stage],
     layout: vk::PipelineLayout,
     special: &[(u32, u32)],
 ) -> vk::Pipeline {

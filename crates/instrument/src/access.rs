@@ -21,6 +21,7 @@ impl Body<'_, '_> {
             Op::CopyMemory => self.copy_memory(it),
             Op::ArrayLength => self.array_length(it),
             Op::FunctionCall => self.call(it),
+            Op::ExtInst if self.is_printing(it) => self.print(it),
             Op::SampledImage | Op::Image | Op::CopyObject => self.derived(it),
             Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, it.id(3)) {
                 Some(path) => self.texel_pointer(it, &path),

@@ -10,6 +10,7 @@ use crate::{
     context::{Context, Place, emit},
     entry::Stages,
     options::ROOT_OUTPUT_WORDS,
+    print::PRINTED,
     record::HEAD_WORDS,
     tables::{ADDRESS_HEAD, ADDRESS_WORDS, BINDING_WORDS},
 };
@@ -20,6 +21,10 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
     cx.editor.add(Section::Functions, report);
     let flush = flush(cx);
     cx.editor.add(Section::Functions, flush);
+    if cx.is_printing {
+        let print = print(cx, stages);
+        cx.editor.add(Section::Functions, print);
+    }
     if cx.tables_used[Table::Addresses as usize] {
         let find = find(cx);
         cx.editor.add(Section::Functions, find);
@@ -241,6 +246,41 @@ fn write_record(
             cx.store_word(code, output, place, word);
         }
     });
+}
+
+/// Writes the head of a record that is something printed, and gives the place of its first argument: zero, where it
+/// does not fit. Parameters: instruction, size and format.
+fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
+    let mut code = Vec::new();
+    let code = &mut code;
+    let (uint, boolean, scope, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope, cx.ids.print);
+    let parameters = begin(cx, code, function, uint, 3);
+    let [instruction, size, format] = parameters[..] else { unreachable!("three parameters were asked for") };
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let output = cx.table(code, Table::Output);
+    let written = cx.word_at(code, output, zero);
+    let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
+    let length = output_words(cx, code, output);
+    let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
+    let last = cx.value(code, Op::ISub, uint, &[length, size]);
+    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
+    let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]);
+    when(cx, code, fits, |cx, code| {
+        let [stage, x, y, z] = stages.words(cx, code);
+        let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
+        for (place, word) in (1..).zip([size, shader, instruction, stage, x, y, z, printed, format]) {
+            let place = cx.number(place);
+            let place = cx.value(code, Op::IAdd, uint, &[at, place]);
+            cx.store_word(code, output, place, word);
+        }
+    });
+    let head = cx.number(HEAD_WORDS + 1);
+    let start = cx.value(code, Op::IAdd, uint, &[at, head]);
+    let start = cx.value(code, Op::IAdd, uint, &[start, one]);
+    let start = cx.value(code, Op::Select, uint, &[fits, start, zero]);
+    emit(code, Op::ReturnValue, &[start]);
+    emit(code, Op::FunctionEnd, &[]);
+    std::mem::take(code)
 }
 
 /// How many words of records fit.

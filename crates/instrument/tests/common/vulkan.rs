@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 use lavascope_instrument::{
-    Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode,
+    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode, decode_prints,
     tables::{self, AddressRange, Binding, Set},
 };
 
@@ -68,6 +68,7 @@ pub(crate) struct Outcome {
     /// Of the bindings' elements and the addressed buffers, in their order.
     pub(crate) buffers: Vec<Vec<u32>>,
     pub(crate) records: Vec<Record>,
+    pub(crate) prints: Vec<Print>,
     pub(crate) cells: Vec<u32>,
     /// How many words of records shaders wanted to write.
     pub(crate) wanted: u32,
@@ -309,6 +310,7 @@ impl Job {
         Outcome {
             buffers: all.map(|it| gpu.read(*it)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
+            prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
             wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
             cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
         }

@@ -14,6 +14,7 @@ const BENCHES: &[(&str, &str)] = &[
     ("lavascope-marshal", "pack"),
     ("lavascope-layer", "overhead"),
     ("lavascope-layer", "capture"),
+    ("lavascope-instrument", "instrument"),
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
     ("lavascope-trace", "file"),

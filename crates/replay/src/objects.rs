@@ -2,10 +2,13 @@
 //!
 //! Ids are dense numbers by type, so a handle is found by two loads and without a lock.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use lavascope_abi::ObjectId;
+
+use crate::replay::lock;
 
 const CHUNK_SLOTS: usize = 4096;
 const CHUNKS_MAX: usize = 4096;
@@ -18,28 +21,38 @@ pub(crate) struct Object {
     pub(crate) owner: u32,
 }
 
-#[derive(Default)]
 struct Slot {
     /// Zero while there is no such object.
     handle: AtomicU64,
     owner: AtomicU32,
 }
 
-type Chunk = OnceLock<Box<[Slot]>>;
-
 /// All objects that are alive.
 pub(crate) struct Objects {
-    types: Box<[OnceLock<Box<[Chunk]>>]>,
+    /// By type and number: slots, where there are any. Most of it is never touched, and takes no memory.
+    chunks: Box<[AtomicPtr<Slot>]>,
+    /// The chunks that have slots.
+    used: Mutex<Vec<usize>>,
 }
 
 impl Objects {
     pub(crate) fn new() -> Objects {
-        Objects { types: (0..TYPES).map(|_| OnceLock::new()).collect() }
+        // SAFETY: pointers of zeros are null.
+        let chunks = unsafe { Box::new_zeroed_slice(TYPES * CHUNKS_MAX).assume_init() };
+        Objects { chunks, used: Mutex::default() }
     }
 
-    pub(crate) fn find(&self, id: ObjectId) -> Option<Object> {
+    #[inline]
+    fn slot(&self, id: ObjectId) -> Option<&Slot> {
         let (chunk, at) = split(id)?;
-        let slot = &self.types[number(id)].get()?[chunk].get()?[at];
+        let slots = self.chunks[chunk].load(Ordering::Acquire);
+        // SAFETY: what is not null are slots that live as long as we do, and the place is one of theirs.
+        (!slots.is_null()).then(|| unsafe { &*slots.add(at) })
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, id: ObjectId) -> Option<Object> {
+        let slot = self.slot(id)?;
         match slot.handle.load(Ordering::Acquire) {
             0 => None,
             handle => Some(Object { handle, owner: slot.owner.load(Ordering::Relaxed) }),
@@ -48,30 +61,53 @@ impl Objects {
 
     /// An object begins. False where a trace has more objects of a type than anybody could make.
     pub(crate) fn insert(&self, id: ObjectId, object: Object) -> bool {
-        let Some((chunk, at)) = split(id) else { return false };
-        let chunks = self.types[number(id)].get_or_init(|| (0..CHUNKS_MAX).map(|_| Chunk::new()).collect());
-        let slot = &chunks[chunk].get_or_init(|| (0..CHUNK_SLOTS).map(|_| Slot::default()).collect())[at];
+        let Some((chunk, _)) = split(id) else { return false };
+        if self.slot(id).is_none() {
+            self.add_slots(chunk);
+        }
+        let Some(slot) = self.slot(id) else { return false };
         slot.owner.store(object.owner, Ordering::Relaxed);
         slot.handle.store(object.handle, Ordering::Release);
         true
     }
 
+    /// Slots where there are none.
+    fn add_slots(&self, chunk: usize) {
+        // SAFETY: slots of zeros are slots without objects.
+        let slots: Box<[Slot; CHUNK_SLOTS]> = unsafe { Box::new_zeroed().assume_init() };
+        let slots = Box::into_raw(slots);
+        let stored =
+            self.chunks[chunk].compare_exchange(ptr::null_mut(), slots.cast(), Ordering::AcqRel, Ordering::Acquire);
+        match stored {
+            Ok(_) => lock(&self.used).push(chunk),
+            // SAFETY: made above, and another thread was faster, so nobody else has them.
+            Err(_) => drop(unsafe { Box::from_raw(slots) }),
+        }
+    }
+
     pub(crate) fn remove(&self, id: ObjectId) {
-        let Some((chunk, at)) = split(id) else { return };
-        if let Some(chunk) = self.types[number(id)].get().and_then(|it| it[chunk].get()) {
-            chunk[at].handle.store(0, Ordering::Release);
+        if let Some(slot) = self.slot(id) {
+            slot.handle.store(0, Ordering::Release);
         }
     }
 }
 
-fn number(id: ObjectId) -> usize {
-    (id.raw() >> 56) as usize
+impl Drop for Objects {
+    fn drop(&mut self) {
+        for chunk in lock(&self.used).drain(..) {
+            let slots = self.chunks[chunk].get_mut().cast::<[Slot; CHUNK_SLOTS]>();
+            // SAFETY: made by `add_slots`, named once, and nobody has a reference any more.
+            drop(unsafe { Box::from_raw(slots) });
+        }
+    }
 }
 
+/// Which slots an id is in, and at which place of them.
+#[inline]
 fn split(id: ObjectId) -> Option<(usize, usize)> {
-    let serial = usize::try_from(id.serial()).ok()?;
-    let chunk = serial / CHUNK_SLOTS;
-    (!id.is_null() && chunk < CHUNKS_MAX).then_some((chunk, serial % CHUNK_SLOTS))
+    let (ty, serial) = ((id.raw() >> 56) as usize, id.serial() as usize);
+    let is_possible = !id.is_null() && serial < CHUNKS_MAX * CHUNK_SLOTS;
+    is_possible.then_some((ty * CHUNKS_MAX + serial / CHUNK_SLOTS, serial % CHUNK_SLOTS))
 }
 
 #[cfg(test)]

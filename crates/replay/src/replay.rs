@@ -29,7 +29,7 @@ pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A replay under way.
 pub(crate) struct Replay {
     pub(crate) options: Options,
-    pub(crate) objects: Objects,
+    pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
     pub(crate) treatments: Treatments,
     /// Whether the trace has what the device wrote into memory that the host can see.
@@ -62,7 +62,7 @@ impl Replay {
         let global = Functions::new(Source::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
         Ok(Replay {
             options,
-            objects: Objects::new(),
+            objects: Arc::new(Objects::new()),
             positions: Positions::new(streams),
             treatments: Treatments::new(),
             has_results: facts.iter().any(|it| it["results"] == true),

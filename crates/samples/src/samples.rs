@@ -8,6 +8,7 @@ mod mapped;
 mod multi_queue_upload;
 mod present;
 mod queries;
+mod recording;
 mod textured;
 mod threads;
 mod threads_handoff;
@@ -33,4 +34,5 @@ pub(crate) const ALL: &[&Sample] = &[
     &mapped::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
+    &recording::SAMPLE,
 ];

@@ -45,7 +45,7 @@ struct Document {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let file = TraceFile::read(&arguments.file)?;
+    let file = TraceFile::read_lazily(&arguments.file)?;
     let trace = file.open()?;
     let shots: Arc<Mutex<Vec<Shot>>> = Arc::default();
     let mut seconds = Vec::new();

@@ -10,6 +10,8 @@ use lavascope_trace::{Block, Blocks, Feed, StreamReader, Tail, Trace, TraceError
 const BLOCKS_MIN: usize = 4;
 /// Each takes the memory of one more block.
 const STREAMS_MAX: usize = 4;
+/// A thread that plays and one that reads ahead take a core each.
+const CORES_EACH: usize = 2;
 
 /// Readers of all streams.
 pub(crate) fn readers<'scope, 't: 'scope, 'a: 'scope>(
@@ -19,8 +21,12 @@ pub(crate) fn readers<'scope, 't: 'scope, 'a: 'scope>(
     streams: &[u32],
 ) -> Vec<StreamReader<'t, 'a>> {
     let all: Vec<Blocks<'t, 'a>> = streams.iter().map(|it| Blocks::new(trace, tail, *it)).collect();
-    let has_cores = std::thread::available_parallelism().is_ok_and(|it| it.get() > 1);
-    let mut longest: Vec<usize> = (0..all.len()).filter(|it| all[*it].left() >= BLOCKS_MIN && has_cores).collect();
+    let mut longest: Vec<usize> = (0..all.len()).filter(|it| all[*it].left() >= BLOCKS_MIN).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Where all cores play already it would only take memory.
+    if longest.len() * CORES_EACH > cores {
+        longest.clear();
+    }
     longest.sort_by_key(|it| Reverse(all[*it].left()));
     longest.truncate(STREAMS_MAX);
     let reader = |(place, mut blocks): (usize, Blocks<'t, 'a>)| {

@@ -10,8 +10,8 @@ use lavascope_abi::ObjectId;
 
 use crate::replay::lock;
 
-const CHUNK_SLOTS: usize = 4096;
-const CHUNKS_MAX: usize = 4096;
+const CHUNK_SLOTS: usize = 512;
+const CHUNKS_MAX: usize = 1 << 15;
 const TYPES: usize = 256;
 
 /// An object here: what the driver calls it, and whose functions are called with it.

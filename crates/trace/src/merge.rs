@@ -68,7 +68,7 @@ impl<'t, 'a> Merged<'t, 'a> {
             entry: None,
             calls: None,
             given: 0,
-            tail: tail.map(|it| Calls::from(it.records(*stream, trace.position(*stream), &mut damages))),
+            tail: tail.map(|it| Calls { decoded: it.records(*stream, trace.position(*stream), &mut damages) }),
             done: 0,
         };
         let streams: Vec<Cursor> = numbers.iter().map(cursor).collect();

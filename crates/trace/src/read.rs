@@ -47,15 +47,13 @@ type Piece = (Arc<Vec<u8>>, Range<usize>);
 #[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) decoded: Decoded,
-    /// Where the block was unpacked to, and read to before.
-    room: Room,
-    stored: Vec<u8>,
 }
 
-impl From<Decoded> for Calls {
-    fn from(decoded: Decoded) -> Calls {
-        Calls { decoded, ..Calls::default() }
-    }
+/// What reading a block takes: where it is read to, and where it is unpacked to.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    stored: Vec<u8>,
+    room: Room,
 }
 
 impl<'a> Trace<'a> {
@@ -193,14 +191,17 @@ impl<'a> Trace<'a> {
     /// Reads a block of calls.
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
         let mut calls = Calls::default();
-        self.read_calls_into(entry, &mut calls)?;
-        // Who holds many blocks holds no room beside them.
-        Ok(Calls::from(calls.decoded))
+        self.read_calls_into(entry, &mut calls, &mut Scratch::default())?;
+        Ok(calls)
     }
 
     /// Reads a block of calls in the place of another one.
-    pub(crate) fn read_calls_into(&self, entry: &Entry, calls: &mut Calls) -> Result<(), TraceError> {
-        let Calls { decoded, room, stored } = calls;
+    pub(crate) fn read_calls_into(
+        &self,
+        entry: &Entry,
+        Calls { decoded }: &mut Calls,
+        Scratch { stored, room }: &mut Scratch,
+    ) -> Result<(), TraceError> {
         let wrong = |what| TraceError::Block { at: entry.at, what };
         let block = self.file.block(entry.at, stored);
         let head = BlockHead::read(block).map_err(wrong)?;

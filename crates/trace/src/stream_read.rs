@@ -5,10 +5,10 @@ use lavascope_event::record::{Head, Touch};
 use crate::columns::Decoded;
 use crate::error::TraceError;
 use crate::index::Entry;
-use crate::read::{Calls, Trace};
+use crate::read::{Calls, Scratch, Trace};
 use crate::tail::Tail;
 
-/// The records of a block, and space that the next one uses again.
+/// The records of a block, whose space the next one uses again.
 #[derive(Default)]
 pub struct Block(Calls);
 
@@ -18,14 +18,15 @@ pub struct Blocks<'t, 'a> {
     entries: std::vec::IntoIter<Entry>,
     /// What comes behind the blocks.
     tail: Option<Calls>,
+    scratch: Scratch,
 }
 
 impl<'t, 'a> Blocks<'t, 'a> {
     pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>, stream: u32) -> Blocks<'t, 'a> {
         let tail = tail.filter(|it| it.header().id == trace.header().id);
         // What is damaged of a tail is told by who reads all streams.
-        let tail = tail.map(|it| Calls::from(it.records(stream, trace.position(stream), &mut Vec::new())));
-        Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail }
+        let tail = tail.map(|it| Calls { decoded: it.records(stream, trace.position(stream), &mut Vec::new()) });
+        Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail, scratch: Scratch::default() }
     }
 
     /// How many there are still.
@@ -36,10 +37,13 @@ impl<'t, 'a> Blocks<'t, 'a> {
     /// Reads the next one. False at the end.
     pub fn read_next(&mut self, to: &mut Block) -> Result<bool, TraceError> {
         match self.entries.next() {
-            Some(entry) => self.trace.read_calls_into(&entry, &mut to.0)?,
+            Some(entry) => self.trace.read_calls_into(&entry, &mut to.0, &mut self.scratch)?,
             None => match self.tail.take() {
                 Some(tail) => to.0 = tail,
-                None => return Ok(false),
+                None => {
+                    self.scratch = Scratch::default();
+                    return Ok(false);
+                }
             },
         }
         Ok(true)

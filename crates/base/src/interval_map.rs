@@ -134,6 +134,16 @@ impl<V: Clone + Default> IntervalMap<V> {
         if is_exact { leaf.values.get_mut(spot.at) } else { None }
     }
 
+    /// A new value for a range of which nothing is there yet, to be written in its place; none if something is.
+    pub fn fresh_mut(&mut self, range: &Range<u64>) -> Option<&mut V> {
+        let spot = self.first_ending_after_again(range.start);
+        if range.is_empty() || self.get(spot).is_some_and(|(start, _)| start < range.end) {
+            return None;
+        }
+        let spot = self.insert(spot, range.clone(), V::default());
+        self.leaves.get_mut(spot.leaf)?.values.get_mut(spot.at)
+    }
+
     #[inline]
     fn start(&self, spot: Spot) -> Option<u64> {
         self.leaves.get(spot.leaf)?.starts.get(spot.at).copied()
@@ -348,20 +358,21 @@ impl<V: Clone + Default> IntervalMap<V> {
         }
     }
 
-    /// Puts a range in front of the one at a spot; nothing of it is there yet.
-    fn insert(&mut self, spot: Spot, range: Range<u64>, value: V) {
+    /// Puts a range in front of the one at a spot; nothing of it is there yet. Gives where it is then.
+    fn insert(&mut self, spot: Spot, range: Range<u64>, value: V) -> Spot {
         self.len += 1;
         if self.leaves.is_empty() {
             self.firsts.push(range.start);
             let mut leaf = self.spare.pop().unwrap_or_default();
             leaf.insert(0, range, value);
             self.leaves.push(leaf);
-            return;
+            return Spot { leaf: 0, at: 0 };
         }
         let spot = self.make_room(spot);
         let leaf = &mut self.leaves[spot.leaf];
         leaf.insert(spot.at, range, value);
         self.firsts[spot.leaf] = leaf.starts[0];
+        spot
     }
 
     /// A full leaf is split before something is put into it, so that no leaf ever has room for more. Gives the spot as
@@ -445,7 +456,7 @@ mod tests {
         const SIZE: usize = 2000;
         let mut random = Random(7);
         let (mut map, mut array) = (IntervalMap::<u32>::default(), vec![0_u32; SIZE]);
-        for round in 0..30_000 {
+        for round in 0..40_000 {
             let start = random.below(SIZE as u64);
             let end = (start + 1 + random.below(if round % 100 == 0 { 500 } else { 6 })).min(SIZE as u64);
             let value = random.below(3) as u32 + 1;
@@ -470,6 +481,26 @@ mod tests {
                         .iter_mut()
                         .filter(|it| **it > 0)
                         .for_each(|it| *it = *it % 3 + 1);
+                }
+                3 => {
+                    let own = &mut array[start as usize..end as usize];
+                    let is_fresh = own.iter().all(|it| *it == 0);
+                    match map.fresh_mut(&(start..end)) {
+                        Some(it) if is_fresh => {
+                            *it = value;
+                            own.fill(value);
+                        }
+                        it => assert!(it.is_none() && !is_fresh, "round {round}"),
+                    }
+                }
+                4 => {
+                    let is_there = map.iter().any(|(it, _)| it == (start..end));
+                    let own = map.exact_mut(&(start..end));
+                    assert_eq!(own.is_some(), is_there, "round {round}");
+                    if let Some(it) = own {
+                        *it = value;
+                        array[start as usize..end as usize].fill(value);
+                    }
                 }
                 _ => {
                     map.update(start..end, |_, it| *it = Some(value));

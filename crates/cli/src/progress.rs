@@ -28,10 +28,27 @@ impl Progress {
     }
 
     pub(crate) fn advance(&self, steps: u64) {
-        let done = self.done.fetch_add(steps, Ordering::Relaxed) + steps;
+        self.show(self.done.fetch_add(steps, Ordering::Relaxed) + steps);
+    }
+
+    /// So many steps are done in all.
+    pub(crate) fn reach(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.show(done);
+    }
+
+    fn show(&self, done: u64) {
         if self.is_shown && self.began.elapsed() >= QUIET {
             let bar = self.bar.get_or_init(|| bar(self.total).with_elapsed(self.began.elapsed()));
             bar.set_position(done.min(self.total));
+        }
+    }
+
+    /// How far it is by now, for one who counts himself, and what else is to be seen.
+    pub(crate) fn set(&self, done: u64, message: String) {
+        self.advance(done.saturating_sub(self.done.load(Ordering::Relaxed)));
+        if let Some(bar) = self.bar.get() {
+            bar.set_message(message);
         }
     }
 }
@@ -45,7 +62,7 @@ impl Drop for Progress {
 }
 
 fn bar(total: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left");
+    let style = ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left{msg}");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
@@ -66,6 +83,12 @@ mod tests {
         let progress = of(long_ago, true);
         progress.advance(50);
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(50));
+        progress.reach(70);
+        assert_eq!(progress.bar.get().map(ProgressBar::position), Some(70));
+        progress.set(70, ", 3 frames".to_owned());
+        progress.set(60, ", 4 frames".to_owned());
+        let shown = progress.bar.get().map(|it| (it.position(), it.message()));
+        assert_eq!(shown, Some((70, ", 4 frames".to_owned())));
         let unseen = of(long_ago, false);
         unseen.advance(1);
         assert!(unseen.bar.get().is_none());

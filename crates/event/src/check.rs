@@ -14,7 +14,7 @@ use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structur
 
 use crate::facts::NoFacts;
 use crate::memory::{Memory, RecordMemory};
-use crate::record::{HEAD_SIZE, Head, Kind, Record, Remarks, beside};
+use crate::record::{HEAD_SIZE, Head, Record, Remarks, beside};
 use crate::rules::{self, Verdict};
 use crate::template;
 use crate::walk::{
@@ -81,12 +81,8 @@ pub fn own(words: &[u64]) -> Option<Record<'_>> {
     }
     let head = Head::from_words(*words.first()?, *words.get(1)?);
     let own = words.get(..head.body_words as usize + head.touches as usize)?;
-    let command = Command::from_number(head.command)?;
-    let kind = match head.kind {
-        0 => Kind::Enter,
-        _ => Kind::Leave,
-    };
-    ((head.body_words as usize) >= HEAD_SIZE / 8).then_some(Record::checked(own, head, command, kind))
+    Command::from_number(head.command)?;
+    ((head.body_words as usize) >= HEAD_SIZE / 8).then_some(Record::checked(own))
 }
 
 /// Checks the record at the front of `words`. The rest of `words` may hold more records.
@@ -141,10 +137,10 @@ fn check_numbered<'a>(words: &'a [u64], renumbering: Option<&Renumbering<'_>>) -
     };
     let Some(command) = Command::from_number(head.command) else { return fail("record", Fault::UnknownCommand) };
     let desc = command.desc();
-    let (kind, layout, pass) = match head.kind {
-        0 => (Kind::Enter, desc.parameters, Pass::Enter),
+    let (layout, pass) = match head.kind {
+        0 => (desc.parameters, Pass::Enter),
         1 => match desc.outputs {
-            Some(outputs) => (Kind::Leave, outputs.layout, Pass::Leave),
+            Some(outputs) => (outputs.layout, Pass::Leave),
             None => return fail(desc.name, Fault::NoOutputs),
         },
         _ => return fail(desc.name, Fault::UnknownKind),
@@ -155,7 +151,7 @@ fn check_numbered<'a>(words: &'a [u64], renumbering: Option<&Renumbering<'_>>) -
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
     check_body(body, layout, pass, remarks, renumbering)?;
-    Ok(Record::checked(own, head, command, kind))
+    Ok(Record::checked(own))
 }
 
 /// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.

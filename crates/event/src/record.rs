@@ -134,34 +134,36 @@ impl Head {
 }
 
 /// A record that passed `check`: its offsets, counts and selectors may be relied on.
+///
+/// No more than its words, so that it goes from function to function in registers: the head is read where it is asked for.
 #[derive(Clone, Copy)]
 pub struct Record<'a> {
     words: &'a [u64],
-    head: Head,
-    command: Command,
-    kind: Kind,
 }
 
 impl<'a> Record<'a> {
-    /// For `check` alone.
-    pub(crate) fn checked(words: &'a [u64], head: Head, command: Command, kind: Kind) -> Record<'a> {
-        Record { words, head, command, kind }
+    /// For `check` alone: there is a whole head, of a command that exists.
+    pub(crate) fn checked(words: &'a [u64]) -> Record<'a> {
+        Record { words }
     }
 
+    #[inline]
     pub fn command(self) -> Command {
-        self.command
+        Command::ALL[usize::from((self.words[0] >> 32) as u16)]
     }
 
+    #[inline]
     pub fn kind(self) -> Kind {
-        self.kind
+        if (self.words[0] >> 48) as u8 == Kind::Enter as u8 { Kind::Enter } else { Kind::Leave }
     }
 
+    #[inline]
     pub fn call_number(self) -> u64 {
-        self.head.call
+        self.words[1] & CALL_MAX
     }
 
     pub fn remarks(self) -> Remarks {
-        Remarks(self.head.remarks)
+        Remarks((self.words[0] >> 56) as u8)
     }
 
     /// The whole record.
@@ -170,12 +172,17 @@ impl<'a> Record<'a> {
     }
 
     /// Head and image, which offsets count from.
+    #[inline]
     pub fn body(self) -> &'a [u8] {
-        bytes_of_slice(&self.words[..self.head.body_words as usize])
+        bytes_of_slice(&self.words[..self.body_words()])
+    }
+
+    fn body_words(self) -> usize {
+        self.words[0] as u32 as usize
     }
 
     pub fn touches(self) -> impl ExactSizeIterator<Item = Touch> + 'a {
-        self.words[self.head.body_words as usize..].iter().map(|it| Touch::from_word(*it))
+        self.words[self.body_words()..].iter().map(|it| Touch::from_word(*it))
     }
 }
 

@@ -25,6 +25,24 @@ const ASYNC_MAX: f64 = 100.0;
 const SHARE_MAX: f64 = 1.0 / 8.0;
 
 const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
+/// A library of the layer that is newer than 1.4, in place of the one that is installed.
+const KHRONOS_LIBRARY: &str = "LAVASCOPE_BENCH_KHRONOS_LIBRARY";
+/// For such a one: synchronization validation alone, of submissions too. Its checks of command buffers stay on, since
+/// it finds nothing without them.
+const KHRONOS_NEW_SETTINGS: &str = "\
+khronos_validation.validate_sync = true
+khronos_validation.syncval_submit_time_validation = true
+khronos_validation.validate_core = false
+khronos_validation.check_image_layout = false
+khronos_validation.check_object_in_use = false
+khronos_validation.check_query = false
+khronos_validation.check_shaders = false
+khronos_validation.unique_handles = false
+khronos_validation.object_lifetime = false
+khronos_validation.stateless_param = false
+khronos_validation.thread_safety = false
+khronos_validation.report_flags = error
+";
 /// Of the version that Debian 12 has, 1.3.239.
 const KHRONOS_SETTINGS: &str = "\
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
@@ -44,7 +62,7 @@ fn main() {
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     let layer = layer_folder(folder);
-    written(&layer, "vk_layer_settings.txt", KHRONOS_SETTINGS);
+    written(&layer, "vk_layer_settings.txt", khronos_settings(&layer));
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.
@@ -65,6 +83,23 @@ fn layer_folder(folder: &Path) -> PathBuf {
     std::fs::create_dir_all(&own).expect("the build folder can be written");
     written(&own, "layer.json", &text);
     own
+}
+
+/// The settings of the Khronos layer, of the newer one if there is one.
+fn khronos_settings(folder: &Path) -> &'static str {
+    let manifest = folder.join("khronos.json");
+    let Some(library) = std::env::var_os(KHRONOS_LIBRARY) else {
+        std::fs::remove_file(manifest).ok();
+        return KHRONOS_SETTINGS;
+    };
+    let text = format!(
+        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_KHRONOS_validation","type":"GLOBAL",
+        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
+        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
+        library.to_string_lossy()
+    );
+    written(folder, "khronos.json", &text);
+    KHRONOS_NEW_SETTINGS
 }
 
 fn written(folder: &Path, name: &str, text: &str) -> PathBuf {

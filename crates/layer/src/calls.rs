@@ -131,22 +131,28 @@ pub(crate) struct Entered {
     /// Null if nobody listens.
     local: *mut Local,
     call: u64,
-    /// Who got the first half, and gets the second: half a call in a stream would hold up the others.
-    listeners: u8,
-    /// The application wants that the driver does not see it.
-    is_given_up: bool,
+    /// Who got the first half, and gets the second: half a call in a stream would hold up the others. One word with
+    /// what else there is to say, since the processor waits where a word is read that was written in pieces.
+    marks: u64,
 }
 
 impl Entered {
-    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0, listeners: 0, is_given_up: false };
+    const NOT: Entered = Entered { local: std::ptr::null_mut(), call: 0, marks: 0 };
+    /// The application wants that the driver does not see it.
+    const GIVEN_UP: u64 = 1 << 8;
 
     fn new(local: *mut Local, call: u64, listeners: u8) -> Entered {
-        Entered { local, call, listeners, is_given_up: false }
+        Entered { local, call, marks: u64::from(listeners) }
     }
 
     #[inline(always)]
     pub(crate) fn is_given_up(self) -> bool {
-        self.is_given_up
+        self.marks & Entered::GIVEN_UP != 0
+    }
+
+    #[inline(always)]
+    fn listeners(self) -> u8 {
+        self.marks as u8
     }
 
     /// Tells the application what its call led to before the driver sees it.
@@ -162,7 +168,7 @@ impl Entered {
     fn after_telling(self, found: &Found, names: &Names) -> Entered {
         let tell = || found.tell(names, Moment::BeforeTheDriver);
         match fence("messages", tell, || Answer::Nobody) {
-            Answer::GiveUp => Entered { is_given_up: true, listeners: self.listeners & !Hub::INLINE, ..self },
+            Answer::GiveUp => Entered { marks: self.marks & !u64::from(Hub::INLINE) | Entered::GIVEN_UP, ..self },
             _ => self,
         }
     }
@@ -393,7 +399,7 @@ pub(crate) unsafe fn enter_walking(
     };
     let (entered, found) = fence(command, work, || (Entered::NOT, None));
     let entered = entered.after(found, names);
-    if order.before && !entered.local.is_null() && !entered.is_given_up {
+    if order.before && !entered.local.is_null() && !entered.is_given_up() {
         // Before the driver sees it: it may give the same handle to another thread at once.
         // SAFETY: the caller says that the parameters are valid.
         fence(command, || unsafe { forget(names, command, params) }, || ());
@@ -409,7 +415,7 @@ pub(crate) unsafe fn enter_walking(
 #[inline(always)]
 pub(crate) unsafe fn leave_silently(entered: Entered, order: Order) {
     // Who only prints needs no order.
-    if entered.listeners & Hub::READS == 0 {
+    if entered.listeners() & Hub::READS == 0 {
         return;
     }
     // SAFETY: the thread's own; a call returns on the thread that made it.
@@ -596,7 +602,7 @@ impl Local {
     ) -> Option<Box<Found>> {
         let (desc, call) = (command.desc(), entered.call);
         let mut found = None;
-        let is_read = entered.listeners & Hub::READS != 0;
+        let is_read = entered.listeners() & Hub::READS != 0;
         let touch = is_read.then(|| self.thread.touch(call));
         // SAFETY: the caller says that the parameters are valid and the call returned.
         if unsafe { outputs_image(desc, params, result, &mut self.outputs) }
@@ -610,8 +616,8 @@ impl Local {
             unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
             // What a call returns is ordered by the call itself.
             self.notes.clear();
-            self.give(entered.listeners);
-            found = self.validate(entered.listeners);
+            self.give(entered.listeners());
+            found = self.validate(entered.listeners());
         }
         // SAFETY: as above.
         match unsafe { said(command, params, result) } {

@@ -81,7 +81,7 @@ pub(crate) fn take(thread: u32, record: &[u64]) -> Option<Box<Found>> {
     // Taken out meanwhile: what panicked is not asked again.
     let mut validation = work.validation.take()?;
     let messages = validation.record(thread, record);
-    let found = (!messages.is_empty()).then(|| Box::new(Found { thread, record: record.to_vec(), messages }));
+    let found = messages.map(|messages| Box::new(Found { thread, record: record.to_vec(), messages }));
     if let Some(clock) = &mut work.clock {
         clock.after_some(|| validation.tell_counts());
     }

@@ -247,14 +247,13 @@ impl Validation {
     }
 
     /// Takes a record in. Gives what messengers must be told at once.
-    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Vec<Waiting> {
-        let Some(record) = own(words) else { return Vec::new() };
+    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<Waiting>> {
+        let record = own(words)?;
         if record.kind() == Kind::Enter {
             self.validator.at_stack(backtrace::take(thread, record.call_number()));
         }
         self.validator.record(thread, record);
-        let found = self.validator.take();
-        let now = if found.is_empty() { Vec::new() } else { self.tell_all(found) };
+        let now = if self.validator.has_found() { self.tell_all() } else { None };
         if record.command() == Command::DestroyDevice && record.kind() == Kind::Enter {
             finish(record);
         }
@@ -267,16 +266,16 @@ impl Validation {
     }
 
     #[cold]
-    fn tell_all(&mut self, found: Vec<Finding>) -> Vec<Waiting> {
+    fn tell_all(&mut self) -> Option<Vec<Waiting>> {
         let mut now = Vec::new();
-        for finding in found {
+        for finding in self.validator.take() {
             let Some(waiting) = self.tell(finding) else { continue };
             match self.mode {
                 SyncMode::Inline => now.push(waiting),
                 SyncMode::Async => waiting.inbox.push(&waiting.told),
             }
         }
-        now
+        (!now.is_empty()).then_some(now)
     }
 
     /// Tells the report and the log. Gives what messengers are to be told.

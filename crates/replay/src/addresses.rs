@@ -12,6 +12,8 @@ use lavascope_abi::ObjectId;
 use lavascope_event::{Call, Outcome};
 use rustc_hash::FxHashMap;
 
+use crate::blobs;
+use crate::blobs::Blobs;
 use crate::error::ReplayError;
 use crate::perform::{Done, Performer};
 use crate::replay::lock;
@@ -25,6 +27,8 @@ pub(crate) struct Addresses {
     is_used: AtomicBool,
     /// By the first address in the trace: the end there, and the first here.
     ranges: RwLock<BTreeMap<u64, (u64, u64)>>,
+    /// Bytes of the driver's own, which programs put into memory beside addresses.
+    pub(crate) blobs: Blobs,
     /// Bytes of buffers and acceleration structures that have addresses.
     sizes: Mutex<FxHashMap<ObjectId, u64>>,
 }
@@ -82,7 +86,30 @@ impl Addresses {
 
 /// A buffer or acceleration structure: how large it is.
 pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)?;
+    if done.has_failed() {
+        return Ok(());
+    }
+    let device = performer.device(done)?;
+    let laid = performer.lay_out(done)?;
+    if !device.has_capture_replay {
+        // SAFETY: the parameters of these commands, laid out by us; the structures behind them are required.
+        unsafe {
+            match done.command() {
+                vk::Command::CreateBuffer => {
+                    blobs::forget_addresses((*laid.image.cast::<vk::CreateBufferParams>()).p_create_info.as_mut_ptr());
+                }
+                _ => {
+                    let image = &*laid.image.cast::<vk::CreateAccelerationStructureKHRParams>();
+                    let info = &mut *image.p_create_info.as_mut_ptr();
+                    let flag = vk::AccelerationStructureCreateFlagBitsKHR::DEVICE_ADDRESS_CAPTURE_REPLAY_KHR;
+                    info.create_flags.0 &= !flag.0;
+                    info.device_address = 0;
+                }
+            }
+        }
+    }
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)?;
     let Some(outcome) = done.leave.and_then(Outcome::of).filter(|_| !done.has_failed()) else { return Ok(()) };
     let made = match (Call::of(done.enter), outcome) {
         (Some(Call::CreateBuffer(call)), Outcome::CreateBuffer(outcome)) => {

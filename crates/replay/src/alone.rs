@@ -25,8 +25,8 @@ pub(crate) fn play(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<()
         let Part { player, reader, .. } = &mut parts[turn];
         // For as long as nobody else has anything older to do.
         loop {
-            if let Some(words) = reader.take_next()? {
-                player.step(words)?;
+            if let Some(it) = reader.take_next()? {
+                player.step(it)?;
             }
             let goes_on = match reader.look()? {
                 Some((time, mut touches)) => {

@@ -10,6 +10,7 @@ use crate::error::ReplayError;
 use crate::features;
 use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
+use crate::options::Show;
 use crate::origin::{Origin, memory_of};
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
@@ -27,6 +28,8 @@ pub(crate) struct Device {
     pub(crate) has_mesh_shaders: bool,
     /// Whether buffers have addresses.
     pub(crate) has_addresses: bool,
+    /// Whether a program may say which addresses they have: only where they were made.
+    pub(crate) has_capture_replay: bool,
     /// What each type of memory of the trace is here.
     memory_types: Vec<u32>,
     /// A queue of ours, among those of the trace, and its family.
@@ -34,11 +37,32 @@ pub(crate) struct Device {
     pub(crate) family: u32,
     /// How many queues of each family there are.
     queues: Vec<(u32, u32)>,
+    /// Whether several queues of the trace are one here.
+    pub(crate) shares_queues: bool,
+    pub(crate) about: About,
+}
+
+/// Where a device comes from, and what it lacks.
+pub(crate) struct About {
+    /// How it is called in the trace and here.
+    pub(crate) there: String,
+    pub(crate) here: String,
+    pub(crate) missing_extensions: Vec<String>,
+    pub(crate) missing_features: Vec<&'static str>,
+    /// Queue families: their number in the trace, and here.
+    pub(crate) families: Vec<(u32, u32)>,
+    pub(crate) physical: vk::PhysicalDevice,
+    /// Those of its instance.
+    pub(crate) functions: Arc<Functions>,
 }
 
 impl Device {
     pub(crate) fn memory_type(&self, recorded: u32) -> u32 {
         self.memory_types.get(recorded as usize).copied().unwrap_or(recorded)
+    }
+
+    pub(crate) fn memory_types(&self) -> &[u32] {
+        &self.memory_types
     }
 
     /// Makes the number of a queue one that is here.
@@ -92,55 +116,133 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let physical = unsafe { (*image).physical_device };
     let functions = performer.replay.functions(laid.owner);
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
-    let available = extensions(&functions, physical);
     let here = families(&functions, physical);
     let flags: Vec<u32> = here.iter().map(|it| it.queue_flags.0).collect();
     performer.replay.families.learn(&origin.families, &flags);
-    // SAFETY: the parameters of this command; the structure behind them is required. The names live until the end.
-    let (result, queues, has_addresses, has_mesh_shaders) = unsafe {
-        let info = (*image).p_create_info.as_mut_ptr();
-        (*info).enabled_layer_count = 0;
-        (*info).pp_enabled_layer_names = Ptr::NULL;
-        chain::retain(info, |it| Some(it) != vk::DeviceDeviceMemoryReportCreateInfoEXT::layout().s_type());
-        let names = texts((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
-        let (kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
-        for it in missing {
-            performer.replay.remark(format!("this device does not have {}", text_of(it)));
-        }
-        (*info).enabled_extension_count = kept.len() as u32;
-        (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
-        let queues = place_queues(performer, info, &here);
-        let has_addresses = has_addresses(info);
-        let is_mesh = |it: &Ptr<u8>| text_of(*it).ends_with("_mesh_shader");
-        let has_mesh_shaders = kept.iter().any(is_mesh);
-        let mut result = performer.call(done, laid)?;
-        if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
-            for it in features::reduce(&functions, physical, info) {
-                performer.replay.remark(format!("this device does not have the feature {it}"));
-            }
-            result = performer.call(done, laid)?;
-        }
-        (result, queues, has_addresses, has_mesh_shaders)
+    let (name, is_foreign) = compare(&functions, physical, &origin);
+    if is_foreign && !performer.replay.is_planned {
+        return Err(ReplayError::Elsewhere);
+    }
+    let all_families = 0..origin.families.len() as u32;
+    let mut about = About {
+        there: origin.name.clone(),
+        here: name,
+        missing_extensions: Vec::new(),
+        missing_features: Vec::new(),
+        families: all_families.map(|it| (it, performer.replay.families.find(it))).collect(),
+        physical,
+        functions,
     };
+    // SAFETY: the parameters of this command; the structure behind them is required, and nobody else has it.
+    let (mut asked, mut result) = unsafe {
+        let info = (*image).p_create_info.as_mut_ptr();
+        let asked = ask(performer, info, &here, &mut about);
+        if is_foreign {
+            about.missing_features = features::reduce(&about.functions, physical, info);
+        }
+        (asked, performer.call(done, laid)?)
+    };
+    if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
+        // SAFETY: as above.
+        about.missing_features = unsafe {
+            let info = (*image).p_create_info.as_mut_ptr();
+            features::reduce(&about.functions, physical, info)
+        };
+        result = performer.call(done, laid)?;
+    }
+    for it in &about.missing_features {
+        performer.replay.remark(format!("this device does not have the feature {it}"));
+    }
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
-    let device =
-        describe(performer, done, (&functions, physical, handle), (origin, queues, [has_addresses, has_mesh_shaders]))?;
+    asked.is_foreign = is_foreign;
+    let device = describe(performer, done, handle, (origin, asked, about))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     performer.after(done, Laid { owner, ..laid }, result)
 }
 
-/// Whether a device is another one than that of the trace, as far as the trace tells.
-fn is_foreign(functions: &Functions, physical: vk::PhysicalDevice, origin: &Origin, memory: &[(u32, u32)]) -> bool {
+/// What is asked of a device here.
+struct Asked {
+    /// Families, and how many queues of each.
+    queues: Vec<(u32, u32)>,
+    shares_queues: bool,
+    /// Whether buffers have addresses, and programs may say which.
+    has_addresses: [bool; 2],
+    has_mesh_shaders: bool,
+    is_foreign: bool,
+    /// The names of the extensions, which the request points to.
+    _names: Vec<Ptr<u8>>,
+}
+
+/// Makes the request of the trace one that this machine can fulfill.
+///
+/// # Safety
+///
+/// The structure and its chain must be valid, and nobody else may look at them meanwhile.
+unsafe fn ask(
+    performer: &Performer<'_>,
+    info: *mut vk::DeviceCreateInfo,
+    here: &[vk::QueueFamilyProperties],
+    about: &mut About,
+) -> Asked {
+    let available = extensions(&about.functions, about.physical);
+    // SAFETY: the caller's word; the names live as long as what is returned.
+    unsafe {
+        (*info).enabled_layer_count = 0;
+        (*info).pp_enabled_layer_names = Ptr::NULL;
+        chain::retain(info, |it| Some(it) != vk::DeviceDeviceMemoryReportCreateInfoEXT::layout().s_type());
+        let names = texts((*info).pp_enabled_extension_names, (*info).enabled_extension_count);
+        let (mut kept, missing): (Vec<_>, Vec<_>) = names.into_iter().partition(|it| available.contains(&text_of(*it)));
+        about.missing_extensions = missing.into_iter().map(|it| text_of(it)).collect();
+        for it in &about.missing_extensions {
+            performer.replay.remark(format!("this device does not have {it}"));
+        }
+        let swapchain = "VK_KHR_swapchain";
+        let has_swapchain = kept.iter().any(|it| text_of(*it) == swapchain);
+        let is_shown = performer.replay.options.show != Show::Nothing;
+        if is_shown && !has_swapchain && available.iter().any(|it| it == swapchain) {
+            kept.push(Ptr::new(c"VK_KHR_swapchain".as_ptr().expose_provenance() as u64));
+        }
+        (*info).enabled_extension_count = kept.len() as u32;
+        (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
+        let (queues, shares_queues) = place_queues(performer, info, here);
+        if shares_queues {
+            performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
+        }
+        Asked {
+            queues,
+            shares_queues,
+            has_addresses: has_addresses(info),
+            has_mesh_shaders: kept.iter().any(|it| text_of(*it).ends_with("_mesh_shader")),
+            is_foreign: false,
+            _names: kept,
+        }
+    }
+}
+
+/// The name of a device here, and whether it is another one than that of the trace, as far as the trace tells.
+fn compare(functions: &Functions, physical: vk::PhysicalDevice, origin: &Origin) -> (String, bool) {
     let mut own = vk::PhysicalDeviceProperties::zeroed();
     driver!(functions, GetPhysicalDeviceProperties, FnGetPhysicalDeviceProperties(physical, out(&mut own)));
-    let is_other = !origin.name.is_empty()
-        && (origin.name != name_of(&own.device_name) || origin.driver_version != u64::from(own.driver_version));
-    is_other || (!origin.memory.is_empty() && origin.memory != memory)
+    let memory = memory_of(&memory_properties(functions, physical));
+    let name = name_of(&own.device_name);
+    let is_other =
+        !origin.name.is_empty() && (origin.name != name || origin.driver_version != u64::from(own.driver_version));
+    (name, is_other || (!origin.memory.is_empty() && origin.memory != memory))
+}
+
+fn memory_properties(functions: &Functions, physical: vk::PhysicalDevice) -> vk::PhysicalDeviceMemoryProperties {
+    let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
+    driver!(
+        functions,
+        GetPhysicalDeviceMemoryProperties,
+        FnGetPhysicalDeviceMemoryProperties(physical, out(&mut memory))
+    );
+    memory
 }
 
 fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::QueueFamilyProperties> {
@@ -159,7 +261,8 @@ fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::Queu
     all
 }
 
-/// Asks for the queues of here that stand for those of the trace; gives how many there are of each family.
+/// Asks for the queues of here that stand for those of the trace; gives how many there are of each family, and whether
+/// several of the trace are one here.
 ///
 /// # Safety
 ///
@@ -168,12 +271,12 @@ unsafe fn place_queues(
     performer: &Performer<'_>,
     info: *mut vk::DeviceCreateInfo,
     here: &[vk::QueueFamilyProperties],
-) -> Vec<(u32, u32)> {
+) -> (Vec<(u32, u32)>, bool) {
     // SAFETY: the caller's word: there are as many structures as it says.
     unsafe {
         let infos = (*info).p_queue_create_infos.as_mut_ptr();
         let mut queues: Vec<(u32, u32)> = Vec::new();
-        let mut kept = 0;
+        let (mut kept, mut is_shared) = (0, false);
         for at in 0..(*info).queue_create_info_count as usize {
             let mut it = infos.add(at).read();
             it.queue_family_index = performer.replay.families.find(it.queue_family_index);
@@ -181,9 +284,7 @@ unsafe fn place_queues(
             let wanted = it.queue_count;
             it.queue_count = wanted.min(most);
             // A family of here may stand for several.
-            if queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted {
-                performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
-            }
+            is_shared |= queues.iter().any(|own| own.0 == it.queue_family_index) || it.queue_count < wanted;
             if !queues.iter().any(|own| own.0 == it.queue_family_index) {
                 queues.push((it.queue_family_index, it.queue_count));
                 infos.add(kept).write(it);
@@ -191,49 +292,44 @@ unsafe fn place_queues(
             }
         }
         (*info).queue_create_info_count = kept as u32;
-        queues
+        (queues, is_shared)
     }
 }
 
-/// Whether the features of a device have addresses of buffers.
+/// Whether the features of a device have addresses of buffers, and let programs say which.
 ///
 /// # Safety
 ///
 /// The chain must be valid.
-unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> bool {
+unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> [bool; 2] {
     // SAFETY: the caller's word.
     unsafe {
         let core = chain::find::<_, vk::PhysicalDeviceVulkan12Features>(info);
         let alone = chain::find::<_, vk::PhysicalDeviceBufferDeviceAddressFeatures>(info);
-        core.is_some_and(|it| (*it).buffer_device_address.0 != 0)
-            || alone.is_some_and(|it| (*it).buffer_device_address.0 != 0)
+        let core = core.map(|it| [(*it).buffer_device_address.0, (*it).buffer_device_address_capture_replay.0]);
+        let alone = alone.map(|it| [(*it).buffer_device_address.0, (*it).buffer_device_address_capture_replay.0]);
+        [0, 1].map(|at| core.is_some_and(|it| it[at] != 0) || alone.is_some_and(|it| it[at] != 0))
     }
 }
 
 fn describe(
     performer: &Performer<'_>,
     done: &Done<'_>,
-    (functions_of_instance, physical, handle): (&Functions, vk::PhysicalDevice, vk::Device),
-    (origin, queues, [has_addresses, has_mesh_shaders]): (Origin, Vec<(u32, u32)>, [bool; 2]),
+    handle: vk::Device,
+    (origin, asked, about): (Origin, Asked, About),
 ) -> Result<Device, ReplayError> {
-    let mut memory = vk::PhysicalDeviceMemoryProperties::zeroed();
-    driver!(
-        functions_of_instance,
-        GetPhysicalDeviceMemoryProperties,
-        FnGetPhysicalDeviceMemoryProperties(physical, out(&mut memory))
-    );
-    let get = functions_of_instance.get(vk::Command::GetDeviceProcAddr);
+    let memory = memory_properties(&about.functions, about.physical);
+    let get = about.functions.get(vk::Command::GetDeviceProcAddr);
     let get = get.ok_or_else(|| performer.error(done, "this driver does not have vkGetDeviceProcAddr"))?;
     // SAFETY: the function of this name has this type.
     let get = unsafe { std::mem::transmute::<*const (), vk::FnGetDeviceProcAddr>(get) };
     let functions = Arc::new(Functions::new(Source::Device(get, handle)));
     let owner = performer.replay.add_owner(functions.clone());
+    let Asked { queues, shares_queues, has_addresses, has_mesh_shaders, is_foreign, .. } = asked;
     let family = queues.first().map_or(0, |it| it.0);
     let mut queue = vk::Queue(0);
     driver!(functions, GetDeviceQueue, FnGetDeviceQueue(handle, family, 0, out(&mut queue)));
-    let here = memory_of(&memory);
-    let memory_types = memory_types(&origin.memory, &here);
-    let is_foreign = is_foreign(functions_of_instance, physical, &origin, &here);
+    let memory_types = memory_types(&origin.memory, &memory_of(&memory));
     Ok(Device {
         handle,
         is_foreign,
@@ -241,11 +337,14 @@ fn describe(
         functions,
         memory,
         has_mesh_shaders,
-        has_addresses,
+        has_addresses: has_addresses[0],
+        has_capture_replay: has_addresses[1] && !is_foreign,
         memory_types,
         queue,
         family,
         queues,
+        shares_queues,
+        about,
     })
 }
 
@@ -306,6 +405,11 @@ pub(crate) fn queue2(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
 /// No queue of the device may be used meanwhile, also not by us.
 pub(crate) fn wait_idle(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
+    if device.shares_queues {
+        // Only queues of this device: one of another may wait for this thread.
+        let owner = |it: &lavascope_abi::ObjectId| performer.replay.objects.find(*it).map(|it| it.owner);
+        performer.until_free(done, |it| owner(it) == Some(device.owner))?;
+    }
     let queue = performer.replay.queue_lock(device.queue.0);
     let _guard = lock(&queue);
     performer.plain(done)

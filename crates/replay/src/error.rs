@@ -20,6 +20,12 @@ pub enum ReplayError {
     /// The device or a thread does not get on.
     #[error("nothing has happened for {seconds} seconds: {what}")]
     Stuck { seconds: u64, what: String },
+    /// The device is another one than that of the trace, so what cannot be done here is looked for first.
+    #[error("this is another device than that of the trace")]
+    Elsewhere,
+    /// What cannot be done here, a line each.
+    #[error("{0}")]
+    Refused(String),
     /// Another thread found something wrong.
     #[error("stopped")]
     Stopped,

@@ -57,6 +57,14 @@ impl Functions {
         Functions { source, found: Command::ALL.iter().map(|_| AtomicUsize::new(0)).collect() }
     }
 
+    /// The instance, if they are those of one.
+    pub(crate) fn instance(&self) -> Option<vk::Instance> {
+        match self.source {
+            Source::Instance(_, instance) => Some(instance),
+            Source::Device(..) => None,
+        }
+    }
+
     /// The function of a command, if the driver has it.
     pub(crate) fn get(&self, command: Command) -> Option<*const ()> {
         let slot = &self.found[command as usize];

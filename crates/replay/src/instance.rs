@@ -16,6 +16,7 @@ use crate::origin::{Origin, memory_of};
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::{GLOBAL, lock};
+use crate::screen;
 
 /// What the program that was captured learned of its physical devices.
 pub(crate) type Recorded = FxHashMap<ObjectId, Origin>;
@@ -52,7 +53,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         for it in missing.iter().map(|it| text_of(*it)).filter(|it| !is_window_system(it)) {
             performer.replay.remark(format!("this machine does not have the instance extension {it}"));
         }
-        kept
+        kept.into_iter().chain(shown(performer, &available)).collect()
     };
     // SAFETY: as above; the names live until the call is over.
     let result = unsafe {
@@ -66,6 +67,13 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
     performer.after(done, Laid { owner, ..laid }, result)
+}
+
+/// Extensions that the trace need not have, for one who wants to see frames.
+fn shown(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item = Ptr<u8>> {
+    let wanted = screen::instance_extensions(performer.replay.options.show).iter();
+    let has = |it: &&&CStr| it.to_str().is_ok_and(|it| available.iter().any(|own| own == it));
+    wanted.filter(has).map(|it| Ptr::new(it.as_ptr().expose_provenance() as u64)).collect::<Vec<_>>().into_iter()
 }
 
 /// Names behind a pointer to pointers.

@@ -7,10 +7,11 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use lavascope_abi as vk;
-use lavascope_abi::ObjectId;
+use lavascope_abi::{ObjectId, Structure};
 use lavascope_event::Call;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::chain;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::driver;
@@ -78,7 +79,18 @@ impl Bindings {
 
 /// An image: whether the host can find its texels.
 pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
-    performer.plain(done)?;
+    if done.has_failed() {
+        return Ok(());
+    }
+    let laid = performer.lay_out(done)?;
+    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    unsafe {
+        let info = (*laid.image.cast::<vk::CreateImageParams>()).p_create_info.as_mut_ptr();
+        // Images of a swapchain are plain images here, and so is what is bound to one.
+        chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
+    }
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)?;
     let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
     if let Some(lavascope_event::Outcome::CreateImage(it)) = done.leave.and_then(lavascope_event::Outcome::of)
@@ -86,6 +98,9 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
         && is_linear
     {
         lock(&performer.replay.bindings.linear).insert(id);
+        if performer.device(done)?.is_foreign {
+            performer.replay.linear.add(id, call.p_create_info().map_or(vk::ImageType(1), |it| it.image_type));
+        }
     }
     Ok(())
 }
@@ -99,6 +114,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     };
     if let Some(id) = ObjectId::from_raw(raw) {
         performer.replay.bindings.remove(id);
+        performer.replay.linear.remove(id);
     }
     performer.plain(done)
 }
@@ -133,7 +149,7 @@ impl Performer<'_> {
 
     fn image_size(&self, device: &Device, id: ObjectId) -> u64 {
         let Some(object) = self.replay.objects.find(id) else { return 0 };
-        let mut needs: vk::MemoryRequirements = lavascope_abi::Structure::zeroed();
+        let mut needs: vk::MemoryRequirements = Structure::zeroed();
         driver!(
             device.functions,
             GetImageMemoryRequirements,

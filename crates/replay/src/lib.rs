@@ -13,16 +13,21 @@ mod ahead;
 mod alone;
 mod atomics;
 mod bind;
+mod blobs;
 mod call;
 mod chain;
 mod chaos;
+mod clock;
 mod device;
+mod end;
 mod error;
 mod families;
 mod features;
 mod functions;
 #[rustfmt::skip]
 mod generated;
+mod held;
+mod hold;
 mod host;
 mod instance;
 mod layout;
@@ -39,26 +44,33 @@ mod pair;
 mod perform;
 mod picture;
 mod pipeline;
+mod pitches;
+mod plan;
 mod play;
 mod positions;
 mod present;
 mod replay;
+mod screen;
 mod straight;
 mod treat;
 mod wait;
+mod window;
 
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
 pub use memory::Results;
-pub use options::{Frames, Options};
+pub use options::{Begin, Frames, Options, Pause, Paused, Show, Stopped, Watcher};
 pub use picture::Picture;
+pub use plan::{Plan, PlannedDevice, Refusal};
 
 use alone::Part;
 use play::Player;
-use replay::Replay;
+use replay::{Purpose, Replay};
 
 /// What a replay did.
 #[derive(Clone, Debug, Default)]
@@ -66,28 +78,98 @@ pub struct Summary {
     pub threads: usize,
     pub calls: u64,
     pub frames: u64,
+    /// How long the part took that counts, and each of its frames but the first of a trace.
+    pub time: Duration,
+    pub frame_times: Vec<Duration>,
     pub results: Results,
     /// What the user should know, each once.
     pub remarks: Vec<String>,
+    /// Whether somebody did not want any more.
+    pub is_interrupted: bool,
 }
 
-/// Plays a whole trace.
-pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: Options) -> Result<Summary, ReplayError> {
+/// Plays a whole trace. Where the device is another one than in the trace, what cannot be done here is looked for first.
+pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Summary, ReplayError> {
+    let (result, _) = go_through(trace, tail, options, Purpose::Perform)?;
+    match result {
+        Err(ReplayError::Elsewhere) => {
+            let plan = plan(trace, tail, options)?;
+            match plan.refused.is_empty() {
+                true => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
+                false => Err(ReplayError::Refused(plan.refusals())),
+            }
+        }
+        result => result,
+    }
+}
+
+/// Finds out what a replay would do here.
+pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Plan, ReplayError> {
+    let options = Options { one_thread: true, chaos: None, pause: None, ..options.clone() };
+    let (result, replay) = go_through(trace, tail, &options, Purpose::Plan)?;
+    let summary = result?;
+    let planning = replay.plan.map(Mutex::into_inner).map(|it| it.unwrap_or_else(PoisonError::into_inner));
+    let plan = planning.unwrap_or_default().plan;
+    Ok(Plan { calls: summary.calls, remarks: summary.remarks, ..plan })
+}
+
+/// Goes through a trace to its end.
+fn go_through(
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    options: &Options,
+    purpose: Purpose,
+) -> Result<(Result<Summary, ReplayError>, Replay), ReplayError> {
     let mut streams = trace.streams();
     streams.extend(tail.into_iter().flat_map(Tail::streams));
     streams.sort_unstable();
     streams.dedup();
-    let replay = Replay::new(options, trace.facts(), &streams)?;
-    match replay.options.one_thread {
-        true => play_alone(&replay, trace, tail, &streams)?,
-        false => play_all(&replay, trace, tail, &streams)?,
+    let facts = trace.facts();
+    let speed = facts.iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
+    let speed = speed.unwrap_or(trace.header().ticks_per_second);
+    let replay = Replay::new(options.clone(), purpose, (facts, speed), &streams)?;
+    let began = Instant::now();
+    let result = watched(&replay, || match replay.options.one_thread {
+        true => play_alone(&replay, trace, tail, &streams),
+        false => play_all(&replay, trace, tail, &streams),
+    });
+    let is_interrupted = options.interrupt.load(Ordering::Relaxed);
+    let result = match result {
+        Err(ReplayError::Stopped) if is_interrupted => Ok(()),
+        result => result,
+    };
+    let end = Instant::now();
+    // A device that does not get on must not be waited for.
+    if matches!(result, Ok(()) | Err(ReplayError::Elsewhere)) {
+        end::end(&replay);
     }
-    Ok(Summary {
+    let summary = result.map(|()| Summary {
         threads: streams.len(),
         calls: replay.calls.load(Ordering::Relaxed),
-        frames: replay.frames.load(Ordering::Relaxed),
+        frames: replay.clock.frames(),
+        time: end - replay.clock.began().unwrap_or(began),
+        frame_times: replay.clock.take_times(),
         results: *replay::lock(&replay.results),
         remarks: replay.remarks(),
+        is_interrupted,
+    });
+    Ok((summary, replay))
+}
+
+/// Does something, and tells whoever watches how far it is.
+fn watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
+    const INTERVAL: Duration = Duration::from_millis(100);
+    let Some(watcher) = replay.options.watcher.clone().filter(|_| !replay.is_plan()) else { return act() };
+    std::thread::scope(|scope| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            while ended.recv_timeout(INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                watcher(replay.positions.calls(), replay.clock.frames());
+            }
+        });
+        let result = act();
+        drop(end);
+        result
     })
 }
 

@@ -1,5 +1,6 @@
 //! What a hand-over between threads costs, for the benchmark: by the positions of a replay, and by a bare futex.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ const PAUSE: Duration = Duration::from_micros(150);
 
 /// Nanoseconds of a hand-over between two threads that both run, the median of so many.
 pub fn both_running(times: u64) -> f64 {
-    let positions = Positions::new(&[1, 2]);
+    let positions = Positions::new(&[1, 2], Arc::default());
     let turn = |place: usize, turn: u64, needed: u64| {
         // Nobody stops, and there is no circle.
         let _ = positions.wait(place, turn, (1 - place, needed));
@@ -36,7 +37,7 @@ pub fn both_running(times: u64) -> f64 {
 
 /// Nanoseconds from when a call is complete to when a thread that slept for it goes on, the median of so many.
 pub fn asleep(times: u64) -> f64 {
-    let positions = Positions::new(&[1, 2]);
+    let positions = Positions::new(&[1, 2], Arc::default());
     let wait = |turn: u64| {
         let _ = positions.wait(1, turn, (0, turn));
     };

@@ -15,6 +15,7 @@ use crate::functions::driver;
 use crate::instance::out;
 use crate::layout::Bindings;
 use crate::perform::{Done, Performer};
+use crate::pitches::Pitches;
 use crate::replay::lock;
 
 /// Memory here, by its id in the trace.
@@ -26,8 +27,17 @@ pub(crate) struct Moved {
     /// Where it was.
     pub(crate) first: u64,
     pub(crate) memory: Memory,
-    /// Whether its bytes are where they were.
-    pub(crate) is_linear: bool,
+    pub(crate) shape: Shape,
+}
+
+/// Where the bytes of a resource are that has memory of its own.
+pub(crate) enum Shape {
+    /// Where they were.
+    Same,
+    /// Row by row elsewhere.
+    Rows(Arc<Pitches>),
+    /// Only the driver knows.
+    Opaque,
 }
 
 pub(crate) struct Memory {
@@ -79,6 +89,19 @@ impl Memories {
         lock(&self.0).get(&id).cloned()
     }
 
+    /// What a program did not free goes with its device.
+    pub(crate) fn end_device(&self, owner: u32) {
+        lock(&self.0).retain(|_, it| {
+            let stays = it.device.owner != owner;
+            if !stays {
+                it.destroy_moved();
+                let Device { functions, handle, .. } = &*it.device;
+                driver!(functions, FreeMemory, FnFreeMemory(*handle, it.handle, vk::Ptr::NULL));
+            }
+            stays
+        });
+    }
+
     /// By its handle here.
     pub(crate) fn find_here(&self, handle: vk::DeviceMemory) -> Option<Arc<Memory>> {
         lock(&self.0).values().find(|it| it.handle == handle).cloned()
@@ -118,10 +141,23 @@ impl Memory {
     /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
     fn each_moved(&self, offset: u64, size: usize, mut act: impl FnMut(&Memory, u64, std::ops::Range<usize>)) {
         let end = offset + size as u64;
-        for it in lock(&self.moved).iter().filter(|it| it.is_linear && it.memory.is_visible) {
-            let (first, last) = (it.first.max(offset), (it.first + it.memory.size).min(end));
-            if first < last {
-                act(&it.memory, first - it.first, (first - offset) as usize..(last - offset) as usize);
+        for it in lock(&self.moved).iter().filter(|it| it.memory.is_visible) {
+            let place = |at: u64| (it.first + at - offset) as usize;
+            match &it.shape {
+                Shape::Same => {
+                    let (first, last) = (it.first.max(offset), (it.first + it.memory.size).min(end));
+                    if first < last {
+                        act(&it.memory, first - it.first, (first - offset) as usize..(last - offset) as usize);
+                    }
+                }
+                Shape::Rows(pitches) if end > it.first => {
+                    for piece in pitches.pieces(&(offset.saturating_sub(it.first)..end - it.first)) {
+                        if piece.here + piece.size <= it.memory.size {
+                            act(&it.memory, piece.here, place(piece.there)..place(piece.there + piece.size));
+                        }
+                    }
+                }
+                Shape::Rows(_) | Shape::Opaque => {}
             }
         }
     }
@@ -163,7 +199,7 @@ impl Memory {
                 self.put_some(offset, bytes, &kept)?;
             }
         }
-        if addresses.are_used() {
+        if addresses.are_used() || addresses.blobs.are_used() {
             self.patch(offset, bytes.len(), addresses);
         }
         Ok(results)
@@ -251,6 +287,11 @@ impl Memory {
                 let _ = self.put((first + at * 8) as u64, &here.to_le_bytes());
             }
         }
+        if addresses.blobs.are_used() {
+            addresses.blobs.each_in(&known.bytes, offset as usize..offset as usize + size, |at, here| {
+                let _ = self.put(at as u64, here);
+            });
+        }
     }
 
     /// Lets the device see what was written.
@@ -299,7 +340,6 @@ fn is_import(s_type: i32) -> bool {
         vk::ImportMemoryHostPointerInfoEXT::layout(),
         vk::ImportMemoryFdInfoKHR::layout(),
         vk::ExportMemoryAllocateInfo::layout(),
-        vk::MemoryOpaqueCaptureAddressAllocateInfo::layout(),
     ];
     imports.iter().any(|it| it.s_type() == Some(s_type))
 }
@@ -314,7 +354,15 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
     let (size, ty) = unsafe {
         let info = (*image).p_allocate_info.as_mut_ptr();
-        chain::retain(info, |it| !(is_import(it) || device.is_foreign && is_dedicated(it)));
+        let is_gone = |it| {
+            is_import(it) || device.is_foreign && is_dedicated(it) || !device.has_capture_replay && is_address_wish(it)
+        };
+        chain::retain(info, |it| !is_gone(it));
+        if !device.has_capture_replay
+            && let Some(flags) = chain::find::<_, vk::MemoryAllocateFlagsInfo>(info)
+        {
+            (*flags).flags.0 &= !vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY.0;
+        }
         (*info).memory_type_index = device.memory_type((*info).memory_type_index);
         ((*info).allocation_size, (*info).memory_type_index)
     };
@@ -346,6 +394,11 @@ fn clear(memory: &Memory) -> Result<(), String> {
 /// Memory for one resource only, of a size that is another here.
 fn is_dedicated(s_type: i32) -> bool {
     vk::MemoryDedicatedAllocateInfo::layout().s_type() == Some(s_type)
+}
+
+/// Which address memory should have.
+fn is_address_wish(s_type: i32) -> bool {
+    vk::MemoryOpaqueCaptureAddressAllocateInfo::layout().s_type() == Some(s_type)
 }
 
 fn made_memory(done: &Done<'_>) -> Option<ObjectId> {
@@ -416,9 +469,10 @@ impl Performer<'_> {
     }
 }
 
-/// Whether a byte is part of an address that is another one here.
+/// Whether a byte is part of an address, or of something else of the driver's own, that is another one here.
 fn is_address(known: &[u8], at: usize, addresses: &Addresses) -> bool {
     let first = at & !7;
     let word = known.get(first..first + 8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
-    addresses.are_used() && word.is_some_and(|it| addresses.find(it).is_some())
+    let is_address = addresses.are_used() && word.is_some_and(|it| addresses.find(it).is_some());
+    is_address || (addresses.blobs.are_used() && addresses.blobs.is_part(known, at))
 }

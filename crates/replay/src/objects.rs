@@ -6,7 +6,7 @@ use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use lavascope_abi::ObjectId;
+use lavascope_abi::{HandleType, ObjectId};
 
 use crate::replay::lock;
 
@@ -85,6 +85,16 @@ impl Objects {
         }
     }
 
+    /// All objects of a type, by their ids.
+    pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, Object)> {
+        let mut chunks: Vec<usize> =
+            lock(&self.used).iter().copied().filter(|it| it / CHUNKS_MAX == ty as usize).collect();
+        chunks.sort_unstable();
+        let serials = chunks.iter().flat_map(|it| (0..CHUNK_SLOTS).map(move |at| it % CHUNKS_MAX * CHUNK_SLOTS + at));
+        let ids = serials.filter_map(|it| ObjectId::new(ty, it as u64));
+        ids.filter_map(|it| Some((it, self.find(it)?))).collect()
+    }
+
     pub(crate) fn remove(&self, id: ObjectId) {
         if let Some(slot) = self.slot(id) {
             slot.handle.store(0, Ordering::Release);
@@ -112,8 +122,6 @@ fn split(id: ObjectId) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use lavascope_abi::HandleType;
-
     use super::*;
 
     #[test]
@@ -125,8 +133,10 @@ mod tests {
             assert_eq!(objects.find(id(serial)), None);
             assert!(objects.insert(id(serial), object));
             assert_eq!(objects.find(id(serial)), Some(object));
+            assert_eq!(objects.alive(HandleType::Buffer), [(id(serial), object)]);
             objects.remove(id(serial));
             assert_eq!(objects.find(id(serial)), None);
+            assert_eq!(objects.alive(HandleType::Buffer), []);
         }
     }
 

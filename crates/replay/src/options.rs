@@ -2,12 +2,62 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::picture::Picture;
 
 /// Who gets the pictures of frames, with the number of the frame.
 pub type Frames = Arc<dyn Fn(u64, Picture) + Send + Sync>;
+
+/// A call before which a replay waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The thread; none for the first.
+    pub stream: Option<u32>,
+    pub call: u64,
+}
+
+/// Where a thread waits until somebody has looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    pub stream: u32,
+    pub call: u64,
+    pub command: &'static str,
+}
+
+/// Returns when the thread may go on.
+pub type Paused = Arc<dyn Fn(&Stopped) + Send + Sync>;
+
+/// Who is told how far a replay is, several times a second: calls that are complete, and frames.
+pub type Watcher = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// Where frames are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Show {
+    /// Nowhere.
+    #[default]
+    Nothing,
+    /// In a window on the display of the environment.
+    Window,
+    /// On a surface that nobody sees, where the driver has such: a layer underneath sees that there are frames.
+    Unseen,
+}
+
+/// Where the part begins whose time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// When so many frames are over.
+    Frame(u64),
+    /// When so many submissions were made.
+    Submit(u64),
+}
+
+impl Begin {
+    pub(crate) fn is_at_once(self) -> bool {
+        matches!(self, Begin::Frame(0) | Begin::Submit(0))
+    }
+}
 
 /// How a trace is played.
 #[derive(Clone)]
@@ -22,9 +72,23 @@ pub struct Options {
     pub patience: Duration,
     /// Whether what the device writes into memory is compared with what the trace has of it.
     pub verify: bool,
+    /// Whether calls that cannot be made here are left out.
+    pub force: bool,
+    /// Where the part begins whose time counts, and whose speed may be that of the original.
+    pub begin: Begin,
+    /// Whether nothing comes earlier than it did in the original.
+    pub is_original_speed: bool,
+    /// A call to wait before, and who is told then.
+    pub pause: Option<Pause>,
+    pub paused: Option<Paused>,
+    pub show: Show,
     /// Which frames somebody wants to see.
     pub pictures: Vec<Range<u64>>,
     pub frames: Option<Frames>,
+    /// Who is told how far it is.
+    pub watcher: Option<Watcher>,
+    /// Set by somebody who does not want any more.
+    pub interrupt: Arc<AtomicBool>,
 }
 
 impl Default for Options {
@@ -35,8 +99,16 @@ impl Default for Options {
             chaos: None,
             patience: Duration::from_secs(20),
             verify: false,
+            force: false,
+            begin: Begin::Frame(0),
+            is_original_speed: false,
+            pause: None,
+            paused: None,
+            show: Show::Nothing,
             pictures: Vec::new(),
             frames: None,
+            watcher: None,
+            interrupt: Arc::default(),
         }
     }
 }
@@ -49,6 +121,12 @@ impl Options {
     pub(crate) fn give_frame(&self, frame: u64, picture: Picture) {
         if let Some(frames) = &self.frames {
             frames(frame, picture);
+        }
+    }
+
+    pub(crate) fn tell_pause(&self, it: &Stopped) {
+        if let Some(paused) = &self.paused {
+            paused(it);
         }
     }
 }

@@ -134,11 +134,12 @@ impl<'a> Performer<'a> {
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        match self.replay.treatments.of(done.command()).treatment {
+        let result = match self.replay.treatments.of(done.command()).treatment {
             Treatment::Skip => Ok(()),
             Treatment::Plain => self.plain(done),
             Treatment::Special(special) => special(self, done),
-        }
+        };
+        result.or_else(|it| self.replay.leave_out(it))
     }
 
     pub(crate) fn error(&self, done: &Done<'_>, what: impl Into<String>) -> ReplayError {
@@ -175,7 +176,7 @@ impl<'a> Performer<'a> {
         Ok(Laid { image, owner })
     }
 
-    fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
+    pub(crate) fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
         let subject = done.subject();
         let found = self.replay.objects.find(subject);
         found.map(|it| it.owner).ok_or_else(|| self.error(done, format!("{subject} does not exist at this point")))
@@ -189,8 +190,7 @@ impl<'a> Performer<'a> {
             if command.desc().block.contains("debug") {
                 return Ok(0);
             }
-            let block = command.desc().block;
-            return Err(self.error(done, format!("this driver does not have it; it needs {block}")));
+            return Err(self.error(done, needs_text(command)));
         };
         if done.subject().ty() == Some(HandleType::Queue) {
             // SAFETY: the first parameter is a handle.
@@ -294,6 +294,11 @@ impl<'a> Performer<'a> {
             None => Ok(0),
         }
     }
+}
+
+/// Why a command cannot be called.
+pub(crate) fn needs_text(command: Command) -> String {
+    format!("this driver does not have it; it needs {}", command.desc().block)
 }
 
 /// A code as the specification calls it.

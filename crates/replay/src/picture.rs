@@ -4,7 +4,7 @@ use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
 
 use crate::device::Device;
-use crate::functions::driver;
+use crate::functions::{Functions, driver};
 use crate::instance::out;
 use crate::perform::Performer;
 use crate::present::{Swapchain, check};
@@ -153,7 +153,7 @@ impl<'a> Staging<'a> {
         let begin = vk::CommandBufferBeginInfo::zeroed();
         driver!(functions, BeginCommandBuffer, FnBeginCommandBuffer(commands, Ptr::to(&begin)));
         let (presented, readable) = (vk::ImageLayout::PRESENT_SRC_KHR, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-        self.transition(commands, image, (presented, readable));
+        transition(functions, commands, image, (presented, readable));
         let region = vk::BufferImageCopy {
             image_subresource: vk::ImageSubresourceLayers {
                 aspect_mask: vk::ImageAspectFlags::COLOR,
@@ -168,7 +168,7 @@ impl<'a> Staging<'a> {
             CmdCopyImageToBuffer,
             FnCmdCopyImageToBuffer(commands, image, readable, self.buffer, 1, Ptr::to(&region))
         );
-        self.transition(commands, image, (readable, presented));
+        transition(functions, commands, image, (readable, presented));
         driver!(functions, EndCommandBuffer, FnEndCommandBuffer(commands));
         let buffers = [commands];
         let submit = vk::SubmitInfo {
@@ -184,48 +184,6 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    fn transition(
-        &self,
-        commands: vk::CommandBuffer,
-        image: vk::Image,
-        (from, to): (vk::ImageLayout, vk::ImageLayout),
-    ) {
-        let all = vk::AccessFlags(vk::AccessFlags::MEMORY_READ.0 | vk::AccessFlags::MEMORY_WRITE.0);
-        let barrier = vk::ImageMemoryBarrier {
-            src_access_mask: all,
-            dst_access_mask: all,
-            old_layout: from,
-            new_layout: to,
-            src_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
-            dst_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
-            image,
-            subresource_range: vk::ImageSubresourceRange {
-                aspect_mask: vk::ImageAspectFlags::COLOR,
-                level_count: vk::REMAINING_MIP_LEVELS,
-                layer_count: vk::REMAINING_ARRAY_LAYERS,
-                ..vk::ImageSubresourceRange::zeroed()
-            },
-            ..vk::ImageMemoryBarrier::zeroed()
-        };
-        let stages = vk::PipelineStageFlags::ALL_COMMANDS;
-        driver!(
-            self.device.functions,
-            CmdPipelineBarrier,
-            FnCmdPipelineBarrier(
-                commands,
-                stages,
-                stages,
-                vk::DependencyFlags(0),
-                0,
-                Ptr::NULL,
-                0,
-                Ptr::NULL,
-                1,
-                Ptr::to(&barrier)
-            )
-        );
-    }
-
     fn bytes(&self) -> Result<Vec<u8>, String> {
         let (functions, handle) = (&self.device.functions, self.device.handle);
         let mut data = Ptr::<vk::Opaque>::NULL;
@@ -238,6 +196,49 @@ impl<'a> Staging<'a> {
         // SAFETY: mapped, as large as the buffer, and the copy is over.
         Ok(unsafe { std::slice::from_raw_parts(data.cast::<u8>().as_ptr(), self.size as usize) }.to_vec())
     }
+}
+
+/// Changes the layout of an image, after all that was done and before all that comes.
+pub(crate) fn transition(
+    functions: &Functions,
+    commands: vk::CommandBuffer,
+    image: vk::Image,
+    (from, to): (vk::ImageLayout, vk::ImageLayout),
+) {
+    let all = vk::AccessFlags(vk::AccessFlags::MEMORY_READ.0 | vk::AccessFlags::MEMORY_WRITE.0);
+    let barrier = vk::ImageMemoryBarrier {
+        src_access_mask: all,
+        dst_access_mask: all,
+        old_layout: from,
+        new_layout: to,
+        src_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
+        dst_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
+        image,
+        subresource_range: vk::ImageSubresourceRange {
+            aspect_mask: vk::ImageAspectFlags::COLOR,
+            level_count: vk::REMAINING_MIP_LEVELS,
+            layer_count: vk::REMAINING_ARRAY_LAYERS,
+            ..vk::ImageSubresourceRange::zeroed()
+        },
+        ..vk::ImageMemoryBarrier::zeroed()
+    };
+    let stages = vk::PipelineStageFlags::ALL_COMMANDS;
+    driver!(
+        functions,
+        CmdPipelineBarrier,
+        FnCmdPipelineBarrier(
+            commands,
+            stages,
+            stages,
+            vk::DependencyFlags(0),
+            0,
+            Ptr::NULL,
+            0,
+            Ptr::NULL,
+            1,
+            Ptr::to(&barrier)
+        )
+    );
 }
 
 impl Drop for Staging<'_> {

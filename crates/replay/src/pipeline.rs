@@ -3,15 +3,22 @@
 use lavascope_abi as vk;
 use lavascope_event::Call;
 
+use crate::device::Device;
 use crate::error::ReplayError;
 use crate::perform::{Done, Performer};
 
 pub(crate) fn graphics(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    if !device.has_mesh_shaders && has_mesh_stage(done) && !done.has_failed() {
-        return Err(performer.error(done, "it has mesh shaders, which this device does not have"));
+    match refusal(&device, done) {
+        Some(what) => Err(performer.error(done, what)),
+        None => performer.plain(done),
     }
-    performer.plain(done)
+}
+
+/// Why pipelines cannot be made here, if so.
+pub(crate) fn refusal(device: &Device, done: &Done<'_>) -> Option<&'static str> {
+    let is_refused = !device.has_mesh_shaders && has_mesh_stage(done) && !done.has_failed();
+    is_refused.then_some("it has mesh shaders, which this device does not have")
 }
 
 fn has_mesh_stage(done: &Done<'_>) -> bool {

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind, beside};
 use lavascope_event::{HostBytes, Touch, Written, check, own};
-use lavascope_trace::StreamReader;
+use lavascope_trace::{StreamReader, Taken};
 
-use crate::chaos::Chaos;
 use crate::error::ReplayError;
+use crate::hold::Hold;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
 use crate::replay::{Replay, lock};
@@ -25,7 +25,7 @@ pub(crate) struct Player<'a> {
     stream: u32,
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
-    chaos: Option<Chaos>,
+    hold: Option<Hold<'a>>,
     calls: u64,
     results: Results,
     /// By place: how far other threads are known to be.
@@ -36,13 +36,12 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32, place: usize) -> Player<'a> {
-        let chaos = replay.options.chaos.map(|it| Chaos::new(it, place));
         Player {
             performer: Performer::new(replay, stream),
             place,
             stream,
             open: Vec::new(),
-            chaos,
+            hold: Hold::new(replay, stream, place),
             calls: 0,
             results: Results::default(),
             seen: Vec::new(),
@@ -81,23 +80,24 @@ impl<'a> Player<'a> {
     }
 
     fn play_all(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
-        while let Some(words) = reader.take_next()? {
+        while let Some(it) = reader.take_next()? {
             if self.performer.replay.positions.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
-            self.step(words)?;
+            self.step(it)?;
         }
         Ok(())
     }
 
     /// Performs a record, which is used up by that.
-    pub(crate) fn step(&mut self, words: &mut [u64]) -> Result<(), ReplayError> {
+    pub(crate) fn step(&mut self, it: Taken<'_>) -> Result<(), ReplayError> {
+        let Taken { record: words, time } = it;
         let head = Head::from_words(words[0], words[1]);
         for it in &words[words.len() - head.touches as usize..] {
             self.wait(head.call, Touch::from_word(*it))?;
         }
-        if let Some(chaos) = &mut self.chaos {
-            chaos.hold_up();
+        if let Some(hold) = &mut self.hold {
+            hold.before(&head, time)?;
         }
         let is_complete = match head.kind {
             beside::MEMORY => self.write(words).map(|()| true)?,
@@ -143,9 +143,12 @@ impl<'a> Player<'a> {
                 if self.calls.is_multiple_of(SETTLED) || !straight.is_recorded {
                     replay.positions.settle(self.place);
                 }
-                if self.performer.straight(straight, head, words)?.is_some() {
-                    self.calls += 1;
-                    return Ok(true);
+                match self.performer.straight(straight, head, words) {
+                    Ok(None) => {}
+                    result => {
+                        self.calls += 1;
+                        return result.map(drop).or_else(|it| replay.leave_out(it)).map(|()| true);
+                    }
                 }
             }
         }
@@ -196,8 +199,12 @@ impl<'a> Player<'a> {
             if code < 0 {
                 return check(enter).map(drop).map_err(|it| self.wrong(it.to_string()));
             }
-            if let Some(result) = self.performer.straight(straight, begun, enter)? {
-                return self.performer.expect_success(begun, result);
+            let result = match self.performer.straight(straight, begun, enter) {
+                Ok(result) => result.map(|it| self.performer.expect_success(begun, it)),
+                Err(it) => Some(Err(it)),
+            };
+            if let Some(result) = result {
+                return result.or_else(|it| self.performer.replay.leave_out(it));
             }
         }
         let leave = check(leave).map_err(|it| self.wrong(it.to_string()))?;
@@ -226,13 +233,17 @@ impl<'a> Player<'a> {
 
     /// What the host wrote before the call behind it.
     fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+        if self.performer.replay.is_plan() {
+            return Ok(());
+        }
         let wrong = |what: String| ReplayError::Record { stream: self.stream, what };
         let Some(written) = Written::of(words) else {
             return Err(wrong("what the host wrote into memory cannot be read".to_owned()));
         };
         let id = written.memory();
         let Some(memory) = self.performer.replay.memories.find(id) else {
-            return Err(wrong(format!("the host writes into {id}, which does not exist at this point")));
+            let error = wrong(format!("the host writes into {id}, which does not exist at this point"));
+            return self.performer.replay.leave_out(error);
         };
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
         for (offset, bytes) in written.runs() {

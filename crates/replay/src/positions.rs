@@ -3,6 +3,7 @@
 //! A thread that performs a call tells so by one store. Who needs a call of another thread looks a few times, and then
 //! sleeps until that thread is there.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,10 @@ pub(crate) struct Positions {
     dense: Vec<u32>,
     sparse: FxHashMap<u32, usize>,
     is_stopped: AtomicBool,
+    /// Set by somebody who does not want any more.
+    interrupt: Arc<AtomicBool>,
+    /// Whether somebody looks at a thread, so that nobody should be impatient.
+    pub(crate) is_paused: AtomicBool,
 }
 
 /// Apart from each other in memory: each is written by a thread of its own with every call.
@@ -43,7 +48,7 @@ struct Position {
 }
 
 impl Positions {
-    pub(crate) fn new(streams: &[u32]) -> Positions {
+    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> Positions {
         let position = |stream: &u32| Position {
             done: Mark::default(),
             stream: *stream,
@@ -61,7 +66,14 @@ impl Positions {
             dense.resize(dense.len().max(*stream as usize + 1), NOWHERE);
             dense[*stream as usize] = place as u32;
         }
-        Positions { all: streams.iter().map(position).collect(), dense, sparse, is_stopped: AtomicBool::new(false) }
+        Positions {
+            all: streams.iter().map(position).collect(),
+            dense,
+            sparse,
+            is_stopped: AtomicBool::new(false),
+            interrupt,
+            is_paused: AtomicBool::new(false),
+        }
     }
 
     /// The place of a thread; none where it is not in the file.
@@ -99,7 +111,7 @@ impl Positions {
 
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
+        self.is_stopped.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
     pub(crate) fn done(&self, place: usize) -> u64 {
@@ -170,6 +182,12 @@ impl Positions {
         None
     }
 
+    /// Calls that are complete, of threads that are not at their end.
+    pub(crate) fn calls(&self) -> u64 {
+        let all = self.all.iter().map(|it| it.done.get());
+        all.filter(|it| *it != u64::MAX).sum()
+    }
+
     /// How far all threads are, as one number that changes whenever anybody gets on.
     fn sum(&self) -> u64 {
         self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.done.get()))
@@ -196,7 +214,7 @@ impl Watch<'_> {
             return Err(ReplayError::Stopped);
         }
         let seen = self.positions.sum();
-        if seen != self.seen {
+        if seen != self.seen || self.positions.is_paused.load(Ordering::Relaxed) {
             (self.seen, self.since) = (seen, Instant::now());
         }
         if self.since.elapsed() < self.patience {
@@ -218,7 +236,7 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let positions = Positions::new(&[4, 9]);
+        let positions = Positions::new(&[4, 9], Arc::default());
         let seen = AtomicU64::new(0);
         thread::scope(|scope| {
             for (place, other) in [(0, 9), (1, 4)] {
@@ -241,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
-        let positions = Positions::new(&[1, DENSE_MAX + 5]);
+        let positions = Positions::new(&[1, DENSE_MAX + 5], Arc::default());
         assert!(positions.is_done(touch(77, 5)) && positions.is_done(touch(0, 5)));
         assert!(!positions.is_done(touch(1, 5)) && !positions.is_done(touch(DENSE_MAX + 5, 5)));
         positions.end(1);
@@ -251,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_circle_is_told_with_its_calls() {
-        let positions = Positions::new(&[1, 2]);
+        let positions = Positions::new(&[1, 2], Arc::default());
         let errors: Vec<String> = thread::scope(|scope| {
             let one = |place: usize, other| {
                 let positions = &positions;
@@ -269,7 +287,7 @@ mod tests {
 
     #[test]
     fn somebody_who_waits_for_ever_is_told() {
-        let positions = Positions::new(&[1]);
+        let positions = Positions::new(&[1], Arc::default());
         let mut watch = positions.watch(Duration::from_millis(20));
         assert!(watch.look("a fence").is_ok());
         thread::sleep(Duration::from_millis(15));

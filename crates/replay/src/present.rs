@@ -3,12 +3,11 @@
 //! Acquiring an image signals what the trace waits for, and presenting one waits for what the trace signals, each by a
 //! submission of our own; so the device sees the order that the program saw.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use lavascope_abi as vk;
 use lavascope_abi::{ObjectId, Ptr, Structure};
-use lavascope_event::{Call, Outcome};
+use lavascope_event::{Call, Outcome, View};
 use rustc_hash::FxHashMap;
 
 use crate::device::Device;
@@ -16,18 +15,25 @@ use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
 use crate::objects::Object;
+use crate::options::Show;
 use crate::pair::ids_of;
 use crate::perform::{Done, Performer, result_name};
 use crate::replay::lock;
+use crate::screen::{Screen, Surface};
 
 /// Swapchains here, by their id in the trace.
 #[derive(Default)]
-pub(crate) struct Swapchains(Mutex<FxHashMap<ObjectId, Arc<Swapchain>>>);
+pub(crate) struct Swapchains {
+    all: Mutex<FxHashMap<ObjectId, Arc<Swapchain>>>,
+    /// What they are shown on, where somebody wants to see them.
+    surfaces: Mutex<FxHashMap<ObjectId, Arc<Surface>>>,
+}
 
 pub(crate) struct Swapchain {
     pub(crate) device: Arc<Device>,
     info: vk::SwapchainCreateInfoKHR,
     images: Mutex<Vec<(vk::Image, vk::DeviceMemory)>>,
+    screen: Mutex<Option<Screen>>,
 }
 
 /// More images than any swapchain has.
@@ -35,18 +41,33 @@ const IMAGES_MAX: usize = 64;
 
 impl Swapchains {
     fn find(&self, id: ObjectId) -> Option<Arc<Swapchain>> {
-        lock(&self.0).get(&id).cloned()
+        lock(&self.all).get(&id).cloned()
     }
 
-    /// What a program did not destroy goes with its device.
-    pub(crate) fn end_device(&self, device: &Device) {
-        lock(&self.0).retain(|_, it| {
+    /// What a program did not destroy goes with its device; gives the images that are gone.
+    pub(crate) fn end_device(&self, device: &Device) -> Vec<vk::Image> {
+        let mut gone = Vec::new();
+        lock(&self.all).retain(|_, it| {
             let stays = it.device.owner != device.owner;
             if !stays {
+                gone.extend(lock(&it.images).iter().map(|it| it.0));
                 it.destroy();
             }
             stays
         });
+        gone
+    }
+
+    /// What is shown on a surface is shown no more.
+    fn hide(&self, surface: vk::SurfaceKHR) {
+        for it in lock(&self.all).values().filter(|it| it.info.surface == surface) {
+            lock(&it.screen).take();
+        }
+    }
+
+    /// No swapchain is left.
+    pub(crate) fn end_surfaces(&self) {
+        lock(&self.surfaces).clear();
     }
 }
 
@@ -117,6 +138,7 @@ impl Swapchain {
     }
 
     fn destroy(&self) {
+        lock(&self.screen).take();
         let Device { functions, handle, .. } = &*self.device;
         for (image, memory) in lock(&self.images).drain(..) {
             driver!(functions, DestroyImage, FnDestroyImage(*handle, image, Ptr::NULL));
@@ -133,8 +155,19 @@ pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String
     }
 }
 
+/// A surface ends, and what is shown on it here.
+pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if let Some(Call::DestroySurfaceKHR(call)) = Call::of(done.enter) {
+        performer.replay.swapchains.hide(call.surface);
+        let id = ObjectId::from_raw(call.surface.0).unwrap_or(ObjectId::NULL);
+        lock(&performer.replay.swapchains.surfaces).remove(&id);
+    }
+    performer.forget(done);
+    Ok(())
+}
+
 /// A surface or swapchain has no handle of a driver; its id does as well.
-fn stand_in(id: ObjectId) -> u64 {
+pub(crate) fn stand_in(id: ObjectId) -> u64 {
     id.serial() + 1
 }
 
@@ -161,15 +194,16 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     };
     let device = performer.device(done)?;
     let object = Object { handle: stand_in(id), owner: device.owner };
-    let swapchain = Swapchain { device, info: *info.get(), images: Mutex::default() };
-    lock(&performer.replay.swapchains.0).insert(id, Arc::new(swapchain));
+    let screen = performer.screen(&device, info.get()).map_err(|it| performer.error(done, it))?;
+    let swapchain = Swapchain { device, info: *info.get(), images: Mutex::default(), screen: Mutex::new(screen) };
+    lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
     performer.name(done, id, object)
 }
 
 pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let Some(Call::DestroySwapchainKHR(call)) = Call::of(done.enter) else { return Ok(()) };
     let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
-    let removed = lock(&performer.replay.swapchains.0).remove(&id);
+    let removed = lock(&performer.replay.swapchains.all).remove(&id);
     if let Some(it) = removed {
         // What presenting waits for was submitted, and is not over for sure.
         performer.idle(&it.device);
@@ -201,11 +235,16 @@ pub(crate) fn acquire(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         _ => return Ok(()),
     };
     let device = performer.device(done)?;
+    let recorded = semaphore;
     let (semaphore, fence) = (performer.handle(done, semaphore)?, performer.handle(done, fence)?);
     let semaphores = if semaphore == 0 { vec![] } else { vec![vk::Semaphore(semaphore)] };
     performer
         .submit(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
-        .map_err(|it| performer.error(done, it))
+        .map_err(|it| performer.error(done, it))?;
+    match ObjectId::from_raw(recorded).filter(|_| device.shares_queues) {
+        Some(id) => performer.signaled(id, 0),
+        None => Ok(()),
+    }
 }
 
 pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
@@ -221,7 +260,8 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(done, it.0).map(vk::Semaphore));
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
     performer.submit(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
-    let frame = performer.replay.frames.fetch_add(1, Ordering::Relaxed);
+    let frame = performer.replay.clock.frame();
+    performer.show(done, &device, info)?;
     if performer.replay.options.wants_frame(frame) {
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             let swapchain = performer.swapchain(done, swapchain.0)?;
@@ -240,6 +280,49 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
 }
 
 impl Performer<'_> {
+    /// The real swapchain for one of the trace, where somebody wants to see it.
+    fn screen(&self, device: &Arc<Device>, info: &vk::SwapchainCreateInfoKHR) -> Result<Option<Screen>, String> {
+        let (options, swapchains) = (&self.replay.options, &self.replay.swapchains);
+        if options.show == Show::Nothing || self.replay.is_plan() {
+            return Ok(None);
+        }
+        self.idle(device);
+        swapchains.hide(info.surface);
+        let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
+        let known = lock(&swapchains.surfaces).get(&id).cloned();
+        let surface = match known {
+            Some(it) => it,
+            None => match Surface::new(options, device, info.image_extent)? {
+                Some(it) => Arc::new(it),
+                None => {
+                    self.replay.remark("this driver has no surface that nobody sees: frames are not presented".into());
+                    return Ok(None);
+                }
+            },
+        };
+        lock(&swapchains.surfaces).insert(id, surface.clone());
+        let shape = (info.image_format, info.image_extent);
+        Screen::new(device, surface, shape, options.is_original_speed).map(Some)
+    }
+
+    /// Shows the images of a frame, where somebody wants to see them.
+    fn show(&self, done: &Done<'_>, device: &Device, info: View<'_, vk::PresentInfoKHR>) -> Result<(), ReplayError> {
+        if self.replay.options.show == Show::Nothing {
+            return Ok(());
+        }
+        for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
+            let swapchain = self.swapchain(done, swapchain.0)?;
+            let image = swapchain.image(*index as usize).map_err(|it| self.error(done, it))?;
+            let queue_lock = self.replay.queue_lock(device.queue.0);
+            let _guard = lock(&queue_lock);
+            if let Some(screen) = &*lock(&swapchain.screen) {
+                let shown = screen.show(image, swapchain.extent(), swapchain.format());
+                shown.map_err(|it| self.error(done, it))?;
+            }
+        }
+        Ok(())
+    }
+
     fn swapchain(&self, done: &Done<'_>, raw: u64) -> Result<Arc<Swapchain>, ReplayError> {
         let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
         let found = self.replay.swapchains.find(id);

@@ -4,19 +4,25 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
+use lavascope_abi::ObjectId;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use crate::Options;
 use crate::addresses::Addresses;
+use crate::clock::Clock;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::families::Families;
 use crate::functions::{Functions, Loader, Source};
+use crate::held::Held;
+use crate::hold::Pace;
 use crate::instance::Recorded;
 use crate::layout::Bindings;
 use crate::memory::{Memories, Results};
 use crate::objects::Objects;
+use crate::pitches::LinearImages;
+use crate::plan::Planning;
 use crate::positions::Positions;
 use crate::present::Swapchains;
 use crate::treat::Treatments;
@@ -40,10 +46,19 @@ pub(crate) struct Replay {
     pub(crate) memories: Memories,
     pub(crate) bindings: Bindings,
     pub(crate) swapchains: Swapchains,
+    pub(crate) held: Held,
+    pub(crate) linear: LinearImages,
     pub(crate) addresses: Addresses,
     pub(crate) families: Families,
     pub(crate) results: Mutex<Results>,
-    pub(crate) frames: AtomicU64,
+    pub(crate) clock: Clock,
+    /// None where the replay is as fast as it can be.
+    pub(crate) pace: Option<Pace>,
+    /// What is known of what would be done, where only that is wanted.
+    pub(crate) plan: Option<Mutex<Planning>>,
+    /// Whether what cannot be done here was looked for.
+    pub(crate) is_planned: bool,
+    left_out: Mutex<LeftOut>,
     pub(crate) calls: AtomicU64,
     owners: RwLock<Vec<Arc<Functions>>>,
     devices: RwLock<FxHashMap<u32, Arc<Device>>>,
@@ -53,28 +68,59 @@ pub(crate) struct Replay {
     pub(crate) loader: Loader,
 }
 
+/// Calls that could not be made, and were not.
+#[derive(Default)]
+struct LeftOut {
+    count: u64,
+    first: String,
+}
+
+/// Why a trace is gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To perform it, unless it needs a plan first.
+    Perform,
+    /// To perform it: there is nothing that speaks against it, or nobody cares.
+    PerformAnyway,
+    /// To find out what would be done.
+    Plan,
+}
+
 /// Who owns what no instance owns.
 pub(crate) const GLOBAL: u32 = 0;
 
 impl Replay {
-    pub(crate) fn new(options: Options, facts: Vec<Value>, streams: &[u32]) -> Result<Replay, ReplayError> {
+    pub(crate) fn new(
+        options: Options,
+        purpose: Purpose,
+        (facts, ticks_per_second): (Vec<Value>, u64),
+        streams: &[u32],
+    ) -> Result<Replay, ReplayError> {
         let loader = Loader::open()?;
         let global = Functions::new(Source::Instance(loader.get_instance_proc_addr, vk::Instance(0)));
+        let is_plan = purpose == Purpose::Plan;
+        let pace = options.is_original_speed.then(|| Pace::new(ticks_per_second));
         Ok(Replay {
-            options,
+            clock: Clock::new(options.begin),
+            pace: pace.filter(|_| !is_plan),
+            plan: is_plan.then(Mutex::default),
+            is_planned: purpose != Purpose::Perform || options.force,
+            left_out: Mutex::default(),
             objects: Arc::new(Objects::new()),
-            positions: Positions::new(streams),
-            treatments: Treatments::new(),
+            positions: Positions::new(streams, options.interrupt.clone()),
+            treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
+            options,
             has_results: facts.iter().any(|it| it["results"] == true),
             facts,
             recorded: Mutex::default(),
             memories: Memories::default(),
             bindings: Bindings::default(),
             swapchains: Swapchains::default(),
+            held: Held::default(),
+            linear: LinearImages::default(),
             addresses: Addresses::default(),
             families: Families::default(),
             results: Mutex::default(),
-            frames: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             owners: RwLock::new(vec![Arc::new(global)]),
             devices: RwLock::default(),
@@ -124,6 +170,37 @@ impl Replay {
     }
 
     pub(crate) fn remarks(&self) -> Vec<String> {
-        lock(&self.remarks).clone()
+        let mut all = lock(&self.remarks).clone();
+        let left_out = lock(&self.left_out);
+        if left_out.count > 0 {
+            all.push(format!(
+                "{} calls could not be made and were left out, the first: {}",
+                left_out.count, left_out.first
+            ));
+        }
+        all
+    }
+
+    pub(crate) fn is_plan(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// Whether an object is one of the driver.
+    pub(crate) fn is_real(&self, id: ObjectId) -> bool {
+        self.plan.as_ref().is_none_or(|it| lock(it).is_real(id))
+    }
+
+    /// A call that could not be made, where that is no reason to stop.
+    #[cold]
+    pub(crate) fn leave_out(&self, error: ReplayError) -> Result<(), ReplayError> {
+        if !self.options.force || !matches!(error, ReplayError::Call { .. } | ReplayError::Record { .. }) {
+            return Err(error);
+        }
+        let mut left_out = lock(&self.left_out);
+        left_out.count += 1;
+        if left_out.count == 1 {
+            left_out.first = error.to_string();
+        }
+        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::error::ReplayError;
 use crate::generated::caller;
 use crate::objects::Objects;
 use crate::pair::gives_objects;
-use crate::perform::{Performer, result_name};
+use crate::perform::{Performer, needs_text, result_name};
 use crate::replay::{GLOBAL, Replay, lock};
 
 /// Words before the parameters.
@@ -180,11 +180,10 @@ impl Performer<'_> {
     /// The driver does not have a command.
     #[cold]
     fn lacks(&self, head: Head, command: Command) -> Result<(), ReplayError> {
-        let block = command.desc().block;
         // Names and labels are for people.
-        if block.contains("debug") {
+        if command.desc().block.contains("debug") {
             return Ok(());
         }
-        Err(self.failed(head, command, format!("this driver does not have it; it needs {block}")))
+        Err(self.failed(head, command, needs_text(command)))
     }
 }

@@ -6,7 +6,7 @@ use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
 use crate::straight::Straight;
-use crate::{addresses, bind, device, instance, layout, memory, pipeline, present, wait};
+use crate::{addresses, bind, blobs, device, held, instance, layout, memory, pipeline, pitches, plan, present, wait};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -34,7 +34,13 @@ pub(crate) struct Treatments(Box<[Row]>);
 
 impl Treatments {
     pub(crate) fn new() -> Treatments {
-        Treatments(Command::ALL.iter().map(|it| row(*it)).collect())
+        Treatments(Command::ALL.iter().map(|it| Row::new(*it, treatment(*it))).collect())
+    }
+
+    /// For one who only wants to know what would be done.
+    pub(crate) fn of_plan() -> Treatments {
+        let row = |it: &Command| Row { straight: None, ..Row::new(*it, plan::treatment(*it)) };
+        Treatments(Command::ALL.iter().map(row).collect())
     }
 
     pub(crate) fn of(&self, command: Command) -> &Row {
@@ -48,14 +54,15 @@ impl Treatments {
     }
 }
 
-fn row(command: Command) -> Row {
-    let treatment = treatment(command);
-    use Command as C;
-    // What is special about these is only that they may hold addresses.
-    let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
-    let is_plain = matches!(treatment, Treatment::Plain);
-    let straight = if is_plain || has_numbers { Straight::of(command) } else { None };
-    Row { treatment, straight, has_leave: command.desc().outputs.is_some() }
+impl Row {
+    fn new(command: Command, treatment: Treatment) -> Row {
+        use Command as C;
+        // What is special about these is only that they may hold addresses.
+        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let is_plain = matches!(treatment, Treatment::Plain);
+        let straight = if is_plain || has_numbers { Straight::of(command) } else { None };
+        Row { treatment, straight, has_leave: command.desc().outputs.is_some() }
+    }
 }
 
 fn treatment(command: Command) -> Treatment {
@@ -92,6 +99,10 @@ fn special(command: Command) -> Option<Special> {
         C::CreateBuffer | C::CreateAccelerationStructureKHR => addresses::create,
         C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => addresses::ask,
         C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => addresses::numbers,
+        C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => pitches::ask,
+        C::GetRayTracingShaderGroupHandlesKHR => blobs::groups,
+        C::GetDescriptorEXT => blobs::descriptor,
+        C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
         C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
@@ -106,7 +117,12 @@ fn special(command: Command) -> Option<Special> {
         C::DestroySwapchainKHR => present::destroy,
         C::GetSwapchainImagesKHR => present::images,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => present::acquire,
-        C::QueuePresentKHR => present::present,
+        C::QueuePresentKHR => held::present,
+        C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => held::submit,
+        C::CreateSemaphore => held::create_semaphore,
+        C::SignalSemaphore => held::signal,
+        C::QueueWaitIdle => held::queue_wait_idle,
+        C::DestroySurfaceKHR => present::destroy_surface,
         _ if is_surface(command) => present::surface,
         _ => return None,
     })
@@ -132,13 +148,13 @@ pub(crate) fn is_wait(command: Command) -> bool {
 }
 
 /// Makes a surface: there is none here.
-fn is_surface(command: Command) -> bool {
+pub(crate) fn is_surface(command: Command) -> bool {
     let name = command.desc().name;
     name.starts_with("vkCreate") && name.contains("Surface")
 }
 
 /// What only meant something where the trace was made: windows, displays, callbacks, other processes, mapped memory.
-fn is_elsewhere(command: Command) -> bool {
+pub(crate) fn is_elsewhere(command: Command) -> bool {
     use Command as C;
     let name = command.desc().name;
     let platform = ["Display", "FullScreenExclusive", "WinrtDisplay", "Latency", "Profiling", "PrivateData"];
@@ -156,7 +172,6 @@ fn is_elsewhere(command: Command) -> bool {
                 | C::CreateDebugReportCallbackEXT
                 | C::DestroyDebugReportCallbackEXT
                 | C::DebugReportMessageEXT
-                | C::DestroySurfaceKHR
                 | C::ReleaseSwapchainImagesKHR
                 | C::SetHdrMetadataEXT
                 | C::WaitForPresentKHR

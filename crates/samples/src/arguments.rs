@@ -22,7 +22,7 @@ pub struct Arguments {
     /// The sample, or `list`.
     pub name: String,
     /// How often its work is repeated, where it can be.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub frames: Option<u32>,
     /// How many threads record, where there are several.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]

@@ -44,7 +44,9 @@ fn memory(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     let token = cursor.word("the name of the memory")?;
     let id = MemoryId(builder.names.memories.len() as u32);
     let name = builder.define(cursor, token, Named::Memory(id))?;
+    let column = cursor.column();
     let size = cursor.number("the size of the memory")?;
+    check_size(cursor, column, size)?;
     builder.names.memories.push(Memory { name, size });
     Ok(())
 }
@@ -56,11 +58,22 @@ fn buffers(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {
     if size == 0 {
         return Err(cursor.error_at(column, "a buffer has at least one byte".to_owned()));
     }
+    check_size(cursor, column, size)?;
     let is_exclusive = cursor.take("exclusive");
     let is_sparse = cursor.take("sparse");
     let binding = if is_sparse { None } else { binding(builder, cursor, size)? };
     let resource = Resource { is_exclusive, is_sparse, ..Resource::new(ResourceKind::Buffer { size }, binding) };
     add_resources(builder, cursor, names, resource)
+}
+
+/// Hazards are not looked for in more than that.
+const SIZE_MAX: u64 = 1 << 40;
+
+fn check_size(cursor: &Cursor, column: u32, size: u64) -> Result<()> {
+    match size <= SIZE_MAX {
+        true => Ok(()),
+        false => Err(cursor.error_at(column, format!("{size} bytes are more than {SIZE_MAX}, the most there can be"))),
+    }
 }
 
 fn images(builder: &mut Builder, cursor: &mut Cursor) -> Result<()> {

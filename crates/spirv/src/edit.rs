@@ -4,7 +4,7 @@
 //! places and ids of the original stay what they were for as long as the editor lives. It does not check that the
 //! result is valid; it only knows which orders SPIR-V wants.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use spirv::{Capability, Decoration, Op, StorageClass};
 
@@ -36,6 +36,8 @@ pub struct Editor<'a> {
     additions: Vec<Addition>,
     /// What stands in the place of an instruction; nothing, if it goes.
     replaced: HashMap<At, Vec<u32>>,
+    /// Runs of instructions that something else stands for, in their order.
+    runs: Vec<(Range<u32>, Vec<u32>)>,
     /// Types and constants by their words without the result.
     known: HashMap<Vec<u32>, Id>,
 }
@@ -65,7 +67,7 @@ impl<'a> Editor<'a> {
             known.entry(key).or_insert(id);
         }
         let next = module.bound();
-        Editor { module, next, additions: Vec::new(), replaced: HashMap::new(), known }
+        Editor { module, next, additions: Vec::new(), replaced: HashMap::new(), runs: Vec::new(), known }
     }
 
     pub fn module(&self) -> &'a Module {
@@ -133,6 +135,33 @@ impl<'a> Editor<'a> {
         self.unique(Op::Constant, Some(ty), words)
     }
 
+    /// The null of a type.
+    pub fn null(&mut self, ty: Id) -> Id {
+        self.unique(Op::ConstantNull, Some(ty), &[])
+    }
+
+    /// The boolean constant, of the type of booleans.
+    pub fn truth(&mut self, ty: Id, value: bool) -> Id {
+        self.unique(if value { Op::ConstantTrue } else { Op::ConstantFalse }, Some(ty), &[])
+    }
+
+    /// An integer type that stands before an instruction of the globals; one that is there already moves up.
+    pub fn integer_before(&mut self, at: At, width: u32, is_signed: bool) -> Id {
+        let operands = [width, u32::from(is_signed)];
+        let key = [&[4 << 16 | Op::TypeInt as u32][..], &operands].concat();
+        let there = self.known.get(&key).copied();
+        if let Some(id) = there.filter(|it| self.module.place_of(*it).is_some_and(|it| it < at)) {
+            return id;
+        }
+        let id = there.unwrap_or_else(|| self.fresh());
+        if let Some(place) = self.module.place_of(id) {
+            self.remove(place);
+        }
+        self.known.insert(key, id);
+        self.insert_before(at, instruction(Op::TypeInt, &[&[id.0][..], &operands].concat()));
+        id
+    }
+
     /// A new type that may be decorated without touching others.
     pub fn new_type(&mut self, op: Op, operands: &[u32]) -> Id {
         let id = self.fresh();
@@ -194,6 +223,12 @@ impl<'a> Editor<'a> {
         self.replaced.insert(at, words);
     }
 
+    /// Puts words in the place of a run of instructions. Runs come in their order, and nothing else is done to them.
+    pub fn replace_run(&mut self, run: Range<u32>, words: Vec<u32>) {
+        debug_assert!(self.runs.last().is_none_or(|it| it.0.end <= run.start), "runs come in their order");
+        self.runs.push((run, words));
+    }
+
     pub fn remove(&mut self, at: At) {
         self.replace(at, Vec::new());
     }
@@ -201,19 +236,29 @@ impl<'a> Editor<'a> {
     /// The words of the new module.
     pub fn finish(mut self) -> Vec<u32> {
         let added: usize = self.additions.iter().map(|it| it.words.len()).sum();
-        let mut words = Vec::with_capacity(self.module.words().len() + added);
+        let run: usize = self.runs.iter().map(|it| it.1.len()).sum();
+        let mut words = Vec::with_capacity(self.module.words().len() + added + run);
         words.extend_from_slice(&self.module.words()[..5]);
         words[3] = self.next;
         self.additions.sort_by_key(|it| (it.at, it.side));
         let mut additions = self.additions.iter().peekable();
-        for it in self.module.all() {
+        let mut runs = self.runs.iter().peekable();
+        let mut at = 0;
+        while at < self.module.len() {
+            let it = self.module.at(At(at));
             while let Some(addition) = additions.next_if(|add| (add.at, add.side) <= (it.at, Side::Before)) {
                 words.extend_from_slice(&addition.words);
+            }
+            if let Some((run, new)) = runs.next_if(|run| run.0.start == at) {
+                words.extend_from_slice(new);
+                at = run.end.max(at + 1);
+                continue;
             }
             words.extend_from_slice(self.replaced.get(&it.at).map_or(it.words(), Vec::as_slice));
             while let Some(addition) = additions.next_if(|add| add.at == it.at) {
                 words.extend_from_slice(&addition.words);
             }
+            at += 1;
         }
         additions.for_each(|it| words.extend_from_slice(&it.words));
         words

@@ -32,8 +32,8 @@ pub(crate) struct Recording {
     pub(crate) executed: Vec<u64>,
     pub(crate) state: State,
     pub(crate) late: Vec<Late>,
-    /// The call that recorded the last command, and what that changed.
-    pub(crate) last: Option<Source>,
+    /// The thread and the number of the call that recorded the last command, and what that changed.
+    pub(crate) last: Option<(u32, u64)>,
     pub(crate) undo: Undo,
 }
 
@@ -59,12 +59,13 @@ impl Recording {
 
     /// Appends an action command, and gives its place.
     pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut Out<'_>) -> u32 {
-        out.listener.action(out.at, self.id, accesses);
+        out.listener.action(&out.at, self.id, accesses);
         self.pushed(out)
     }
 
     fn pushed(&mut self, out: &Out<'_>) -> u32 {
-        (self.last, self.undo) = (Some(out.at.source), Undo::Nothing);
+        let Source { thread, call, .. } = &out.at.source;
+        (self.last, self.undo) = (Some((*thread, *call)), Undo::Nothing);
         self.count += 1;
         self.count - 1
     }

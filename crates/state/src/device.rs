@@ -51,6 +51,8 @@ pub(crate) struct Device {
     /// What others share of them.
     pub(crate) externals: HashMap<SemaphoreId, External>,
     pub(crate) foreign_fences: HashSet<FenceId>,
+    /// Fences that a submission signals: its queue, and its number.
+    pub(crate) submitted_fences: HashMap<FenceId, (QueueId, u64)>,
     pub(crate) events: Slab<EventId>,
     pub(crate) swapchains: Slab<Swapchain>,
     pub(crate) passes: Slab<Arc<Pass>>,

@@ -129,13 +129,18 @@ macro_rules! counted {
 impl Device {
     pub(crate) fn draws(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, draw) = match event.call {
+            // The common ones stay where they are made: reading at once what was written in pieces takes long.
             Call::CmdDraw(it) => {
                 let vertices = Taken::part(it.first_vertex, it.vertex_count);
-                (it.command_buffer, Draw::new(vertices, Taken::part(it.first_instance, it.instance_count)))
+                let draw = Draw::new(vertices, Taken::part(it.first_instance, it.instance_count));
+                self.draw(it.command_buffer, &draw, out);
+                return true;
             }
             Call::CmdDrawIndexed(it) => {
                 let indices = Taken::part(it.first_index, it.index_count);
-                (it.command_buffer, Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count)))
+                let draw = Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count));
+                self.draw(it.command_buffer, &draw, out);
+                return true;
             }
             Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(it)),
             Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(it)),

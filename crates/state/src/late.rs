@@ -24,6 +24,8 @@ pub(crate) struct Late {
     uses: Vec<LateUse>,
     /// What the listener knows.
     told: Vec<Access>,
+    /// Whether that may be something else by now: descriptors may change at any time, attachments do not.
+    is_open: bool,
 }
 
 impl Device {
@@ -56,7 +58,8 @@ impl Device {
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         let index = own.push_action(&told, out);
         if !touches.is_empty() || !uses.is_empty() {
-            own.late.push(Late { index, fixed, touches, attached, uses, told });
+            let is_open = !uses.is_empty();
+            own.late.push(Late { index, fixed, touches, attached, uses, told, is_open });
         }
     }
 
@@ -68,6 +71,7 @@ impl Device {
             if !it.attached.is_empty() && it.attached != attached {
                 out.missing("one secondary command buffer that draws to different attachments");
             }
+            it.is_open |= it.attached != attached;
             it.attached = attached;
         }
         self.tell_late(secondary, out);
@@ -83,7 +87,7 @@ impl Device {
     pub(crate) fn set_attached(&mut self, secondary: u64, attached: Vec<Vec<Access>>, out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get_mut(secondary) else { return };
         for (it, attached) in own.late.iter_mut().filter(|it| !it.touches.is_empty()).zip(attached) {
-            it.attached = attached;
+            (it.attached, it.is_open) = (attached, true);
         }
         self.tell_late(secondary, out);
     }
@@ -100,7 +104,8 @@ impl Device {
     fn tell_late(&mut self, buffer: u64, out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get_mut(buffer) else { return };
         let (id, mut late) = (own.id, std::mem::take(&mut own.late));
-        for it in &mut late {
+        for it in late.iter_mut().filter(|it| it.is_open) {
+            it.is_open = !it.uses.is_empty();
             let resolved = it.uses.iter().flat_map(|it| self.resolve(it));
             let now: Vec<Access> = it.fixed.iter().chain(&it.attached).cloned().chain(resolved).collect();
             if now != it.told {

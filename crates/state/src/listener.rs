@@ -78,8 +78,8 @@ pub trait Listener {
     fn command(&mut self, _at: Where, _id: CommandBufferId, _command: Command) {}
 
     /// The same for an action command. Most commands are such, and need no list of their own to be looked at.
-    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
-        self.command(at, id, Command::Action(accesses.to_vec()));
+    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
+        self.command(*at, id, Command::Action(accesses.to_vec()));
     }
 
     /// What a recorded command is became known only now: descriptors that may change until the submission, or

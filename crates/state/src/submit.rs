@@ -49,7 +49,10 @@ impl Device {
             }
             (Call::DestroyFence(it), None) => {
                 let fence = self.fences.remove(it.fence.0);
-                fence.map(|it| self.foreign_fences.remove(&it));
+                if let Some(it) = fence {
+                    self.foreign_fences.remove(&it);
+                    self.submitted_fences.remove(&it);
+                }
                 out.gone(fence.map(Gone::Fence));
             }
             (Call::DestroySemaphore(it), None) => {
@@ -71,6 +74,8 @@ impl Device {
                 if !is_success(done.result) {
                 } else if it.wait_all.is_true() || fences.len() == 1 {
                     self.wait_fences(fences, out);
+                } else if let Some(first) = self.first_of(&fences) {
+                    self.wait_fences(vec![first], out);
                 } else {
                     out.missing("which of several fences is signaled is not told");
                 }
@@ -85,6 +90,7 @@ impl Device {
                 let fences = self.fences_of(it.p_fences(), out);
                 // What was imported is gone with it.
                 self.foreign_fences.retain(|it| !fences.contains(it));
+                fences.iter().for_each(|it| drop(self.submitted_fences.remove(it)));
                 out.step(Step::ResetFences(fences));
             }
             (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {
@@ -221,7 +227,20 @@ impl Device {
             self.wait_outside(&waits, out);
             self.signal_outside(batch.signals.iter().map(|it| it.point));
         }
+        if let Some(fence) = fence {
+            self.submitted_fences.insert(fence, (queue, self.submitted));
+        }
         out.step(Step::Submit { queue, batches, fence });
+    }
+
+    /// Of fences of which one is signaled, the one whose submission is over in any case: a queue signals them in the order
+    /// in which they were submitted to it.
+    fn first_of(&self, fences: &[FenceId]) -> Option<FenceId> {
+        let own = |it: &FenceId| self.submitted_fences.get(it).filter(|_| !self.foreign_fences.contains(it));
+        let known: Option<Vec<_>> = fences.iter().map(|it| Some((*own(it)?, *it))).collect();
+        let known = known?;
+        let ((queue, _), first) = known.iter().min_by_key(|it| it.0.1)?;
+        known.iter().all(|it| it.0.0 == *queue).then_some(*first)
     }
 
     /// The fence that a submission signals, if it names one.

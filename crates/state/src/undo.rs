@@ -44,7 +44,7 @@ impl Device {
     pub(crate) fn take_back(&mut self, buffer: u64, out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get_mut(buffer) else { return };
         // Many calls record nothing.
-        if own.last.take_if(|it| *it == out.at.source).is_none() {
+        if own.last.take_if(|it| *it == (out.at.source.thread, out.at.source.call)).is_none() {
             return;
         }
         own.count -= 1;

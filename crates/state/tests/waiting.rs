@@ -102,6 +102,23 @@ fn a_wait_for_any_fence_tells_nothing_until_its_status_is_asked() {
     assert_eq!(kinds(&app), []);
 }
 
+/// Whichever of them it is, what was submitted first to their queue is over.
+#[test]
+fn a_wait_for_any_fence_of_one_queue_is_one_for_the_first() {
+    let mut app = app();
+    submit(&mut app, &[], &[], fence(3));
+    submit(&mut app, &[], &[], fence(1));
+    submit(&mut app, &[], &[], fence(2));
+    wait_fences(&mut app, &[fence(1), fence(2)], false);
+    assert_eq!(app.program().steps[3..], [Step::WaitFences(vec![FenceId(0)])]);
+    assert!(missing(&app).is_empty(), "{:?}", missing(&app));
+    // One that was reset may be signaled by anybody.
+    let fences = [fence(1)];
+    call!(app, ResetFences, ResetFencesParams { fence_count: 1, p_fences: Ptr::to_slice(&fences) });
+    wait_fences(&mut app, &[fence(1), fence(2)], false);
+    assert_eq!(missing(&app), ["which of several fences is signaled is not told"]);
+}
+
 #[test]
 fn the_host_knows_what_a_counter_has_reached() {
     for (reached, is_known) in [(7, true), (0, false)] {

@@ -37,7 +37,7 @@ impl Executor<'_> {
         };
         if !is_done {
             self.progress.is_clean = false;
-            let is_marked = kind == PlanKind::Apart && self.progress.marking == Marking::Used;
+            let is_marked = self.progress.marking == Marking::Used;
             let inner: Vec<&Spot> = if is_marked { commands.plans.inner(index).collect() } else { Vec::new() };
             self.check_and_keep_all(tag, &uses(), &inner);
         }
@@ -78,6 +78,11 @@ impl Executor<'_> {
             left &= !bits;
             now.through = spot.through;
             let Some(state) = states.exact_mut(&spot.range) else {
+                if let Some(state) = states.fresh_mut(&spot.range) {
+                    add_all(state, spots, is_write, &now);
+                    state.set_marked(is_made);
+                    continue;
+                }
                 if !keep_in_parts(states, spots, &now, is_made, known & bits == 0) {
                     return false;
                 }
@@ -99,7 +104,7 @@ impl Executor<'_> {
             add_all(state, spots, is_write, &now);
             state.set_marked(is_marked);
         }
-        if is_made && inner | again != 0 {
+        if inner != 0 || again != 0 {
             progress.made.push((marked.number, Made::Own { inner, again }));
         }
         true
@@ -112,7 +117,7 @@ impl Executor<'_> {
         let mut word = 0;
         while let Some(marked) = commands.plans.marked_at(index, word) {
             word += 1;
-            let left = marked.valid & marked.marks.repeated(is_rendering) & !marked.marks.behind;
+            let left = marked.marks.repeated(is_rendering) & !marked.marks.behind;
             if left != 0 && commands.spots(index, &self.device.addresses).0 == PlanKind::Apart {
                 self.keep_some(marked, left);
             }
@@ -149,7 +154,7 @@ impl Executor<'_> {
         let now = |through| now(*rules, clock, *queue, instance.as_ref(), tag, through);
         for spot in spots {
             let (by, now) = (spot.by(*queue), now(spot.through));
-            let is_bad = |(_, state): (_, &State)| state.conflicts(now, by);
+            let is_bad = |(_, state): (_, &State)| state.conflicts(&now, by);
             if addresses.has_aliases(spot.resource) || states.overlapping(spot.range.clone()).any(is_bad) {
                 return false;
             }
@@ -158,7 +163,7 @@ impl Executor<'_> {
         for is_write in [true, false] {
             for spot in spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write) {
                 let (by, now) = (spot.by(*queue), now(spot.through));
-                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, now));
+                states.update(spot.range.clone(), |_, state| state.get_or_insert_default().add(by, &now));
             }
         }
         true
@@ -197,13 +202,13 @@ impl Executor<'_> {
         };
         for range in ranges.iter().filter(|it| !is_known(it)) {
             for (part, state) in device.states.overlapping(range.clone()) {
-                let found = state.check(now, it.usage, it.order);
+                let found = state.check(&now, it.usage, it.order);
                 if !found.is_empty() {
                     conflicts.push((part, found));
                 }
             }
         }
-        conflicts.extend(device.alias_conflicts(now, it.resource, &ranges, (it.usage, it.order)));
+        conflicts.extend(device.alias_conflicts(&now, it.resource, &ranges, (it.usage, it.order)));
         self.device.report(tag, it.resource, conflicts);
     }
 
@@ -216,7 +221,7 @@ impl Executor<'_> {
         let through = addresses.identity(it.resource);
         let now = now(*rules, &queues[usize::from(*queue)].clock, *queue, instance.as_ref(), tag, through);
         for range in ranges {
-            alias::keep(states, range, &elsewhere, by, now);
+            alias::keep(states, range, &elsewhere, by, &now);
         }
     }
 }
@@ -225,7 +230,7 @@ impl Executor<'_> {
 fn conflicts(state: &State, spots: &[Spot], is_write: bool, now: &Now<'_>) -> bool {
     match is_write {
         false => state.conflicts_with_read(now, spots[0].by(now.queue)),
-        true => spots.iter().any(|it| state.conflicts(*now, it.by(now.queue))),
+        true => spots.iter().any(|it| state.conflicts(now, it.by(now.queue))),
     }
 }
 
@@ -239,7 +244,7 @@ fn add_all(state: &mut State, spots: &[Spot], is_write: bool, now: &Now<'_>) {
         (true, false) => {
             for is_write in [true, false] {
                 let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
-                wanted.for_each(|it| state.add(it.by(now.queue), *now));
+                wanted.for_each(|it| state.add(it.by(now.queue), now));
             }
         }
     }

@@ -4,6 +4,7 @@
 //! which one address is one texel or one block of texels (`texels`). Once single components of an image are used, it has
 //! a range for each of them, so that runs of texels stay runs.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use lavascope_program::{
     Binding, Components, ImageRegion, MemoryId, Region, Resource, ResourceId, ResourceKind, SparseBind, SparsePart,
 };
 
-use crate::memories::Memories;
+use crate::memories::{BEGIN, Memories, NoRoom};
 use crate::sparse::{Block, Part, Sparse};
 use crate::texels::Texels;
 
@@ -32,6 +33,8 @@ pub(crate) struct Addresses {
     identities: u32,
     /// What was destroyed, and goes when nothing waits that may still use it.
     doomed: Vec<ResourceId>,
+    /// How often there was no room for something.
+    unplaced: BTreeMap<NoRoom, u64>,
 }
 
 /// What a resource is, whatever it is called: the same for compatible aliases, which are all one. Used once only,
@@ -98,14 +101,12 @@ impl Addresses {
         };
         let size = texels.as_ref().map_or(0, |it| it.size());
         let same = self.compatible(resource).map(|it| (it.base, it.identity, it.has_planes));
-        let base = match (&resource.kind, resource.binding) {
-            (ResourceKind::Image(image), _) if !image.is_linear() => match same {
-                Some((base, ..)) => base,
-                None => self.allocate(size),
-            },
-            (_, Some(binding)) => self.memories.place(binding.memory) + binding.offset,
-            (ResourceKind::Buffer { size }, None) => self.allocate(*size),
-            (ResourceKind::Image(_), None) => self.allocate(size),
+        let base = match self.base(resource, size, same.map(|it| it.0)) {
+            Ok(base) => base,
+            Err(why) => {
+                self.note(why);
+                return self.put(id, Placed { is_gone: false, ..Placed::gone() });
+            }
         };
         let placed = Placed {
             base,
@@ -127,6 +128,27 @@ impl Addresses {
         if let Some(binding) = resource.binding {
             self.find_aliases(id, binding);
         }
+    }
+
+    /// The first address of a new resource, whose image has a size; another may have it already.
+    fn base(&mut self, resource: &Resource, size: u64, same: Option<u64>) -> Result<u64, NoRoom> {
+        let in_memory = resource.binding.map(|it| self.memories.place(it)).transpose()?;
+        match (&resource.kind, in_memory, same) {
+            (ResourceKind::Image(image), _, Some(base)) if !image.is_linear() => Ok(base),
+            (ResourceKind::Image(image), ..) if !image.is_linear() => self.allocate(size),
+            (_, Some(base), _) => Ok(base),
+            (ResourceKind::Buffer { size }, None, _) => self.allocate(*size),
+            (ResourceKind::Image(_), None, _) => self.allocate(size),
+        }
+    }
+
+    fn note(&mut self, why: NoRoom) {
+        *self.unplaced.entry(why).or_default() += 1;
+    }
+
+    /// For what there was no room since the last time, and how often.
+    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        std::mem::take(&mut self.unplaced)
     }
 
     fn next_identity(&mut self) -> Identity {
@@ -220,11 +242,12 @@ impl Addresses {
         self.places.get(resource.0 as usize).is_some_and(|it| !it.aliases.is_empty())
     }
 
-    fn allocate(&mut self, size: u64) -> u64 {
+    fn allocate(&mut self, size: u64) -> Result<u64, NoRoom> {
         let base = self.next;
         // Never next to each other, so that neighbors are never joined.
-        self.next += size.max(1) + 1;
-        base
+        let end = base.checked_add(size.max(1)).filter(|it| *it < BEGIN).ok_or(NoRoom::Addresses)?;
+        self.next = end + 1;
+        Ok(base)
     }
 
     /// An image that is the same one under another name.
@@ -346,16 +369,25 @@ impl Addresses {
     }
 
     /// Gives an image, and its compatible aliases, a range for each component. Gives the old addresses and the new
-    /// ones, plane by plane.
+    /// ones, plane by plane; none if there is no room for them, and nothing of the image is looked at any more.
     pub(crate) fn add_planes(&mut self, resource: ResourceId) -> (Range<u64>, Vec<u64>) {
         let old = self.whole(resource);
         self.moves += 1;
         let size = old.end - old.start;
-        let base = self.allocate(size * COMPONENTS);
+        let base = self.allocate(size.saturating_mul(COMPONENTS));
         for it in self.places.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
-            (it.base, it.has_planes) = (base, true);
+            match base {
+                Ok(base) => (it.base, it.has_planes) = (base, true),
+                Err(_) => it.texels = None,
+            }
         }
-        (old, (0..COMPONENTS).map(|it| base + it * size).collect())
+        match base {
+            Ok(base) => (old, (0..COMPONENTS).map(|it| base + it * size).collect()),
+            Err(why) => {
+                self.note(why);
+                (old, Vec::new())
+            }
+        }
     }
 
     /// Gives memory to a part of a sparse resource, or takes it away. Gives addresses of which nothing is known any more.
@@ -368,7 +400,7 @@ impl Addresses {
             SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
             SparsePart::Bytes(_) => Vec::new(),
         };
-        let base = bind.memory.map(|(memory, offset)| (memory, self.memories.place(memory) + offset));
+        let (base, memory) = self.base_of_bind(bind);
         let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
         let (whole, is_opaque, first, has_planes) =
             (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
@@ -376,20 +408,20 @@ impl Addresses {
         let before: Vec<MemoryId> = sparse.memories().collect();
         let moved = match bind.part {
             SparsePart::Bytes(start) if is_opaque => {
-                let has_moved = sparse.bind_opaque(start..start + bind.size, bind.memory);
+                let has_moved = sparse.bind_opaque(start..start.saturating_add(bind.size), memory);
                 Some(whole).filter(|_| has_moved).into_iter().collect()
             }
             SparsePart::Bytes(start) => {
-                sparse.bind_bytes(start..start + bind.size, base);
+                sparse.bind_bytes(start..start.saturating_add(bind.size), base);
                 Vec::new()
             }
             SparsePart::Texels(_) if has_planes => {
                 // Where its texels are in its planes is not worth finding out.
-                sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                sparse.bind_texels(&own, memory.map(|it| block(it, bind.size)));
                 Some(whole).into_iter().collect()
             }
             SparsePart::Texels(_) => {
-                let moved = sparse.bind_texels(&own, bind.memory.map(|it| block(it, bind.size)));
+                let moved = sparse.bind_texels(&own, memory.map(|it| block(it, bind.size)));
                 moved.into_iter().map(|it| first + it.start..first + it.end).collect()
             }
         };
@@ -397,7 +429,7 @@ impl Addresses {
         self.note_memories(bind.resource, &before, &after);
         // Those that shared memory with it, and those that do now.
         let mut others = self.places[index].aliases.clone();
-        if let Some((memory, offset)) = bind.memory {
+        if let Some((memory, offset)) = memory {
             others.extend(self.memories.bound(Binding { memory, offset, size: bind.size }));
             others.extend(self.memories.sparse(memory));
         }
@@ -405,6 +437,18 @@ impl Addresses {
         others.dedup();
         others.into_iter().for_each(|it| self.relate(bind.resource, it));
         moved
+    }
+
+    /// Where the memory of a binding lies, and the memory; without room for it there is none.
+    fn base_of_bind(&mut self, bind: &SparseBind) -> (Option<(MemoryId, u64)>, Option<(MemoryId, u64)>) {
+        let Some((memory, offset)) = bind.memory else { return (None, None) };
+        match self.memories.place(Binding { memory, offset, size: bind.size }) {
+            Ok(base) => (Some((memory, base)), bind.memory),
+            Err(why) => {
+                self.note(why);
+                (None, None)
+            }
+        }
     }
 
     /// A sparse resource had parts of some memories, and has parts of others.
@@ -606,7 +650,7 @@ impl Placed {
 
     fn wants_planes(&self, region: &Region) -> bool {
         let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
-        is_part && self.is_opaque() && !self.has_planes
+        is_part && self.is_opaque() && !self.has_planes && self.texels.is_some()
     }
 
     fn is_opaque(&self) -> bool {

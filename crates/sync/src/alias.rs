@@ -18,7 +18,7 @@ impl Device {
     /// Conflicts of an access with what was done by other names.
     pub(crate) fn alias_conflicts(
         &self,
-        now: Now<'_>,
+        now: &Now<'_>,
         resource: ResourceId,
         ranges: &[Range<u64>],
         (usage, order): (Usage, Order),
@@ -27,9 +27,9 @@ impl Device {
         for (own, theirs) in self.addresses.aliased(resource, ranges) {
             for (_, state) in self.states.overlapping(theirs) {
                 for own in pieces(&own, state.cuts()) {
-                    let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..now };
-                    let found = state.check(now, usage, order);
-                    conflicts.extend(self.by_another_name(now, (usage, order), &own, &found));
+                    let now = Now { name: Name::Alias { start: own.start, end: own.end }, ..*now };
+                    let found = state.check(&now, usage, order);
+                    conflicts.extend(self.by_another_name(&now, (usage, order), &own, &found));
                 }
             }
         }
@@ -39,7 +39,7 @@ impl Device {
     /// Of conflicts with accesses by another name, those where nothing by this name stands between.
     pub(crate) fn by_another_name(
         &self,
-        now: Now<'_>,
+        now: &Now<'_>,
         by: (Usage, Order),
         own: &Range<u64>,
         found: &[Conflict],
@@ -82,7 +82,7 @@ pub(crate) fn keep(
     range: Range<u64>,
     elsewhere: &[(Range<u64>, Tag)],
     by: By,
-    now: Now<'_>,
+    now: &Now<'_>,
 ) {
     states.update(range, |part, state| {
         let state = state.get_or_insert_default();
@@ -131,7 +131,7 @@ mod tests {
                 let (rules, through, name) = (Rules::CONTRACT, Identity::default(), Name::Own);
                 let (instance, from) = (None, 0);
                 let now = Now { rules, clock: &clock, queue: 0, tag, instance, from, apart: &apart, through, name };
-                keep(&mut states, 8..16, elsewhere, by, now);
+                keep(&mut states, 8..16, elsewhere, by, &now);
             }
             states.iter().map(|it| it.1.clone()).collect::<Vec<State>>()
         };

@@ -2,7 +2,8 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_program::{
-    Batch, FenceId, HazardKind, Point, Program, QueueId, ResourceId, SemaphoreId, Signal, Step, Wait,
+    Batch, Binding, CommandBufferId, FenceId, HazardKind, MemoryId, Point, Program, QueueId, Resource, ResourceId,
+    ResourceKind, SemaphoreId, Signal, Step, Wait,
 };
 
 use crate::Engine;
@@ -235,4 +236,43 @@ fn stretches_stay_bounded_in_one_batch() {
     passes.submit(Batch { command_buffers: frames, ..Batch::default() }, None);
     assert!(passes.most <= 80, "{}", passes.most);
     passes.assert_exact();
+}
+
+/// What was destroyed leaves nothing behind: its number and its addresses are given again, and nothing is known there.
+#[test]
+fn what_is_destroyed_is_given_again() {
+    let text = "# A copy.\n# spec: synchronization\n# expect: clean\n\nbuffer a b c d e 8\n\n\
+        cmd up\n  copy a -> b\n\ncmd down\n  copy d -> e\n";
+    let program = lavascope_scenario::parse(text).expect("a scenario").program;
+    let mut engine = Engine::of(Rules::CONTRACT, &program);
+    let bound = |memory: u32, offset: u64| {
+        let binding = Some(Binding { memory: MemoryId(memory), offset, size: 8 });
+        Resource::new(ResourceKind::Buffer { size: 8 }, binding)
+    };
+    let submit = |engine: &mut Engine, id: u32| {
+        let batches = vec![Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }];
+        engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
+    };
+    // The two share some bytes, so that what was written to the first is known when it is gone.
+    let [written, beside] = [ResourceId(1), ResourceId(2)];
+    engine.set_resource(written, &bound(0, 0));
+    engine.set_resource(beside, &bound(0, 4));
+    submit(&mut engine, 0);
+    let base = engine.device.addresses.whole(written).start;
+    [written, beside].into_iter().for_each(|it| engine.step(&Step::Destroy(it)));
+    let mut most = 0;
+    for memory in 1..10_000 {
+        let id = engine.add_resource(&bound(memory, 0));
+        most = most.max(id.0);
+        if engine.device.addresses.whole(id).start == base {
+            // Somebody else is there now.
+            engine.set_resource(ResourceId(3), &bound(memory, 0));
+            submit(&mut engine, 1);
+            assert_eq!(engine.take_found(), []);
+            return;
+        }
+        engine.step(&Step::Destroy(id));
+        assert!(most <= 5, "{most}");
+    }
+    panic!("the addresses are not given again");
 }

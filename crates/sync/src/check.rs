@@ -1,5 +1,7 @@
 //! Checks a program, step by step or whole.
 
+use std::collections::BTreeMap;
+
 use lavascope_program::{
     Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
     RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
@@ -7,6 +9,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
+use crate::memories::NoRoom;
 use crate::prepare::Prepared;
 use crate::record::Alone;
 use crate::rules::Rules;
@@ -185,6 +188,11 @@ impl Engine {
         self.device.unsignaled(queue)
     }
 
+    /// For what there was no room since the last time, and how often: nothing is found where it is used.
+    pub fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.device.addresses.take_unplaced()
+    }
+
     /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.
     pub fn forget_known(&mut self) {
         self.device.forget_known();
@@ -345,21 +353,27 @@ gfx submit use wait s
         assert!(engine.device.events[0].set.is_none());
     }
 
-    /// A fence that is made anew tells nothing of the submission that the old one was for.
+    /// A fence that is made anew, or reset, tells nothing of the submission that it was for.
     #[test]
     fn a_new_fence_tells_nothing() {
         let text = "# The host reads what was copied.\n# spec: synchronization\n# expect: clean\n\n\
             buffer a b 64\nfence f\n\ncmd up\n  copy a -> b\n  barrier copy:write => host:host_read\n\n\
             q submit up fence f\nwait fence f\nhost reads b\n";
         let program = lavascope_scenario::parse(text).unwrap_or_else(|error| panic!("{error:?}")).program;
-        for is_new in [false, true] {
+        let renew = |engine: &mut Engine| engine.set_fence(FenceId(0));
+        let reset = |engine: &mut Engine| engine.step(&Step::ResetFences(vec![FenceId(0)]));
+        // Of what is not there nothing is learned.
+        let other = |engine: &mut Engine| {
+            engine.step(&Step::ResetFences(vec![FenceId(1)]));
+            engine.step(&Step::QueueIdle(QueueId(1)));
+        };
+        let cases: [(&dyn Fn(&mut Engine), usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
+        for (between, wanted) in cases {
             let mut engine = Engine::of(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);
-            if is_new {
-                engine.set_fence(FenceId(0));
-            }
+            between(&mut engine);
             program.steps[1..].iter().for_each(|it| engine.step(it));
-            assert_eq!(engine.take_found().len(), usize::from(is_new));
+            assert_eq!(engine.take_found().len(), wanted);
         }
     }
 }

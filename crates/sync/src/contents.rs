@@ -343,8 +343,8 @@ impl PassContents {
         // Dependencies lead to later subpasses only.
         for subpass in from + 1..=to {
             let is_next = |it: &lavascope_program::SubpassDependency| {
-                it.dst == Some(subpass as u32)
-                    && it.src.is_some_and(|src| (src as usize) < subpass && reached[src as usize])
+                let is_reached = |src: u32| reached.get(src as usize).copied().unwrap_or_default();
+                it.dst == Some(subpass as u32) && it.src.is_some_and(is_reached)
             };
             reached[subpass] = self.pass.dependencies.iter().any(is_next);
         }

@@ -60,7 +60,8 @@ pub(crate) fn batch(device: &mut Device, recorded: Recorded<'_>, queue: u8, step
 
 impl Recorded<'_> {
     /// Whether what a command buffer executes is what it was when that was recorded.
-    fn is_as_it_was(self, commands: &Prepared) -> bool {
+    #[inline]
+    pub(crate) fn is_as_it_was(self, commands: &Prepared) -> bool {
         let version = |id: CommandBufferId| self.command_buffers.get(id.0 as usize).map(|it| it.version);
         commands.executed.iter().all(|it| version(it.0) == Some(it.1))
     }
@@ -321,7 +322,7 @@ impl<'a> Executor<'a> {
                 let mut shared = Shared::default();
                 states.update(range, |_, state| {
                     if let Some(state) = state {
-                        state.share_transition(now, &ready.element.scope, &mut shared);
+                        state.share_transition(&now, &ready.element.scope, &mut shared);
                     }
                 });
             }
@@ -334,7 +335,7 @@ impl<'a> Executor<'a> {
         let now = self.now(tag + 1, resource);
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
-                let found = state.check_transition(now, &ready.first, &part);
+                let found = state.check_transition(&now, &ready.first, &part);
                 conflicts.push((part, found));
             }
         }
@@ -343,8 +344,8 @@ impl<'a> Executor<'a> {
             for (part, state) in
                 pieces(&theirs, ready.cuts()).into_iter().flat_map(|it| self.device.states.overlapping(it))
             {
-                let found = state.check_transition(now, &ready.first, &part);
-                conflicts.extend(self.device.by_another_name(now, (TRANSITION_WRITE, Order::None), &own, &found));
+                let found = state.check_transition(&now, &ready.first, &part);
+                conflicts.extend(self.device.by_another_name(&now, (TRANSITION_WRITE, Order::None), &own, &found));
             }
         }
         self.device.report(tag, resource, conflicts);
@@ -362,9 +363,9 @@ impl<'a> Executor<'a> {
         for range in ranges {
             states.update(range, |part, state| {
                 if ready.element.is_transition {
-                    state.get_or_insert_default().add_transition(now, &ready.element.scope, &mut shared);
+                    state.get_or_insert_default().add_transition(&now, &ready.element.scope, &mut shared);
                 } else if let Some(state) = state {
-                    state.depend(now, ready, &part, &mut shared);
+                    state.depend(&now, ready, &part, &mut shared);
                 }
             });
         }
@@ -376,7 +377,7 @@ impl<'a> Executor<'a> {
                 for theirs in pieces(&theirs, ready.cuts()) {
                     states.update(theirs, |part, state| {
                         if let Some(state) = state {
-                            state.depend(now, ready, &part, &mut shared);
+                            state.depend(&now, ready, &part, &mut shared);
                         }
                     });
                 }

@@ -24,15 +24,15 @@ impl Device {
         let (through, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
         let name = Name::Own;
         let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
-        let mut conflicts = self.conflicts(&ranges, now, usage);
-        conflicts.extend(self.alias_conflicts(now, resource, &ranges, (usage, Order::None)));
+        let mut conflicts = self.conflicts(&ranges, &now, usage);
+        conflicts.extend(self.alias_conflicts(&now, resource, &ranges, (usage, Order::None)));
         self.report(tag, resource, conflicts);
         let by = By { usage, queue, order: Order::None };
         let elsewhere = self.written_elsewhere(resource, &ranges, by);
         let Device { host_clock: clock, states, .. } = self;
         let now = Now { rules, clock, queue, tag, instance: None, from: 0, apart: &[], through, name };
         for range in ranges {
-            alias::keep(states, range, &elsewhere, by, now);
+            alias::keep(states, range, &elsewhere, by, &now);
         }
         self.host_did(tag);
         // The host is in order with itself.
@@ -41,7 +41,7 @@ impl Device {
         self.host_clock.second_scope(&own, scope::host(), scope::usages_of(scope::host()));
     }
 
-    fn conflicts(&self, ranges: &[Range<u64>], now: Now<'_>, usage: Usage) -> Vec<(Range<u64>, Vec<Conflict>)> {
+    fn conflicts(&self, ranges: &[Range<u64>], now: &Now<'_>, usage: Usage) -> Vec<(Range<u64>, Vec<Conflict>)> {
         let mut found = Vec::new();
         for range in ranges {
             for (part, state) in self.states.overlapping(range.clone()) {
@@ -101,7 +101,7 @@ impl Device {
             let name = Name::Alias { start: own.start, end: own.end };
             let now = Now { rules, clock, queue, tag: Tag::MAX, instance: None, from: 0, apart: &[], through, name };
             for (_, state) in self.states.overlapping(theirs) {
-                conflicts.extend(self.by_another_name(now, (PRESENT, Order::None), &own, &check(state)));
+                conflicts.extend(self.by_another_name(&now, (PRESENT, Order::None), &own, &check(state)));
             }
         }
         conflicts

@@ -42,6 +42,7 @@ mod texels;
 mod usage;
 
 pub use check::{Engine, check, check_all, check_with};
+pub use memories::NoRoom;
 pub use prepare::Prepared;
 pub use races::{EventRace, EventRaces, RaceKind, event_races, uses_events};
 pub use rules::Rules;

@@ -12,9 +12,33 @@ use lavascope_program::{Binding, MemoryId, ResourceId};
 /// Addresses of one memory, whose size nobody told.
 const SIZE: u64 = 1 << 40;
 /// The first of them. What has addresses of its own has those before it.
-const BEGIN: u64 = 1 << 63;
+pub(crate) const BEGIN: u64 = 1 << 63;
+/// How many memories there is room for.
+const RANGES_MAX: u64 = (u64::MAX - BEGIN) / SIZE;
 /// How many are kept that nothing lies in.
 const IDLE_MAX: usize = 1 << 12;
+
+/// Why something has no addresses: it is as if it were never used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NoRoom {
+    /// It ends too far from the beginning of its memory.
+    Memory,
+    /// Too many memories are in use at the same time.
+    Memories,
+    /// What does not lie in memory byte by byte has used all other addresses up.
+    Addresses,
+}
+
+impl NoRoom {
+    /// In words for users.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NoRoom::Memory => "hazards are not looked for behind the first 2^40 bytes of a memory",
+            NoRoom::Memories => "hazards are not looked for in more than 2^23 memories at the same time",
+            NoRoom::Addresses => "hazards are not looked for in more than 2^63 texels and bytes",
+        }
+    }
+}
 
 #[derive(Clone, Default)]
 pub(crate) struct Memories {
@@ -43,9 +67,12 @@ struct Memory {
 }
 
 impl Memories {
-    /// The first address of a memory that something is about to lie in.
-    pub(crate) fn place(&mut self, memory: MemoryId) -> u64 {
-        self.used(memory).base
+    /// The address of something that is about to lie in memory.
+    pub(crate) fn place(&mut self, binding: Binding) -> Result<u64, NoRoom> {
+        if binding.offset.checked_add(binding.size).is_none_or(|end| end > SIZE) {
+            return Err(NoRoom::Memory);
+        }
+        self.used(binding.memory).map(|it| it.base + binding.offset).ok_or(NoRoom::Memories)
     }
 
     /// The first address of a memory.
@@ -55,8 +82,9 @@ impl Memories {
 
     /// A resource lies there from now on.
     pub(crate) fn bind(&mut self, resource: ResourceId, binding: Binding) {
-        let memory = self.used(binding.memory);
-        memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(resource));
+        if let Some(memory) = self.used(binding.memory) {
+            memory.bound.update(range_of(binding), |_, all| all.get_or_insert_default().push(resource));
+        }
     }
 
     /// A resource lies there no more.
@@ -71,8 +99,7 @@ impl Memories {
 
     /// A sparse resource has a part of it.
     pub(crate) fn bind_sparse(&mut self, resource: ResourceId, memory: MemoryId) {
-        let memory = self.used(memory);
-        if !memory.sparse.contains(&resource) {
+        if let Some(memory) = self.used(memory).filter(|it| !it.sparse.contains(&resource)) {
             memory.sparse.push(resource);
         }
     }
@@ -101,18 +128,21 @@ impl Memories {
         std::mem::take(&mut self.gone)
     }
 
-    /// A memory that something lies in from now on.
-    fn used(&mut self, id: MemoryId) -> &mut Memory {
-        let Memories { all, free, ranges, .. } = self;
-        let memory = all.entry(id).or_insert_with(|| {
-            let base = free.pop().unwrap_or_else(|| {
-                *ranges += 1;
-                BEGIN + (*ranges - 1) * SIZE
-            });
-            Memory { base, ..Memory::default() }
-        });
+    /// A memory that something lies in from now on; none if there is no room for it.
+    fn used(&mut self, id: MemoryId) -> Option<&mut Memory> {
+        if !self.all.contains_key(&id) {
+            let base = self.free.pop().or_else(|| self.next_base())?;
+            self.all.insert(id, Memory { base, ..Memory::default() });
+        }
+        let memory = self.all.get_mut(&id)?;
         memory.idle = None;
-        memory
+        Some(memory)
+    }
+
+    fn next_base(&mut self) -> Option<u64> {
+        let number = Some(self.ranges).filter(|it| *it < RANGES_MAX)?;
+        self.ranges += 1;
+        Some(BEGIN + number * SIZE)
     }
 
     /// What nothing lies in is idle, and the one that has been so for longest goes.
@@ -159,6 +189,49 @@ mod tests {
         assert!(memories.all.len() <= IDLE_MAX && memories.idle.len() <= IDLE_MAX, "{}", memories.all.len());
         assert!(memories.free.len() <= 1 && memories.ranges <= IDLE_MAX as u64 + 1, "{}", memories.ranges);
         assert_eq!(gone, 100_000 - IDLE_MAX);
+    }
+
+    /// What became idle once is kept for as long as all else from the last time on.
+    #[test]
+    fn the_last_time_counts() {
+        let (mut memories, kept) = (Memories::default(), at(0, 0..64));
+        let use_once = |memories: &mut Memories, binding| {
+            memories.bind(ResourceId(1), binding);
+            memories.unbind(ResourceId(1), binding);
+        };
+        use_once(&mut memories, kept);
+        let base = memories.find(kept.memory).expect("it is kept");
+        let half = IDLE_MAX as u32 / 2;
+        (1..half).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        use_once(&mut memories, kept);
+        (half..2 * half + 2).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        assert_eq!(memories.find(kept.memory), Some(base));
+        memories.take_gone();
+        (2 * half..4 * half).for_each(|it| use_once(&mut memories, at(it, 0..64)));
+        assert!(memories.find(kept.memory).is_none() && memories.take_gone().contains(&(base..base + SIZE)));
+    }
+
+    /// More than can be told apart: they are told, and nothing lies where something else does.
+    #[test]
+    fn there_is_room_or_not() {
+        let mut memories = Memories::default();
+        let first = memories.place(at(0, 0..SIZE)).expect("all of it");
+        assert_eq!(memories.place(at(0, 1..SIZE + 1)), Err(NoRoom::Memory));
+        assert_eq!(memories.place(at(0, SIZE - 1..SIZE)), Ok(first + SIZE - 1));
+        assert_eq!(memories.place(Binding { offset: u64::MAX, ..at(0, 0..8) }), Err(NoRoom::Memory));
+        assert_eq!(memories.place(at(1, 0..8)), Ok(first + SIZE));
+        memories.ranges = RANGES_MAX - 1;
+        let last = memories.place(at(2, 0..SIZE)).expect("the last one");
+        assert!(last.checked_add(SIZE).is_some() && last > first);
+        assert_eq!(memories.place(at(3, 0..8)), Err(NoRoom::Memories));
+        // What is not there is in nobody's way.
+        memories.bind(ResourceId(1), at(3, 0..8));
+        memories.bind_sparse(ResourceId(1), MemoryId(3));
+        memories.unbind(ResourceId(1), at(3, 0..8));
+        memories.unbind_sparse(ResourceId(1), MemoryId(3));
+        assert!(memories.find(MemoryId(3)).is_none() && memories.sparse(MemoryId(3)).is_empty());
+        memories.free.push(first + 2 * SIZE);
+        assert_eq!(memories.place(at(3, 0..8)), Ok(first + 2 * SIZE));
     }
 
     #[test]

@@ -55,13 +55,14 @@ pub(crate) fn is_alike(one: (Usage, Order), other: (Usage, Order)) -> bool {
     one.1 == other.1 && is_attachment_access(one.0) == is_attachment_access(other.0)
 }
 
+const ATTACHMENTS: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ.0
+    | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+    | AccessFlags2::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
+    | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+
 fn is_attachment_access(usage: Usage) -> bool {
-    const ATTACHMENTS: u64 = AccessFlags2::INPUT_ATTACHMENT_READ.0
-        | AccessFlags2::COLOR_ATTACHMENT_READ.0
-        | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
-        | AccessFlags2::COLOR_ATTACHMENT_READ_NONCOHERENT_EXT.0
-        | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_READ.0
-        | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
     TABLES.usages[usize::from(usage.0)].access & ATTACHMENTS != 0
 }
 

@@ -78,8 +78,8 @@ impl Point {
 
 impl Overlay {
     /// Now the write became available and visible to a second scope.
-    pub(crate) fn add(&mut self, now: Now<'_>, scope: &Expanded) {
-        let Now { queue, from, .. } = now;
+    pub(crate) fn add(&mut self, now: &Now<'_>, scope: &Expanded) {
+        let Now { queue, from, .. } = *now;
         // The second scope of a layout transition before a subpass begins with the subpass.
         let tag = now.tag.max(from + 1);
         let Expanded { dst: stages, dst_usages, dst_everywhere, .. } = *scope;
@@ -115,10 +115,10 @@ impl Overlay {
     }
 
     /// The write is a layout transition: available by itself to whatever comes after layout transitions.
-    pub(crate) fn add_itself(&mut self, now: Now<'_>) {
+    pub(crate) fn add_itself(&mut self, now: &Now<'_>) {
         let mut stages = Stages::default();
         stages.add(TRANSITION);
-        let Now { queue, from, tag, .. } = now;
+        let Now { queue, from, tag, .. } = *now;
         push(&mut self.points, Point { queue, from, tag, stages, is_itself: true });
     }
 
@@ -160,7 +160,7 @@ impl Overlay {
     }
 
     /// Whether the write is visible to a usage.
-    pub(crate) fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
+    pub(crate) fn is_visible(&self, now: &Now<'_>, usage: Usage) -> bool {
         let clock = now.clock;
         let is_at = |at: (u64, u64)| match now.name {
             Name::Own => false,
@@ -186,7 +186,7 @@ impl Overlay {
     }
 
     /// Whether a chain of dependencies from the write reaches a stage.
-    pub(crate) fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
+    pub(crate) fn is_available(&self, now: &Now<'_>, stage: Stage) -> bool {
         self.points.iter().any(|it| {
             let is_direct = !it.is_itself && now.is_inside(it.queue, it.from) && it.stages.has(stage);
             is_direct
@@ -198,7 +198,7 @@ impl Overlay {
     }
 
     /// Whether a chain of dependencies from the write reaches a first scope.
-    pub(crate) fn reaches(&self, now: Now<'_>, first: &First) -> bool {
+    pub(crate) fn reaches(&self, now: &Now<'_>, first: &First) -> bool {
         self.points.iter().any(|it| {
             let is_in = |part: &(Stages, Tag)| it.tag <= part.1 && it.stages.0 & part.0.0 != 0;
             let is_direct = !it.is_itself && now.is_inside(it.queue, it.from) && first.parts.iter().any(is_in);

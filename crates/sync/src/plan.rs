@@ -110,7 +110,7 @@ impl Plans {
         self.marks.clear();
         for it in plans {
             if it.kind == PlanKind::Other {
-                self.plans.push(Plan { first: 0, end: 0, marks: 0, ..it });
+                self.plans.push(it);
             } else {
                 self.add_action(&accesses[it.accesses.0 as usize..it.accesses.1 as usize], |it| it, addresses);
             }

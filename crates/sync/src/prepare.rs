@@ -135,6 +135,16 @@ impl Prepared {
         self.marked == Some(addresses.relations()) && self.moves == addresses.moves()
     }
 
+    /// Whether nothing was told of it, and all that was looked up is as it was.
+    #[inline]
+    pub(crate) fn is_clean(&self, addresses: &Addresses) -> bool {
+        let is_known = match self.queue {
+            Some(_) => self.is_marked(addresses),
+            None => self.moves == addresses.moves(),
+        };
+        is_known && self.told.is_empty()
+    }
+
     /// Finds out what must be done when it is executed.
     pub(crate) fn find_busy(&mut self, addresses: &Addresses) {
         if self.busy.is_empty() && self.is_marked(addresses) {

@@ -43,6 +43,23 @@ impl Engine {
         slot(&mut self.command_buffers, id.0 as usize).begin(checked, &self.device.addresses);
     }
 
+    /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
+    /// anew for such a queue with the commands that it has.
+    pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        let checked = Some(queue).filter(|_| !is_secondary);
+        let is_for = |it: &Prepared| it.queue == checked;
+        self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
+    }
+
+    /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
+    /// or is recorded anew.
+    #[inline]
+    pub fn is_unchanged(&self, id: CommandBufferId) -> bool {
+        let Some(commands) = self.command_buffers.get(id.0 as usize) else { return false };
+        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        commands.is_clean(&self.device.addresses) && recorded.is_as_it_was(commands)
+    }
+
     /// A command is recorded behind those before it. Gives what is wrong with it because of those, which will not be
     /// told again when it is executed. Of sparse resources nothing is told before that.
     pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
@@ -199,6 +216,10 @@ impl Told {
         self.faults.extend_from_slice(&found.faults);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.hazards.is_empty() && self.faults.is_empty()
+    }
+
     /// Nothing of this command was told.
     pub(crate) fn forget(&mut self, index: usize) {
         let is_other = |it: &Place| !matches!(it, Place::Command(at) if at.path.first() == Some(&(index as u32)));
@@ -237,8 +258,8 @@ fn is_same_path(one: &Place, other: &Place) -> bool {
 mod tests {
     use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S, QueueFlags};
     use lavascope_program::{
-        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, MemoryId, Place, QueueId,
-        Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
+        Access, Barrier, Batch, Binding, Command, CommandBuffer, Dependency, HazardKind, ImageRegion, MemoryId, Place,
+        QueueId, Region, Resource, ResourceId, ResourceKind, Scope, SparseBind, SparsePart, Step, What,
     };
 
     use super::*;
@@ -373,6 +394,30 @@ mod tests {
         let write = |it| Command::Action(vec![part(it, 0..64, S::COPY, A::TRANSFER_WRITE)]);
         assert_eq!(shown(&mut engine, vec![write(1), write(4)]), (true, true, 2));
         assert_eq!(shown(&mut engine, vec![write(3)]), (false, false, 1));
+    }
+
+    /// The components of an image get addresses of their own while something is recorded: what is known of it moves along.
+    #[test]
+    fn what_moves_while_recording_moves_for_all() {
+        let mut engine = engine(GRAPHICS);
+        let format = lavascope_abi::Format::R8G8B8A8_UNORM;
+        let (tiling, alias) = (lavascope_program::Tiling::Optimal, false);
+        let image = lavascope_program::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
+        engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), None));
+        let aspects = lavascope_abi::ImageAspectFlags::COLOR.0;
+        let access = |components, stage: S, access: A| {
+            let components = lavascope_program::Components(components);
+            let region = ImageRegion { aspects, mips: 0..1, layers: 0..1, area: None, components };
+            Command::Action(vec![Access::new(ResourceId(2), Region::Image(region), stage.0, access.0)])
+        };
+        let [fill, look] = [0, 1].map(CommandBufferId);
+        engine.begin_recording(fill, GRAPHICS, false);
+        engine.record(fill, access(15, S::COPY, A::TRANSFER_WRITE));
+        assert_eq!(submit(&mut engine, fill), []);
+        engine.begin_recording(look, GRAPHICS, false);
+        engine.record(look, access(2, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
+        let found = submit(&mut engine, look);
+        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::ReadAfterWrite]);
     }
 
     #[test]

@@ -41,6 +41,8 @@ struct Pass {
     queue: u8,
     /// With the dependencies that are implied.
     pass: RenderPass,
+    /// Of its dependencies.
+    scopes: Vec<Expanded>,
     views: Vec<AttachmentView>,
     area: Area,
     /// What the queue knew before.
@@ -117,9 +119,12 @@ impl Executor<'_> {
         let outside = self.clock().clone();
         let layouts = pass.attachments.iter().map(|it| it.initial_layout).collect();
         let attachments = pass.attachments.len();
+        let queue = &mut self.device.queues[usize::from(self.queue)];
+        let scopes = pass.dependencies.iter().map(|it| queue.expand(it.scope)).collect();
         let pass = Pass {
             queue: self.queue,
             pass,
+            scopes,
             views: views.to_vec(),
             area,
             outside,
@@ -160,9 +165,8 @@ impl Executor<'_> {
         for it in &pass.ended {
             self.clock().pass(&it.clock);
         }
-        let flags = self.flags();
         for subpass in 0..pass.ended.len() {
-            for (carry, scope) in pass.to_outside(subpass, flags) {
+            for (carry, scope) in pass.to_outside(subpass) {
                 self.clock().second_scope(&carry, scope.dst, scope.dst_usages);
             }
         }
@@ -172,16 +176,15 @@ impl Executor<'_> {
 
     /// The clock of the subpass that begins, then its layout transitions, then its load operations.
     fn begin_subpass(&mut self, tag: Tag) {
-        let flags = self.flags();
         let Some(Instance { begin, kind: Kind::Pass(mut pass) }) = self.instance.take() else { return };
         pass.apart = pass.unordered();
-        let incoming = pass.incoming(flags);
+        let incoming = pass.incoming();
         let mut clock = pass.outside.clone();
         for (carry, scope) in &incoming {
             clock.second_scope(carry, scope.dst, scope.dst_usages);
         }
         *self.clock() = clock;
-        let transitions = pass.transitions(flags);
+        let transitions = pass.transitions();
         let loads = pass.loads();
         *self.instance = Some(Instance { begin, kind: Kind::Pass(pass) });
         for ready in &transitions {
@@ -198,14 +201,13 @@ impl Executor<'_> {
     }
 
     fn last_transitions(&mut self, tag: Tag, pass: &Pass) {
-        let flags = self.flags();
         for (index, attachment) in pass.pass.attachments.iter().enumerate() {
             let Some(last) = last_use(&pass.pass, index) else { continue };
             if pass.layouts[index] == attachment.final_layout {
                 continue;
             }
-            let after = pass.carried(flags, |it| it.src == Some(last as u32));
-            let ready = pass.ready(index, after, &pass.outgoing_scopes(index, flags), tag);
+            let after = pass.carried(|it| it.src == Some(last as u32));
+            let ready = pass.ready(index, after, &pass.outgoing_scopes(index), tag);
             self.check_transition(tag, &ready);
             self.depend(tag, &ready);
         }
@@ -256,6 +258,7 @@ impl Pass {
         Pass {
             queue: self.queue,
             pass: RenderPass::default(),
+            scopes: Vec::new(),
             views: Vec::new(),
             area: self.area,
             outside: Clock::default(),
@@ -270,10 +273,9 @@ impl Pass {
     }
 
     /// What some dependencies hand on, with their scopes; of those whose source has not begun there is nothing.
-    fn carried(&self, flags: u32, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(Carry, Expanded)> {
+    fn carried(&self, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<(Carry, Expanded)> {
         let mut found: Vec<(Carry, Expanded)> = Vec::new();
-        for it in self.pass.dependencies.iter().filter(|it| is_wanted(it) && it.src != it.dst) {
-            let scope = Expanded::new(it.scope, flags);
+        for (it, scope) in self.dependencies().filter(|(it, _)| is_wanted(it) && it.src != it.dst) {
             match it.src {
                 None => {
                     let carry = self.outside.first_scope(self.queue, self.outside_tag, scope.src, scope.src_usages);
@@ -285,14 +287,19 @@ impl Pass {
         found
     }
 
+    /// All of them, with their scopes.
+    fn dependencies(&self) -> impl Iterator<Item = (&SubpassDependency, Expanded)> {
+        self.pass.dependencies.iter().zip(self.scopes.iter().copied())
+    }
+
     /// What leads to the current subpass.
-    fn incoming(&self, flags: u32) -> Vec<(Carry, Expanded)> {
-        self.carried(flags, |it| it.dst == Some(self.subpass as u32))
+    fn incoming(&self) -> Vec<(Carry, Expanded)> {
+        self.carried(|it| it.dst == Some(self.subpass as u32))
     }
 
     /// What leads from a subpass to the outside.
-    fn to_outside(&self, subpass: usize, flags: u32) -> Vec<(Carry, Expanded)> {
-        self.carried(flags, |it| it.src == Some(subpass as u32) && it.dst.is_none())
+    fn to_outside(&self, subpass: usize) -> Vec<(Carry, Expanded)> {
+        self.carried(|it| it.src == Some(subpass as u32) && it.dst.is_none())
     }
 
     fn is_user(&self, subpass: Option<u32>, attachment: usize) -> bool {
@@ -300,21 +307,21 @@ impl Pass {
     }
 
     /// What a transition of an attachment comes after: all that its last user leads to, or what leads to its users.
-    fn before_transition(&self, attachment: usize, flags: u32) -> Vec<(Carry, Expanded)> {
+    fn before_transition(&self, attachment: usize) -> Vec<(Carry, Expanded)> {
         match self.users[attachment] {
-            None => self.carried(flags, |it| it.src.is_none() && self.is_user(it.dst, attachment)),
-            Some(last) => self.carried(flags, |it| it.src == Some(last as u32)),
+            None => self.carried(|it| it.src.is_none() && self.is_user(it.dst, attachment)),
+            Some(last) => self.carried(|it| it.src == Some(last as u32)),
         }
     }
 
     /// Attachments that change their layout for the current subpass.
-    fn transitions(&mut self, flags: u32) -> Vec<Ready> {
-        let incoming: Vec<Expanded> = self.incoming_scopes(flags);
+    fn transitions(&mut self) -> Vec<Ready> {
+        let incoming: Vec<Expanded> = self.incoming_scopes();
         let mut found = Vec::new();
         for index in 0..self.pass.attachments.len() {
             let Some(layout) = layout_in(&self.pass, self.subpass, index) else { continue };
             if layout != self.layouts[index] {
-                found.push(self.ready(index, self.before_transition(index, flags), &incoming, self.began - 1));
+                found.push(self.ready(index, self.before_transition(index), &incoming, self.began - 1));
             }
             (self.layouts[index], self.users[index]) = (layout, Some(self.subpass));
         }
@@ -322,15 +329,15 @@ impl Pass {
     }
 
     /// The scopes of all dependencies that lead to the current subpass.
-    fn incoming_scopes(&self, flags: u32) -> Vec<Expanded> {
-        let into = self.pass.dependencies.iter().filter(|it| it.dst == Some(self.subpass as u32) && it.src != it.dst);
-        into.map(|it| Expanded::new(it.scope, flags)).collect()
+    fn incoming_scopes(&self) -> Vec<Expanded> {
+        let into = self.dependencies().filter(|(it, _)| it.dst == Some(self.subpass as u32) && it.src != it.dst);
+        into.map(|it| it.1).collect()
     }
 
     /// The scopes of all dependencies that lead to the outside from a user of an attachment.
-    fn outgoing_scopes(&self, attachment: usize, flags: u32) -> Vec<Expanded> {
-        let out = self.pass.dependencies.iter().filter(|it| it.dst.is_none() && self.is_user(it.src, attachment));
-        out.map(|it| Expanded::new(it.scope, flags)).collect()
+    fn outgoing_scopes(&self, attachment: usize) -> Vec<Expanded> {
+        let out = self.dependencies().filter(|(it, _)| it.dst.is_none() && self.is_user(it.src, attachment));
+        out.map(|it| it.1).collect()
     }
 
     /// The layout transition of an attachment: after what some dependencies hand on, before the second scopes of
@@ -599,4 +606,56 @@ fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
     let to = it.resolve.as_ref().zip(write).into_iter();
     let to = to.flat_map(|(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
     from.chain(to).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dependencies that a render pass gets.
+    fn implied(lines: &str) -> Vec<(Option<u32>, Option<u32>)> {
+        let text = format!("# A pass.\n# spec: VkSubpassDependency\n# expect: clean\n\npass rp\n{lines}\ncmd main\n");
+        let mut pass = lavascope_scenario::parse(&text).expect("a scenario").program.render_passes.remove(0);
+        let given = pass.dependencies.len();
+        add_implied(&mut pass);
+        pass.dependencies[given..].iter().map(|it| (it.src, it.dst)).collect()
+    }
+
+    #[test]
+    fn what_no_dependency_says_is_implied_where_layouts_change() {
+        let moved = "  attachment color initial=undefined final=transfer_src\n";
+        let fixed = "  attachment color initial=general final=general\n";
+        let into = |it| (None, Some(it));
+        let out = |it| (Some(it), None);
+        assert_eq!(implied(&format!("{moved}  subpass color 0\n")), [into(0), out(0)]);
+        assert_eq!(implied(&format!("{fixed}  subpass color 0 as general\n")), []);
+        // Where it is used first and last, and nowhere else.
+        let one =
+            format!("{moved}{fixed}  subpass color 1 as general\n  subpass color 0\n  subpass color 1 as general\n");
+        assert_eq!(implied(&one), [into(1), out(1)]);
+        let two = format!("{moved}  subpass color 0\n  subpass color 0\n");
+        assert_eq!(implied(&two), [into(0), out(1)]);
+        // One that is given counts for its own subpass and its own direction.
+        let dependency = |it: &str| format!("{two}  dependency {it}: color:write => color:write\n");
+        assert_eq!(implied(&dependency("external => 0")), [out(1)]);
+        assert_eq!(implied(&dependency("1 => external")), [into(0)]);
+        for other in ["external => 1", "0 => external", "0 => 1"] {
+            assert_eq!(implied(&dependency(other)), [into(0), out(1)], "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_implied_is_about_all_attachments() {
+        use AccessFlags2 as A;
+        for access in [
+            A::INPUT_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_READ,
+            A::COLOR_ATTACHMENT_WRITE,
+            A::DEPTH_STENCIL_ATTACHMENT_READ,
+            A::DEPTH_STENCIL_ATTACHMENT_WRITE,
+        ] {
+            assert_ne!(IMPLICIT_FROM_OUTSIDE.dst_access & access.0, 0, "{access:?}");
+            assert_ne!(IMPLICIT_TO_OUTSIDE.src_access & access.0, 0, "{access:?}");
+        }
+    }
 }

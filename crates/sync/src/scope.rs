@@ -47,17 +47,18 @@ impl Expanded {
     }
 }
 
-/// The first synchronization scope of a mask: nothing is before the top, everything before the bottom.
+/// The first synchronization scope of a mask: nothing is before the top, everything before the bottom. Neither is a stage
+/// by itself.
 pub(crate) fn source(stages: u64, queue_flags: u32) -> Stages {
     let all = if stages & BOTTOM != 0 { ALL_COMMANDS } else { 0 };
-    let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
+    let given = as_given(stages | all, queue_flags);
     given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].earlier))
 }
 
 /// The second synchronization scope of a mask: everything is after the top, nothing after the bottom.
 pub(crate) fn destination(stages: u64, queue_flags: u32) -> Stages {
     let all = if stages & TOP != 0 { ALL_COMMANDS } else { 0 };
-    let given = as_given((stages | all) & !(TOP | BOTTOM), queue_flags);
+    let given = as_given(stages | all, queue_flags);
     given.iter().fold(given, |grown, it| grown.union(TABLES.stages[usize::from(it.0)].later))
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn destination(stages: u64, queue_flags: u32) -> Stages {
 pub(crate) fn usages(stages: u64, access: u64, queue_flags: u32) -> Usages {
     let access = access_members(access);
     let mut found = Usages::default();
-    for stage in as_given(stages & !(TOP | BOTTOM), queue_flags).iter() {
+    for stage in as_given(stages, queue_flags).iter() {
         for usage in TABLES.stages[usize::from(stage.0)].usages.iter() {
             if TABLES.usages[usize::from(usage.0)].access & access != 0 {
                 found.add(usage);
@@ -166,8 +167,32 @@ mod tests {
         assert!(source(TOP, GRAPHICS).is_empty() && destination(BOTTOM, GRAPHICS).is_empty());
         assert_eq!(source(BOTTOM, GRAPHICS), source(ALL_COMMANDS, GRAPHICS));
         assert_eq!(destination(TOP, GRAPHICS), all_commands(GRAPHICS));
+        // With what they stand for beside them.
+        assert_eq!(source(BOTTOM | ALL_COMMANDS, GRAPHICS), source(ALL_COMMANDS, GRAPHICS));
+        assert_eq!(destination(TOP | ALL_COMMANDS, GRAPHICS), all_commands(GRAPHICS));
+        let copy = PipelineStageFlags2::COPY.0;
+        assert_eq!(source(TOP | copy, GRAPHICS), source(copy, GRAPHICS));
+        assert_eq!(destination(BOTTOM | copy, GRAPHICS), destination(copy, GRAPHICS));
         assert!(all_commands(GRAPHICS).has(TRANSITION));
         assert!(!source(PipelineStageFlags2::ALL_GRAPHICS.0, GRAPHICS).has(TRANSITION));
+    }
+
+    /// What layout transitions wrote is in the access scope of all commands, however they are named.
+    #[test]
+    fn transitions_are_in_all_commands() {
+        let has = |stages| usages(stages, 0, GRAPHICS).has(crate::usage::TRANSITION_WRITE);
+        assert!(has(ALL_COMMANDS) && has(BOTTOM) && has(BOTTOM | ALL_COMMANDS));
+        assert!(!has(TOP) && !has(PipelineStageFlags2::COPY.0));
+    }
+
+    /// Copies of acceleration structures are in the scope of builds too.
+    #[test]
+    fn builds_stand_for_copies() {
+        let compute = QueueFlags::COMPUTE.0;
+        let copy = stages(PipelineStageFlags2::ACCELERATION_STRUCTURE_COPY_KHR);
+        let has = |bits| copy.iter().all(|it| source(bits, compute).has(it));
+        assert!(has(STRUCTURE_BUILD) && has(STRUCTURE_COPY) && has(STRUCTURE_BUILD | STRUCTURE_COPY));
+        assert!(!has(PipelineStageFlags2::COPY.0));
     }
 
     #[test]

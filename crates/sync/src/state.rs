@@ -142,7 +142,7 @@ pub(crate) struct Conflict {
 
 impl State {
     /// With what an access conflicts.
-    pub(crate) fn check(&self, now: Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
+    pub(crate) fn check(&self, now: &Now<'_>, usage: Usage, order: Order) -> Vec<Conflict> {
         let by = (usage, order);
         match TABLES.write_column(usage) {
             Some(_) => {
@@ -156,11 +156,11 @@ impl State {
     /// Whether a read conflicts with anything.
     #[inline]
     pub(crate) fn conflicts_with_read(&self, now: &Now<'_>, by: By) -> bool {
-        self.written != 0 && self.conflicts(*now, by)
+        self.written != 0 && self.conflicts(now, by)
     }
 
     /// Whether it conflicts with anything.
-    pub(crate) fn conflicts(&self, now: Now<'_>, by: By) -> bool {
+    pub(crate) fn conflicts(&self, now: &Now<'_>, by: By) -> bool {
         let is_write = TABLES.write_column(by.usage).is_some();
         let more = self.more.as_deref();
         // Rarely, a command wrote in several ways, or a write meets reads of several lanes.
@@ -184,7 +184,7 @@ impl State {
     }
 
     #[cold]
-    fn has_conflict(&self, now: Now<'_>, by: (Usage, Order)) -> bool {
+    fn has_conflict(&self, now: &Now<'_>, by: (Usage, Order)) -> bool {
         match TABLES.write_column(by.0) {
             Some(_) => {
                 self.reads().any(|it| it.against_write(now, by).is_some())
@@ -297,7 +297,7 @@ impl State {
     }
 
     #[inline]
-    fn check_read(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+    fn check_read(&self, now: &Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
         if order::are_atomic(write.order, order) {
             return None;
         }
@@ -318,7 +318,7 @@ impl State {
     }
 
     /// Whether a read happens before this one that was checked in its stead against what is older.
-    fn is_covered(&self, now: Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
+    fn is_covered(&self, now: &Now<'_>, older: Tag, (usage, order): (Usage, Order)) -> bool {
         let rest = self.more.as_deref().and_then(|it| it.rest.as_deref());
         let past = rest.map_or(&[][..], |it| &it.past);
         self.reads().chain(past.iter().copied()).filter(|it| it.first > older && it.first != now.tag).any(|it| {
@@ -328,7 +328,7 @@ impl State {
     }
 
     #[inline]
-    fn check_write(&self, now: Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+    fn check_write(&self, now: &Now<'_>, write: Write<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
         let is_fine = write.tag == now.tag
             || self.is_excused(now.rules, write)
             || write.is_ready(now, usage)
@@ -345,7 +345,7 @@ impl State {
 
     /// Whether an access to this very range stands between an earlier access of its memory by another name and one
     /// that happens now: it has been held against the earlier one in its stead.
-    pub(crate) fn stands_between(&self, now: Now<'_>, by: (Usage, Order), conflict: &Conflict) -> bool {
+    pub(crate) fn stands_between(&self, now: &Now<'_>, by: (Usage, Order), conflict: &Conflict) -> bool {
         let prior = conflict.prior;
         let is_read = || match TABLES.write_column(by.0) {
             Some(_) => {
@@ -371,7 +371,7 @@ impl State {
     }
 
     /// With what the layout transition of a barrier conflicts: what its first scope does not cover.
-    pub(crate) fn check_transition(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> Vec<Conflict> {
+    pub(crate) fn check_transition(&self, now: &Now<'_>, first: &First, at: &Range<u64>) -> Vec<Conflict> {
         let mut found = Vec::new();
         for read in self.reads() {
             let is_fine = first.carry.has(read.queue, TABLES.stage(read.usage), read.last)
@@ -426,12 +426,12 @@ impl State {
             self.set_read(self.first(), now.tag, by);
             self.is_marked = false;
         } else {
-            self.add(by, *now);
+            self.add(by, now);
         }
     }
 
     /// Keeps an access.
-    pub(crate) fn add(&mut self, by: By, now: Now<'_>) {
+    pub(crate) fn add(&mut self, by: By, now: &Now<'_>) {
         self.is_marked = false;
         match TABLES.write_column(by.usage) {
             Some(_) => self.add_write(by, now.through, now.tag),
@@ -442,7 +442,7 @@ impl State {
     /// Whatever comes after the last read of a lane comes after the earlier ones too, unless it only knows the stretch
     /// of a subpass: inside of one the reads before it stay, as long as nothing orders them before this one.
     #[inline]
-    fn add_read(&mut self, by: By, now: Now<'_>) {
+    fn add_read(&mut self, by: By, now: &Now<'_>) {
         let tag = now.tag;
         let is_same = |it: &Read| it.is_followed(by, now);
         // A read of the command that wrote says nothing about who may read after that.
@@ -471,7 +471,7 @@ impl State {
     }
 
     /// Before a read is kept: what its lane read before the last of some writes by other names is kept by itself.
-    pub(crate) fn part_reads(&mut self, by: By, now: Now<'_>, writes: &[Tag]) {
+    pub(crate) fn part_reads(&mut self, by: By, now: &Now<'_>, writes: &[Tag]) {
         let last = writes.iter().copied().max().unwrap_or(0);
         let is_past = |it: &Read| it.first <= last && it.is_followed(by, now);
         let past: Vec<Read> = self.reads().filter(is_past).collect();
@@ -510,7 +510,7 @@ impl State {
 
     /// The barrier's own write, from which its second scope begins. It is available by itself, so whatever comes after
     /// transitions comes after it.
-    pub(crate) fn add_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
+    pub(crate) fn add_transition(&mut self, now: &Now<'_>, scope: &Expanded, shared: &mut Shared) {
         self.add_write(By { usage: TRANSITION_WRITE, queue: now.queue, order: Order::None }, now.through, now.tag);
         shared.change(self.more.get_or_insert_default().newest_overlay(), |it| {
             it.add(now, scope);
@@ -519,19 +519,19 @@ impl State {
     }
 
     /// If the last write is a layout transition that happens now, a second scope gets it.
-    pub(crate) fn share_transition(&mut self, now: Now<'_>, scope: &Expanded, shared: &mut Shared) {
+    pub(crate) fn share_transition(&mut self, now: &Now<'_>, scope: &Expanded, shared: &mut Shared) {
         self.overlay_where(now, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == now.tag);
     }
 
     /// A dependency on the resource: if its first scope has the last write, its second scope, which is now, gets it.
-    pub(crate) fn depend(&mut self, now: Now<'_>, it: &Ready, at: &Range<u64>, shared: &mut Shared) {
+    pub(crate) fn depend(&mut self, now: &Now<'_>, it: &Ready, at: &Range<u64>, shared: &mut Shared) {
         self.overlay_where(now, &it.element.scope, shared, |write| write.is_in_scope(now, &it.first, at));
     }
 
     /// A second scope gets some of the writes.
     fn overlay_where(
         &mut self,
-        now: Now<'_>,
+        now: &Now<'_>,
         scope: &Expanded,
         shared: &mut Shared,
         is_wanted: impl Fn(Write<'_>) -> bool,
@@ -621,14 +621,14 @@ impl Now<'_> {
 
 impl Write<'_> {
     #[inline]
-    fn is_visible(&self, now: Now<'_>, usage: Usage) -> bool {
+    fn is_visible(&self, now: &Now<'_>, usage: Usage) -> bool {
         now.clock.is_visible(usage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_visible(now, usage))
     }
 
     /// Whether another write may come after it.
     #[inline]
-    fn is_ready(&self, now: Now<'_>, usage: Usage) -> bool {
+    fn is_ready(&self, now: &Now<'_>, usage: Usage) -> bool {
         match now.rules.visible_writes {
             true => self.is_visible(now, usage),
             false => self.is_available(now, TABLES.stage(usage)),
@@ -636,13 +636,13 @@ impl Write<'_> {
     }
 
     /// Whether it is available to a stage by what came before.
-    fn is_available(&self, now: Now<'_>, stage: Stage) -> bool {
+    fn is_available(&self, now: &Now<'_>, stage: Stage) -> bool {
         now.clock.is_available(stage, self.queue, self.usage, self.tag)
             || self.overlay.is_some_and(|it| it.is_available(now, stage))
     }
 
     /// Whether the first scope of a dependency has this write, which is at some addresses.
-    fn is_in_scope(&self, now: Now<'_>, first: &First, at: &Range<u64>) -> bool {
+    fn is_in_scope(&self, now: &Now<'_>, first: &First, at: &Range<u64>) -> bool {
         let has = |through: Identity, carry: &Carry| {
             through == self.through && carry.has_available(self.queue, self.usage, self.tag)
         };
@@ -656,7 +656,7 @@ impl Write<'_> {
             || self.overlay.is_some_and(|it| it.reaches(now, first))
     }
 
-    fn conflict(&self, now: Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
+    fn conflict(&self, now: &Now<'_>, after: HazardKind, racing: HazardKind) -> Conflict {
         let kind = if now.is_racing(self.queue, self.tag) { racing } else { after };
         let kind = if self.usage == PRESENT { after_present(kind) } else { kind };
         Conflict { kind, prior: self.tag, prior_usage: self.usage }
@@ -667,7 +667,7 @@ impl Read {
     /// Whether a read that happens now stands for it from now on: it is one of the same lane, in the same subpass or
     /// ordered after it.
     #[inline]
-    fn is_followed(&self, by: By, now: Now<'_>) -> bool {
+    fn is_followed(&self, by: By, now: &Now<'_>) -> bool {
         let By { usage, queue, order } = by;
         let stage = TABLES.stage(usage);
         self.is_like(&Read { usage, queue, first: 0, last: 0, order })
@@ -684,7 +684,7 @@ impl Read {
 
     /// The conflict of a write with this read, if there is one.
     #[inline]
-    fn against_write(&self, now: Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
+    fn against_write(&self, now: &Now<'_>, (usage, order): (Usage, Order)) -> Option<Conflict> {
         if self.last == now.tag || order::are_atomic(self.order, order) {
             return None;
         }
@@ -694,11 +694,11 @@ impl Read {
     }
 
     #[inline]
-    fn happens_before(&self, now: Now<'_>, stage: Stage, tag: Tag) -> bool {
+    fn happens_before(&self, now: &Now<'_>, stage: Stage, tag: Tag) -> bool {
         now.clock.has_happened(stage, self.queue, TABLES.stage(self.usage), tag)
     }
 
-    fn conflict(&self, now: Now<'_>) -> Conflict {
+    fn conflict(&self, now: &Now<'_>) -> Conflict {
         let is_racing = now.is_racing(self.queue, self.last);
         let kind = if is_racing { HazardKind::WriteRacingRead } else { HazardKind::WriteAfterRead };
         Conflict { kind, prior: self.last, prior_usage: self.usage }

@@ -38,6 +38,6 @@ pub use read::Trace;
 pub use record::{RawBlock, Recorded, Recorder};
 pub use repair::{Repair, repair};
 pub use source::ReadAt;
-pub use stream_read::{Block, Blocks, Feed, StreamReader};
+pub use stream_read::{Block, Blocks, Feed, StreamReader, Taken};
 pub use tail::{Slot, Tail, TailHeader};
 pub use write::{BlockWriter, PackedBlock, Written};

@@ -50,6 +50,12 @@ impl<'t, 'a> Blocks<'t, 'a> {
     }
 }
 
+/// A record, for somebody who may write to it.
+pub struct Taken<'a> {
+    pub time: u64,
+    pub record: &'a mut [u64],
+}
+
 /// Puts the next block in the place of one that is used up. False at the end.
 pub type Feed<'f> = Box<dyn FnMut(&mut Block) -> Result<bool, TraceError> + Send + 'f>;
 
@@ -106,9 +112,9 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         Ok(true)
     }
 
-    /// The next record; none at the end. Whoever gets it may write to it.
+    /// The next record; none at the end.
     #[inline]
-    pub fn take_next(&mut self) -> Result<Option<&mut [u64]>, TraceError> {
+    pub fn take_next(&mut self) -> Result<Option<Taken<'_>>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
@@ -118,8 +124,8 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         self.given += 1;
         if place.is_elsewhere || self.trace.renumbers() {
             self.trace.change(self.stream, words, place.is_elsewhere, &mut self.whole)?;
-            return Ok(Some(&mut self.whole));
+            return Ok(Some(Taken { time: place.time, record: &mut self.whole }));
         }
-        Ok(Some(words))
+        Ok(Some(Taken { time: place.time, record: words }))
     }
 }

@@ -66,11 +66,22 @@ pub enum TrimError {
     Empty { what: &'static str, first: u64, count: u64 },
 }
 
-/// Writes a part of a trace.
-pub fn trim(trace: &Trace<'_>, tail: Option<&Tail>, part: &Part, to: impl Write) -> Result<Summary, TrimError> {
-    let scan = Scan::of(trace, tail)?;
+/// Writes a part of a trace. It goes through all of it, and then up to the end of the part: `watch` is told now and
+/// then how many records that were, and of how many.
+pub fn trim(
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    part: &Part,
+    to: impl Write,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Summary, TrimError> {
+    let scan = Scan::of(trace, tail, &mut |done, all| watch(done, 2 * all))?;
     let bounds = scan.bounds(part)?;
     let left_out = slice::leave_out(&scan, bounds);
     let kept = keep::decide(&scan, bounds, &left_out.spans);
-    write::write(trace, tail, &write::Plan { scan: &scan, bounds, spans: &left_out, kept: &kept, part }, to)
+    let plan = write::Plan { scan: &scan, bounds, spans: &left_out, kept: &kept, part };
+    write::write(trace, tail, &plan, to, &mut |done, all| watch(all + done, 2 * all))
 }
+
+/// After how many records one is told how far it is.
+const WATCH: usize = 4096;

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::contents::Contents;
 use crate::flow::{Boundary, Flow};
 use crate::role::{Role, changes_flow};
-use crate::{Part, TrimError};
+use crate::{Part, TrimError, WATCH};
 
 /// A call, or what stands beside calls and has a number of its own.
 pub(crate) struct Call {
@@ -78,7 +78,11 @@ impl Handles for Named {
 }
 
 impl Scan {
-    pub(crate) fn of(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Scan, TrimError> {
+    pub(crate) fn of(
+        trace: &Trace<'_>,
+        tail: Option<&Tail>,
+        watch: &mut dyn FnMut(u64, u64),
+    ) -> Result<Scan, TrimError> {
         let mut scan = Scan {
             calls: Vec::new(),
             objects: Vec::new(),
@@ -97,6 +101,10 @@ impl Scan {
         while let Some(item) = merged.take_next()? {
             scan.item(&item);
             scan.places += 1;
+            if scan.places.is_multiple_of(WATCH) {
+                let (done, all) = merged.progress();
+                watch(done, all);
+            }
         }
         Ok(scan)
     }

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::keep::{Instead, Kept};
-use crate::scan::{Bounds, Scan};
+use crate::scan::{Bounds, Scan, What};
 use crate::slice::LeftOut;
 use crate::touches::Touches;
-use crate::{Part, Summary, TrimError};
+use crate::{Part, Summary, TrimError, WATCH};
 
 /// What was decided.
 pub(crate) struct Plan<'a> {
@@ -37,6 +37,7 @@ pub(crate) fn write(
     tail: Option<&Tail>,
     plan: &Plan<'_>,
     to: impl Write,
+    watch: &mut dyn FnMut(u64, u64),
 ) -> Result<Summary, TrimError> {
     let summary = plan.summary();
     let header = Header { id: trace.header().id ^ 1 << 127, ..*trace.header() };
@@ -61,6 +62,10 @@ pub(crate) fn write(
         }
         plan.item(&item, &mut output);
         place += 1;
+        if place.is_multiple_of(WATCH) {
+            let (done, all) = merged.progress();
+            watch(done, all);
+        }
     }
     output.finish()?;
     Ok(summary)
@@ -91,8 +96,10 @@ impl Plan<'_> {
         for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first <= self.bounds.end) {
             let is_before = call.done < self.bounds.first;
             let is_kept = self.kept.is_kept[index];
-            summary.calls += u64::from(is_kept);
-            summary.calls_before += u64::from(is_kept && is_before);
+            // What the host wrote has a place among the calls, and is none.
+            let is_call = is_kept && matches!(call.what, What::Command(_));
+            summary.calls += u64::from(is_call);
+            summary.calls_before += u64::from(is_call && is_before);
             for (is_frame, before, own, out) in [
                 (true, &mut summary.frames_before, &mut summary.frames, &mut summary.frames_left_out),
                 (false, &mut summary.submits_before, &mut summary.submits, &mut summary.submits_left_out),

@@ -1,29 +1,25 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_abi::ObjectId;
 use lavascope_event::LabelPath;
 use lavascope_program::{
-    Access, Batch, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass,
-    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+    Access, Batch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::{Gone, Source};
-use lavascope_sync::{EventRace, EventRaces, uses_events};
+use lavascope_sync::{EventRace, EventRaces};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
+use crate::recording::{Mark, Recorded, Recording};
 use crate::window::{Forgotten, Kept, Submitted, Window};
-
-/// Accesses for which room is not worth giving back.
-const ROOM_MIN: usize = 1024;
 
 pub(crate) struct Device {
     pub(crate) live: Live,
     pub(crate) objects: Objects,
-    recordings: FxHashMap<CommandBufferId, Arc<Recorded>>,
+    recordings: FxHashMap<CommandBufferId, Recording>,
     /// What each command buffer is recorded for.
     kinds: FxHashMap<CommandBufferId, Queue>,
     pub(crate) window: Window,
@@ -48,34 +44,6 @@ pub(crate) struct Objects {
     pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
     pub(crate) fences: HashMap<FenceId, ObjectId>,
     command_buffers: HashMap<CommandBufferId, ObjectId>,
-}
-
-/// What was recorded, with the numbers of the tracker.
-#[derive(Clone)]
-pub(crate) struct Recorded {
-    pub(crate) object: ObjectId,
-    /// Actions are empty lists here; their accesses lie one behind the other, unless they became known later.
-    pub(crate) outline: CommandBuffer,
-    accesses: Vec<Access>,
-    /// For each command, where its accesses begin and end.
-    spans: Vec<(u32, u32)>,
-    /// For each command.
-    pub(crate) marks: Vec<Mark>,
-    /// How often the command buffer had been recorded before.
-    pub(crate) resets: u32,
-    pub(crate) has_events: bool,
-}
-
-/// The call that a command comes from.
-#[derive(Clone)]
-pub(crate) struct Mark {
-    pub(crate) function: ApiCommand,
-    /// Its number among the commands that were recorded, from one.
-    pub(crate) number: u32,
-    /// The debug labels around it.
-    pub(crate) labels: Option<LabelPath>,
-    /// Of its call; zero, if nobody captured it.
-    pub(crate) stack: u32,
 }
 
 impl Device {
@@ -139,19 +107,23 @@ impl Device {
     }
 
     pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
-        let resets = self.recordings.get(&id).map_or(0, |it| it.resets + 1);
-        self.clear(id, object, is_secondary, resets);
+        let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
+        self.start(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
-        self.live.begin_recording(id, self.kind(id), is_secondary);
     }
 
-    /// There is nothing in a command buffer; what was submitted of it stays as it is.
-    fn clear(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
-        let own = self.recordings.entry(id).or_insert_with(|| Arc::new(Recorded::new(object)));
-        if Arc::get_mut(own).is_none() {
-            *own = Arc::new(Recorded::new(object));
+    /// There is nothing in a command buffer; what was submitted of it stays as it is. Most are recorded as they were
+    /// the last time: as long as that is so, the engine need not be told.
+    fn start(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
+        let kind = self.kind(id);
+        self.live.end_recording(id);
+        let own = self.recordings.entry(id).or_insert_with(|| Recording::new(object));
+        if own.is_like(object, is_secondary) && self.live.can_repeat(id, kind, is_secondary) {
+            own.repeat(resets);
+        } else {
+            own.clear(object, is_secondary, resets);
+            self.live.begin_recording(id, kind, is_secondary);
         }
-        Arc::make_mut(own).clear(object, is_secondary, resets);
     }
 
     /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
@@ -161,11 +133,20 @@ impl Device {
         command: Command,
         mark: impl FnOnce(ObjectId) -> Mark,
     ) -> Findings {
+        if let Command::Execute(all) = &command {
+            all.iter().for_each(|it| self.settle(*it));
+        }
         let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let mark = mark(own.object());
+        if own.is_repeated() && !(own.repeats(&command, &mark) && self.live.is_unchanged(id)) {
+            self.stop_repeating(id);
+        }
+        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        if own.goes_on() {
+            return Findings::default();
+        }
         let found = self.live.record(id, &command);
-        let recorded = Arc::make_mut(own);
-        recorded.has_events |= uses_events(&command);
-        recorded.push(command, &[], mark);
+        own.push(command, &[], mark);
         found
     }
 
@@ -176,36 +157,72 @@ impl Device {
         accesses: &[Access],
         mark: impl FnOnce(ObjectId) -> Mark,
     ) -> Option<Box<Findings>> {
-        let own = self.recordings.get_mut(&id)?;
+        let mut own = self.recordings.get_mut(&id)?;
+        let mark = mark(own.object());
+        if own.is_repeated() {
+            if own.repeats_action(accesses, &mark) && self.live.is_unchanged(id) && own.goes_on() {
+                return None;
+            }
+            self.stop_repeating(id);
+            own = self.recordings.get_mut(&id)?;
+        }
         let found = self.live.record_action(id, accesses);
-        Arc::make_mut(own).push(Command::Action(Vec::new()), accesses, mark);
+        own.push(Command::Action(Vec::new()), accesses, mark);
         found
+    }
+
+    /// A command buffer is not recorded as it was the last time: the engine is told of all that was recorded so far.
+    #[cold]
+    fn stop_repeating(&mut self, id: CommandBufferId) {
+        let kind = self.kind(id);
+        let Some(own) = self.recordings.get_mut(&id).filter(|it| it.is_repeated()) else { return };
+        own.keep_repeated();
+        let body = own.recorded();
+        self.live.begin_recording(id, kind, body.outline.is_secondary);
+        let mut is_clean = true;
+        for command in body.commands() {
+            is_clean &= self.live.record(id, &command).is_empty();
+        }
+        // Things share memory since that they did not share: that is told when it is executed.
+        if !is_clean {
+            self.live.set_command_buffer(id, &body.buffer());
+        }
+    }
+
+    /// Nothing more will be recorded before somebody looks at a command buffer.
+    fn settle(&mut self, id: CommandBufferId) {
+        if self.recordings.get_mut(&id).is_some_and(|it| !it.settle()) {
+            self.stop_repeating(id);
+        }
     }
 
     /// What was submitted before stays as it was then.
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        self.settle(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if (index as usize) < own.spans.len() {
+        if (index as usize) < own.recorded().len() {
             self.live.amend(id, index, &command);
-            Arc::make_mut(own).replace(index as usize, command);
+            own.replace(index as usize, command);
         }
     }
 
     /// The last command is as if it had not been recorded.
     pub(crate) fn take_back(&mut self, id: CommandBufferId) {
+        self.settle(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        Arc::make_mut(own).pop();
+        own.pop();
         self.live.unrecord(id);
     }
 
     pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.settle(id);
         self.live.end_recording(id);
     }
 
     /// All that is recorded is told to the engine again.
     pub(crate) fn record_again(&mut self) {
-        let mut all: Vec<(CommandBufferId, Arc<Recorded>)> =
-            self.recordings.iter().map(|(id, it)| (*id, it.clone())).collect();
+        let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_so_far()));
+        let mut all: Vec<(CommandBufferId, Recorded)> = all.collect();
         // Whoever executes others comes after them.
         all.sort_unstable_by_key(|it| (!it.1.outline.is_secondary, it.0));
         for (id, recorded) in all {
@@ -222,7 +239,7 @@ impl Device {
     }
 
     /// A command buffer that is being recorded, as if it were submitted alone.
-    pub(crate) fn as_submitted(&self, id: CommandBufferId, source: Source) -> Kept {
+    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: Source) -> Kept {
         let family = self.kinds.get(&id).map(|it| it.family);
         let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
         Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
@@ -230,15 +247,14 @@ impl Device {
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get(&id) {
-            let (object, is_secondary, resets) = (own.object, own.outline.is_secondary, own.resets);
-            self.clear(id, object, is_secondary, resets);
-            self.live.begin_recording(id, self.kind(id), is_secondary);
+            let (object, is_secondary, resets) = (own.object(), own.outline().is_secondary, own.resets());
+            self.start(id, object, is_secondary, resets);
         }
     }
 
     /// The command buffer of the records.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
-        Some(self.recordings.get(&id)?.object)
+        Some(self.recordings.get(&id)?.object())
     }
 
     pub(crate) fn end(&mut self, gone: Gone) {
@@ -263,8 +279,9 @@ impl Device {
         (labels, stack): (Option<LabelPath>, u32),
     ) -> (Findings, Vec<EventRace>) {
         let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
-        let submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
-        let buffers: Vec<Vec<Submitted>> = batches.iter().map(submitted).collect();
+        batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.settle(*it));
+        let mut submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
+        let buffers: Vec<Vec<Submitted>> = batches.iter().map(&mut submitted).collect();
         if let Step::Submit { .. } = step {
             self.submits += 1;
         }
@@ -282,8 +299,14 @@ impl Device {
             return Vec::new();
         }
         let Device { races, recordings, objects, .. } = self;
-        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| &it.outline);
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(Recording::outline);
         races.step(index, step, &objects.queues, &buffer)
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.recordings.values().map(|it| it.all_repeated).sum()
     }
 
     #[cfg(test)]
@@ -292,90 +315,19 @@ impl Device {
     }
 
     /// A command buffer as it is now, with all that it executes.
-    fn submitted(&self, id: CommandBufferId) -> Submitted {
-        let own = self.recordings.get(&id).cloned();
-        let mut executed: Vec<(CommandBufferId, Arc<Recorded>)> = Vec::new();
+    fn submitted(&mut self, id: CommandBufferId) -> Submitted {
+        let own = self.recordings.get_mut(&id).map(|it| it.recorded().clone());
+        let mut executed: Vec<(CommandBufferId, Recorded)> = Vec::new();
         let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
         while let Some(next) = open.pop() {
             let is_known = next == id || executed.iter().any(|it| it.0 == next);
-            if let Some(it) = self.recordings.get(&next).filter(|_| !is_known) {
-                open.extend(it.executes());
-                executed.push((next, it.clone()));
+            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(Recording::recorded) {
+                open.extend(recorded.executes());
+                executed.push((next, recorded.clone()));
             }
         }
         executed.sort_by_key(|it| it.0);
         Submitted { own, executed }
-    }
-}
-
-impl Recorded {
-    fn new(object: ObjectId) -> Recorded {
-        let (outline, accesses, spans, marks) = (CommandBuffer::default(), Vec::new(), Vec::new(), Vec::new());
-        Recorded { object, outline, accesses, spans, marks, resets: 0, has_events: false }
-    }
-
-    /// Recorded anew, in the room that there is.
-    fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
-        (self.object, self.outline.is_secondary) = (object, is_secondary);
-        (self.resets, self.has_events) = (resets, false);
-        if self.accesses.capacity() > 4 * self.accesses.len() + ROOM_MIN {
-            self.accesses = Vec::new();
-        }
-        self.outline.commands.clear();
-        self.accesses.clear();
-        self.spans.clear();
-        self.marks.clear();
-    }
-
-    fn push(&mut self, command: Command, accesses: &[Access], mark: impl FnOnce(ObjectId) -> Mark) {
-        let first = self.accesses.len();
-        self.accesses.extend_from_slice(accesses);
-        self.spans.push((first as u32, self.accesses.len() as u32));
-        self.outline.commands.push(command);
-        self.marks.push(mark(self.object));
-    }
-
-    fn pop(&mut self) {
-        self.outline.commands.pop();
-        self.marks.pop();
-        if let Some((first, _)) = self.spans.pop() {
-            self.accesses.truncate(first as usize);
-        }
-    }
-
-    /// A command is another one from now on. Its accesses do not fit where the old ones are.
-    fn replace(&mut self, index: usize, command: Command) {
-        self.spans[index].1 = self.spans[index].0;
-        self.outline.commands[index] = command;
-    }
-
-    /// The accesses of an action.
-    pub(crate) fn accesses(&self, index: usize) -> Option<&[Access]> {
-        let Command::Action(later) = self.outline.commands.get(index)? else { return None };
-        let (first, end) = self.spans[index];
-        Some(if later.is_empty() { &self.accesses[first as usize..end as usize] } else { later })
-    }
-
-    /// What was recorded.
-    pub(crate) fn commands(&self) -> impl Iterator<Item = Cow<'_, Command>> {
-        self.outline.commands.iter().enumerate().map(|(index, it)| match self.accesses(index) {
-            Some(accesses) => Cow::Owned(Command::Action(accesses.to_vec())),
-            None => Cow::Borrowed(it),
-        })
-    }
-
-    pub(crate) fn buffer(&self) -> CommandBuffer {
-        let commands = self.commands().map(Cow::into_owned).collect();
-        CommandBuffer { commands, is_secondary: self.outline.is_secondary }
-    }
-
-    /// The secondary command buffers that it executes.
-    fn executes(&self) -> impl Iterator<Item = CommandBufferId> {
-        let lists = self.outline.commands.iter().filter_map(|it| match it {
-            Command::Execute(all) => Some(all),
-            _ => None,
-        });
-        lists.flatten().copied()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Who listens to the tracker: one device after the other.
 
+use std::collections::BTreeMap;
+
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Record, Titles};
@@ -7,12 +9,13 @@ use lavascope_program::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
     ResourceId, SemaphoreId, Step,
 };
-use lavascope_state::{Gone, Listener, Source, Where};
+use lavascope_state::{Gone, Listener, Missing, Source, Where};
 use rustc_hash::FxHashMap;
 
 use crate::causes::Causes;
-use crate::device::{Device, Mark};
+use crate::device::Device;
 use crate::explain::Teller;
+use crate::recording::Mark;
 
 #[derive(Default)]
 pub(crate) struct Devices {
@@ -25,6 +28,8 @@ pub(crate) struct Devices {
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
+    /// For what engines had no room, and how often.
+    pub(crate) unplaced: BTreeMap<Missing, u64>,
 }
 
 impl Devices {
@@ -40,10 +45,11 @@ impl Devices {
     }
 
     /// The device that something is recorded for, and what marks a command of a command buffer.
-    fn marking(&mut self, at: Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+    fn marking(&mut self, at: &Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
         let Devices { devices, counts, titles, stack, .. } = self;
+        let function = at.source.command;
         let mark = move |object: ObjectId| Mark {
-            function: at.source.command,
+            function,
             number: counts.get(object.raw()),
             labels: titles.labels(object),
             stack: *stack,
@@ -64,6 +70,18 @@ impl Devices {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// Whether command buffers are recorded anew each time, from now on.
+    #[cfg(test)]
+    pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {
+        self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.devices.values().map(Device::repeated).sum()
     }
 
     /// Nothing more will be signaled: what waits is told.
@@ -93,11 +111,20 @@ impl Devices {
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
     fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
-        let Some(device) = self.devices.get(&at.device) else { return };
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
         let teller = Teller { id: at.device, device, recording: Some(&kept), titles: &self.titles };
         teller.hazards(&found.hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
+    }
+
+    /// Counts what the engine of a device had no room for.
+    fn note_unplaced(&mut self, at: Where) {
+        let unplaced = self.devices.get_mut(&at.device).map(|it| it.live.take_unplaced());
+        for (why, count) in unplaced.into_iter().flatten() {
+            let missing = Missing { command: at.source.command, reason: why.reason() };
+            *self.unplaced.entry(missing).or_default() += count;
+        }
     }
 
     fn at(&mut self, at: Where) -> Option<&mut Device> {
@@ -127,6 +154,7 @@ impl Listener for Devices {
     fn resource(&mut self, at: Where, id: ResourceId, object: ObjectId, resource: &Resource) {
         if let Some(it) = self.at(at) {
             it.add_resource(id, object, resource);
+            self.note_unplaced(at);
         }
     }
 
@@ -167,17 +195,17 @@ impl Listener for Devices {
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
-        let (Some(device), mark) = self.marking(at) else { return };
+        let (Some(device), mark) = self.marking(&at) else { return };
         let found = device.command(id, command, mark);
         if !found.is_empty() {
             self.tell_recorded(at, id, &found);
         }
     }
 
-    fn action(&mut self, at: Where, id: CommandBufferId, accesses: &[Access]) {
+    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
         let (Some(device), mark) = self.marking(at) else { return };
         if let Some(found) = device.action(id, accesses, mark) {
-            self.tell_recorded(at, id, &found);
+            self.tell_recorded(*at, id, &found);
         }
     }
 
@@ -220,6 +248,7 @@ impl Listener for Devices {
         teller.faults(&found.faults, &mut self.causes);
         teller.races(&races, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+        self.note_unplaced(at);
     }
 
     fn gone(&mut self, at: Where, gone: Gone) {

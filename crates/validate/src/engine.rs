@@ -1,18 +1,22 @@
 //! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
 //! bounded by what is alive.
 
+use std::collections::BTreeMap;
+
 use crate::translate::{self, Ids, NOBODY};
 use lavascope_program::{
     Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId, Step,
 };
 use lavascope_state::Gone;
-use lavascope_sync::Engine;
+use lavascope_sync::{Engine, NoRoom};
 
 pub(crate) struct Live {
     engine: Engine,
     steps: u32,
     numbers: Numbers,
+    #[cfg(test)]
+    pub(crate) is_always_anew: bool,
 }
 
 /// The engine's number for each of the tracker's.
@@ -28,11 +32,22 @@ struct Numbers {
 
 impl Live {
     pub(crate) fn new(queues: &[Queue]) -> Live {
-        Live { engine: Engine::new(queues, 0, 0, 0), steps: 0, numbers: Numbers::default() }
+        Live {
+            engine: Engine::new(queues, 0, 0, 0),
+            steps: 0,
+            numbers: Numbers::default(),
+            #[cfg(test)]
+            is_always_anew: false,
+        }
     }
 
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+    }
+
+    /// For what the engine had no room since the last time, and how often.
+    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.engine.take_unplaced()
     }
 
     pub(crate) fn add_render_pass(&mut self, id: RenderPassId, pass: &RenderPass) {
@@ -59,6 +74,20 @@ impl Live {
     /// A command buffer is recorded anew, for queues like this one.
     pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+    }
+
+    /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
+    pub(crate) fn can_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        #[cfg(test)]
+        if self.is_always_anew {
+            return false;
+        }
+        self.engine.can_repeat(self.numbers.command_buffer(id), queue, is_secondary)
+    }
+
+    #[inline]
+    pub(crate) fn is_unchanged(&mut self, id: CommandBufferId) -> bool {
+        self.engine.is_unchanged(self.numbers.command_buffer(id))
     }
 
     /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.

@@ -20,6 +20,7 @@ mod names;
 mod parked;
 mod progress;
 mod rebuild;
+mod recording;
 mod slice;
 #[cfg(test)]
 mod tests;

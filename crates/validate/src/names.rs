@@ -8,7 +8,8 @@ use lavascope_program::{
 };
 use lavascope_sync::explain::{Executor, Names, Sequence, description, kind_of};
 
-use crate::device::{Mark, Objects, Recorded};
+use crate::device::Objects;
+use crate::recording::{Mark, Recorded};
 use crate::slice::Slice;
 use crate::window::{Kept, step_of};
 

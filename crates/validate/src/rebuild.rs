@@ -4,14 +4,14 @@
 //! as the window holds, and what is older than the window conflicts with nothing from then on.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use lavascope_program::{CommandBufferId, ResourceId, Step};
 use lavascope_state::Source;
 use lavascope_sync::EventRaces;
 
-use crate::device::{Device, Recorded};
+use crate::device::Device;
 use crate::engine::Live;
+use crate::recording::Recorded;
 use crate::window::{Kept, Window};
 
 impl Device {
@@ -48,6 +48,8 @@ impl Device {
         resources.for_each(|(_, id)| self.add_again(id));
         self.window = Window::put_together(before, all);
         self.record_again();
+        // What had no room before has none again, and was told.
+        self.live.take_unplaced();
     }
 
     /// An engine that knows what things there are, but for resources: those share memory one after the other.
@@ -68,13 +70,13 @@ impl Device {
     }
 
     /// The command buffers of a step as they were when it was submitted.
-    fn hand_over_again(&mut self, kept: &Kept, known: &mut HashMap<CommandBufferId, Arc<Recorded>>) {
+    fn hand_over_again(&mut self, kept: &Kept, known: &mut HashMap<CommandBufferId, Recorded>) {
         let Step::Submit { batches, .. } = &kept.step else { return };
         let ids = batches.iter().flat_map(|it| &it.command_buffers);
         for (id, submitted) in ids.zip(kept.buffers.iter().flatten()) {
             let own = submitted.own.as_ref().map(|it| (*id, it));
             for (id, recorded) in submitted.executed.iter().map(|it| (it.0, &it.1)).chain(own) {
-                if known.get(&id).is_none_or(|it| !Arc::ptr_eq(it, recorded)) {
+                if known.get(&id).is_none_or(|it| it.address() != recorded.address()) {
                     self.live.set_command_buffer(id, &recorded.buffer());
                     known.insert(id, recorded.clone());
                 }

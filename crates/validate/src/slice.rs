@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use lavascope_program::{
     At, Command, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Found, Place, Point, Program, RenderPass,
     RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, Step,
 };
 
-use crate::device::{Device, Objects, Recorded};
+use crate::device::{Device, Objects};
+use crate::recording::Recorded;
 use crate::translate::{self, Ids, NOBODY};
 use crate::window::{Kept, Signaled, Submitted};
 
@@ -21,7 +21,7 @@ use crate::window::{Kept, Signaled, Submitted};
 pub(crate) struct Slice<'a> {
     pub(crate) program: Program,
     pub(crate) steps: Vec<&'a Kept>,
-    pub(crate) buffers: Vec<Arc<Recorded>>,
+    pub(crate) buffers: Vec<Recorded>,
     pub(crate) resources: Vec<ResourceId>,
     pub(crate) passes: Vec<RenderPassId>,
     pub(crate) semaphores: Vec<SemaphoreId>,
@@ -183,8 +183,8 @@ struct Dense<'a> {
     semaphores: Order<SemaphoreId>,
     fences: Order<FenceId>,
     /// By the addresses of what was recorded: the command buffer itself, and all that it executes.
-    known: HashMap<Vec<usize>, CommandBufferId>,
-    buffers: Vec<Arc<Recorded>>,
+    known: HashMap<Vec<(usize, u32)>, CommandBufferId>,
+    buffers: Vec<Recorded>,
     commands: Vec<CommandBuffer>,
     /// What the tracker's numbers of secondary command buffers mean just now.
     executed: HashMap<CommandBufferId, CommandBufferId>,
@@ -228,7 +228,7 @@ impl<'a> Dense<'a> {
 
     fn submit(&mut self, it: &Submitted) -> CommandBufferId {
         let Some(own) = &it.own else { return CommandBufferId(NOBODY) };
-        let all: Vec<usize> = [own].into_iter().chain(it.executed.iter().map(|it| &it.1)).map(address).collect();
+        let all = [own].into_iter().chain(it.executed.iter().map(|it| &it.1)).map(Recorded::address).collect();
         if let Some(known) = self.known.get(&all) {
             return *known;
         }
@@ -247,7 +247,7 @@ impl<'a> Dense<'a> {
         place
     }
 
-    fn reserve(&mut self, recorded: &Arc<Recorded>) -> CommandBufferId {
+    fn reserve(&mut self, recorded: &Recorded) -> CommandBufferId {
         self.buffers.push(recorded.clone());
         self.commands.push(CommandBuffer::default());
         CommandBufferId(self.commands.len() as u32 - 1)
@@ -264,10 +264,6 @@ impl<'a> Dense<'a> {
         self.is_access = false;
         made
     }
-}
-
-fn address(it: &Arc<Recorded>) -> usize {
-    Arc::as_ptr(it).addr()
 }
 
 impl Ids for Dense<'_> {

@@ -11,6 +11,8 @@ use lavascope_state::{Gone, Listener, Source, Where};
 use crate::devices::Devices;
 use crate::window::STEPS_MAX;
 
+mod repeats;
+
 const GRAPHICS: Queue = Queue { family: 0, flags: 7 };
 const ALL: u64 = S::ALL_COMMANDS.0;
 
@@ -285,4 +287,25 @@ fn what_came_and_went_is_told_again_in_its_order() {
     app.submit_one(1);
     assert_eq!(app.diagnostics().len(), 1, "{:#?}", app.diagnostics());
     assert_eq!(app.devices.causes.new.len(), 1);
+}
+
+/// What lies too far in its memory is told, once for each call that put something there, and is in no hazard.
+#[test]
+fn what_there_is_no_room_for_is_told() {
+    let mut app = App::new();
+    let kind = ResourceKind::Buffer { size: 64 };
+    for (id, offset) in [(0, 0), (1, 1 << 40), (2, 1 << 41)] {
+        let at = app.at(Api::BindBufferMemory);
+        let resource = Resource::new(kind.clone(), Some(Binding { memory: MemoryId(0), offset, size: 64 }));
+        app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
+    }
+    app.record(0, [write(1), write(1), write(2)]);
+    app.submit_one(0);
+    assert!(app.diagnostics().is_empty(), "{:?}", app.diagnostics());
+    let told: Vec<(Api, u64)> = app.devices.unplaced.iter().map(|(it, count)| (it.command, *count)).collect();
+    assert_eq!(told, [(Api::BindBufferMemory, 2)]);
+    assert!(app.devices.unplaced.keys().all(|it| it.reason.contains("2^40")));
+    app.record(1, [write(0), write(0)]);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
 }

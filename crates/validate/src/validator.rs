@@ -77,6 +77,12 @@ impl Validator {
         self.tracker.listener.progress(device)
     }
 
+    /// Whether something was found since the last time.
+    #[inline]
+    pub fn has_found(&self) -> bool {
+        !self.tracker.listener.causes.new.is_empty()
+    }
+
     /// What was found since the last time, in the order in which it happened.
     pub fn take(&mut self) -> Vec<Finding> {
         std::mem::take(&mut self.tracker.listener.causes.new)
@@ -94,6 +100,7 @@ impl Validator {
 
     /// What was not understood of the calls so far, and how often.
     pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
-        self.tracker.missing()
+        let unplaced = self.tracker.listener.unplaced.iter().map(|(missing, count)| (*missing, *count));
+        self.tracker.missing().chain(unplaced)
     }
 }

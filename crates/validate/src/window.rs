@@ -3,7 +3,6 @@
 //! Bounded: what leaves the window cannot be explained any more, and whoever asks for it is told so.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
 use lavascope_event::LabelPath;
 use lavascope_program::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
@@ -11,7 +10,7 @@ use lavascope_state::{Gone, Source};
 
 use lavascope_sync::Engine;
 
-use crate::device::{Mark, Recorded};
+use crate::recording::{Mark, Recorded};
 
 /// Steps that are kept.
 pub(crate) const STEPS_MAX: usize = 4096;
@@ -48,8 +47,8 @@ pub(crate) struct Kept {
 /// A command buffer, and all that it executes; none if nothing was ever recorded.
 #[derive(Clone)]
 pub(crate) struct Submitted {
-    pub(crate) own: Option<Arc<Recorded>>,
-    pub(crate) executed: Vec<(CommandBufferId, Arc<Recorded>)>,
+    pub(crate) own: Option<Recorded>,
+    pub(crate) executed: Vec<(CommandBufferId, Recorded)>,
 }
 
 /// Something that nothing in the window speaks of any more.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context;
+use lavascope_replay::Pause;
 
 use super::Outcome;
 use crate::layer_files::Name;
@@ -16,8 +17,8 @@ use crate::{driver_files, layer_files, summary};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  everything was performed, and is equal where it was compared
-  1  there are differences, or validation found something
+  0  everything was performed, and is equal where it was compared; with --dry-run: everything can be performed here
+  1  there are differences, or validation found something; with --dry-run: something cannot be performed here
   2  lavascope failed: the file cannot be read, or a call cannot be made here";
 
 /// Perform a trace again, on as many threads as the program had
@@ -32,6 +33,28 @@ pub(crate) struct Arguments {
     /// On the null driver, which needs no GPU, accepts everything and draws nothing
     #[arg(long)]
     null: bool,
+    /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave out calls that cannot be made here, instead of giving up
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed
+    #[arg(long, value_name = "A..B", value_parser = super::print::range, conflicts_with = "submits")]
+    pub(crate) frames: Option<Range<u64>>,
+    /// Only these submissions, counted from 0, for programs without frames
+    #[arg(long, value_name = "A..B", value_parser = super::print::range)]
+    pub(crate) submits: Option<Range<u64>>,
+    /// `max`: as fast as it can be; `original`: nothing comes earlier than it did in the program
+    #[arg(long, value_name = "SPEED", default_value = "max", hide_possible_values = true)]
+    pub(crate) speed: Speed,
+    /// Wait before a call until Enter is pressed, for one who wants to look with a debugger: its number, and before it
+    /// the thread and a colon where it is not the first
+    #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
+    pub(crate) pause_at: Option<Pause>,
+    /// Show the frames in a window on the X display of the environment
+    #[arg(long)]
+    pub(crate) window: bool,
     /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
     #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
     pub(crate) threads: Option<u32>,
@@ -47,6 +70,9 @@ pub(crate) struct Arguments {
     /// How far a channel of a pixel may be from what it is compared with, of 255
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub(crate) tolerance: u8,
+    /// Compare pictures as people see them: how similar they must be at least, from 0 to 1, instead of --tolerance
+    #[arg(long, value_name = "NUMBER", value_parser = similarity, conflicts_with = "tolerance")]
+    pub(crate) similarity: Option<f64>,
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
     pub(crate) verify: bool,
@@ -55,10 +81,13 @@ pub(crate) struct Arguments {
     validate: Option<Validation>,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
-    recapture: Option<PathBuf>,
+    pub(crate) recapture: Option<PathBuf>,
     /// Perform it so many times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,
+    /// Perform it again and again, each time from the beginning, until it is interrupted or so many times
+    #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "repeat")]
+    pub(crate) loops: Option<u32>,
     /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
     #[arg(long, value_name = "SEED")]
     pub(crate) chaos: Option<u64>,
@@ -68,6 +97,28 @@ pub(crate) struct Arguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How fast a trace is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Speed {
+    Max,
+    Original,
+}
+
+/// `CALL` or `THREAD:CALL`, as errors and `print` name them.
+fn pause(text: &str) -> Result<Pause, String> {
+    let wrong = || format!("`{text}` names no call; use CALL or THREAD:CALL, as in `2:17`");
+    let (stream, call) = match text.split_once(':') {
+        Some((stream, call)) => (Some(stream.parse().map_err(|_| wrong())?), call),
+        None => (None, text),
+    };
+    Ok(Pause { stream, call: call.parse().map_err(|_| wrong())? })
+}
+
+fn similarity(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|it| (0.0..=1.0).contains(it));
+    number.ok_or_else(|| format!("`{text}` is no number from 0 to 1"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -1,99 +1,250 @@
 //! The process that performs a trace for `lavascope replay`.
 
-use std::fs::File;
-use std::io::BufWriter;
+use std::io::BufRead;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use lavascope_replay::{Options, Picture, Summary, replay};
-use serde::Serialize;
+use lavascope_replay::{Begin, Options, Picture, ReplayError, Show, Stopped, Summary, plan, replay};
+use lavascope_trace::{Tail, Trace};
+use lavascope_trim::{Part, trim};
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Outcome;
-use super::replay::Arguments;
+use super::replay::{Arguments, Speed};
+use super::replay_words::{Document, FrameTimes, Shot, tell_plan};
+use crate::pictures;
+use crate::progress::Progress;
 use crate::text;
 use crate::trace_file::TraceFile;
 
-/// A picture of a frame, and how it compares.
-#[derive(Clone, Serialize)]
-struct Shot {
-    frame: u64,
-    file: String,
-    width: u32,
-    height: u32,
-    /// How far the worst pixel is from what it is compared with; none where there is nothing to compare.
-    difference: Option<u8>,
-    /// What went wrong with it.
-    problem: Option<String>,
-}
-
-/// The document of `--json`.
-#[derive(Serialize)]
-struct Document {
-    file: String,
-    threads: usize,
-    calls: u64,
-    frames: u64,
-    /// Bytes that the device wrote and the trace has too; none where nobody asked.
-    equal_bytes: Option<u64>,
-    different_bytes: Option<u64>,
-    first_difference: Option<String>,
-    seconds: Vec<f64>,
-    remarks: Vec<String>,
-    pictures: Vec<Shot>,
-}
-
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let file = TraceFile::read_lazily(&arguments.file)?;
-    let trace = file.open()?;
-    let shots: Arc<Mutex<Vec<Shot>>> = Arc::default();
-    let mut seconds = Vec::new();
-    let mut last = Summary::default();
-    for _ in 0..arguments.repeat.max(1) {
-        shots.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let began = Instant::now();
-        last = replay(&trace, file.tail(), options(arguments, &shots))
-            .map_err(|it| anyhow!("{}: {it}", file.path.display()))?;
-        seconds.push(began.elapsed().as_secs_f64());
-    }
-    let mut pictures = shots.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    pictures.sort_by_key(|it| it.frame);
-    let Summary { threads, calls, frames, results, remarks } = last;
-    let file = file.path.display().to_string();
-    let document = Document {
-        file,
-        threads,
-        calls,
-        frames,
-        equal_bytes: arguments.verify.then_some(results.equal),
-        different_bytes: arguments.verify.then_some(results.different),
-        first_difference: results.first.map(|it| format!("byte {} of {}", it.1, it.0)),
-        seconds,
-        remarks,
-        pictures,
+    let whole = file.open()?;
+    let Some(part) = wanted(arguments) else {
+        return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0));
     };
-    tell(arguments, &document)?;
-    let is_wrong = |it: &Shot| it.problem.is_some() || it.difference.is_some_and(|it| it > arguments.tolerance);
-    let is_different = results.different > 0 || document.pictures.iter().any(is_wrong);
-    Ok(if is_different { Outcome::Found } else { Outcome::Fine })
+    let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
+    let mut bytes = Vec::new();
+    let cut = trim(&whole, file.tail(), &part, &mut bytes, &mut |_, _| {}).map_err(|it| failed(&it))?;
+    let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
+    let (frames, calls) = (cut.frames_before, cut.calls_before);
+    let (first, begin) = match part {
+        Part::Frames(range) => (range.start, Begin::Frame(frames)),
+        Part::Submits(_) => (frames, Begin::Submit(cut.submits_before)),
+    };
+    let numbers = Numbers { first, frames_before: frames, calls_before: calls };
+    perform(arguments, (&trace, None), numbers, begin)
 }
 
-fn options(arguments: &Arguments, shots: &Arc<Mutex<Vec<Shot>>>) -> Options {
+/// The part of the trace that somebody wants, if it is not all of it.
+fn wanted(arguments: &Arguments) -> Option<Part> {
+    let frames = arguments.frames.clone().map(Part::Frames);
+    frames.or_else(|| arguments.submits.clone().map(Part::Submits))
+}
+
+/// Numbers of frames: in a part of a trace they begin anew.
+#[derive(Clone, Copy, Default)]
+struct Numbers {
+    /// The number of the first frame of the part in the whole.
+    first: u64,
+    /// Frames and calls before it that it needs.
+    frames_before: u64,
+    calls_before: u64,
+}
+
+impl Numbers {
+    fn in_part(self, frames: &Range<u64>) -> Range<u64> {
+        let one = |it: u64| it.saturating_sub(self.first).saturating_add(self.frames_before);
+        let start = frames.start.max(self.first);
+        one(start)..one(frames.end.max(start))
+    }
+
+    fn in_whole(self, frame: u64) -> u64 {
+        (frame + self.first).saturating_sub(self.frames_before)
+    }
+}
+
+fn perform(
+    arguments: &Arguments,
+    (trace, tail): (&Trace<'_>, Option<&Tail>),
+    numbers: Numbers,
+    begin: Begin,
+) -> anyhow::Result<Outcome> {
+    let shots: Arc<Mutex<Vec<Shot>>> = Arc::default();
+    let options = options(arguments, &shots, numbers, begin)?;
+    let name = arguments.file.display().to_string();
+    if arguments.dry_run {
+        let plan = plan(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
+        tell_plan(&name, &plan, arguments.json)?;
+        return Ok(if plan.refused.is_empty() { Outcome::Fine } else { Outcome::Found });
+    }
+    let mut rounds = Rounds::default();
+    let total = calls_about(trace);
+    let times = arguments.loops.unwrap_or(arguments.repeat.max(1));
+    // No number of times is for ever.
+    while times == 0 || rounds.seconds.len() < times as usize {
+        shots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let progress = Arc::new(Progress::new(total));
+        let options = Options { watcher: Some(watcher(progress.clone())), ..options.clone() };
+        let began = processor_time();
+        let summary = replay(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
+        rounds.add(summary, processor_time().saturating_sub(began));
+        if rounds.last.is_interrupted {
+            break;
+        }
+    }
+    let mut shots = shots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    shots.sort_by_key(|it| it.frame);
+    let document = rounds.document(arguments, numbers, shots);
+    document.tell(arguments)?;
+    Ok(if document.differences > 0 { Outcome::Found } else { Outcome::Fine })
+}
+
+/// Why a trace cannot be performed, and what can be done.
+fn refusal(file: &str, error: &ReplayError) -> anyhow::Error {
+    match error {
+        ReplayError::Refused(lines) => {
+            let lines: String = lines.lines().map(|it| format!("\n  {it}")).collect();
+            anyhow!("{file}: these calls cannot be made here; --force leaves them out:{lines}")
+        }
+        other => anyhow!("{file}: {other}"),
+    }
+}
+
+/// What was performed so far.
+#[derive(Default)]
+struct Rounds {
+    seconds: Vec<f64>,
+    processor_seconds: Vec<f64>,
+    frame_times: Vec<Duration>,
+    last: Summary,
+}
+
+impl Rounds {
+    fn add(&mut self, mut summary: Summary, processor: Duration) {
+        // A round that was not finished says nothing where there are others.
+        if summary.is_interrupted && !self.seconds.is_empty() {
+            self.last.is_interrupted = true;
+            return;
+        }
+        self.seconds.push(summary.time.as_secs_f64());
+        self.processor_seconds.push(processor.as_secs_f64());
+        self.frame_times.append(&mut summary.frame_times);
+        self.last = summary;
+    }
+
+    fn document(self, arguments: &Arguments, numbers: Numbers, pictures: Vec<Shot>) -> Document {
+        let Summary { threads, calls, frames, results, remarks, is_interrupted, .. } = self.last;
+        let calls = calls.saturating_sub(numbers.calls_before);
+        let wrong = pictures.iter().filter(|it| it.is_wrong(arguments)).count() as u64;
+        let seconds: f64 = self.seconds.iter().sum();
+        Document {
+            file: arguments.file.display().to_string(),
+            threads,
+            calls,
+            frames: frames.saturating_sub(numbers.frames_before),
+            calls_per_second: calls as f64 * self.seconds.len() as f64 / seconds.max(1e-9),
+            frame_milliseconds: FrameTimes::of(self.frame_times),
+            equal_bytes: arguments.verify.then_some(results.equal),
+            different_bytes: arguments.verify.then_some(results.different),
+            first_difference: results.first.map(|it| format!("byte {} of {}", it.1, it.0)),
+            differences: results.different + wrong,
+            seconds: self.seconds,
+            processor_seconds: self.processor_seconds,
+            interrupted: is_interrupted,
+            remarks,
+            pictures,
+        }
+    }
+}
+
+/// What all threads of this process have worked.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+fn options(
+    arguments: &Arguments,
+    shots: &Arc<Mutex<Vec<Shot>>>,
+    numbers: Numbers,
+    begin: Begin,
+) -> anyhow::Result<Options> {
     let (folder, other, shots) = (arguments.screenshots.clone(), arguments.compare.clone(), shots.clone());
     let frames = move |frame: u64, picture: Picture| {
-        let shot = keep(frame, &picture, &folder, other.as_deref());
+        let shot = keep(numbers.in_whole(frame), &picture, &folder, other.as_deref());
         shots.lock().unwrap_or_else(PoisonError::into_inner).push(shot);
     };
-    Options {
+    Ok(Options {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
         chaos: arguments.chaos,
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
-        pictures: arguments.screenshot.clone(),
+        force: arguments.force,
+        begin,
+        is_original_speed: arguments.speed == Speed::Original,
+        pause: arguments.pause_at,
+        paused: Some(Arc::new(wait_for_enter)),
+        show: show(arguments),
+        pictures: arguments.screenshot.iter().map(|it| numbers.in_part(it)).collect(),
         frames: Some(Arc::new(frames)),
+        watcher: None,
+        interrupt: interrupt()?,
+    })
+}
+
+/// Frames are presented where somebody sees them, or where they are recorded again.
+fn show(arguments: &Arguments) -> Show {
+    match (arguments.window, &arguments.recapture) {
+        (true, _) => Show::Window,
+        (false, Some(_)) => Show::Unseen,
+        (false, None) => Show::Nothing,
     }
+}
+
+/// Set by the first Ctrl-C; the second one ends the process.
+fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag: Arc<AtomicBool> = Arc::default();
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, flag.clone())
+            .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
+            .context("signals cannot be received")?;
+    }
+    Ok(flag)
+}
+
+/// About how many calls a trace has: those up to the last submission of each thread, as its index tells.
+fn calls_about(trace: &Trace<'_>) -> u64 {
+    // Without an index all of it would have to be read.
+    let moments = if trace.is_complete() { trace.moments().unwrap_or_default() } else { Vec::new() };
+    let last = |stream: u32| moments.iter().filter(|it| it.stream == stream).map(|it| it.call).max();
+    trace.streams().into_iter().filter_map(last).sum()
+}
+
+/// Shows how far the replay is.
+fn watcher(progress: Arc<Progress>) -> lavascope_replay::Watcher {
+    let began = Instant::now();
+    Arc::new(move |calls, frames| {
+        let speed = calls as f64 / began.elapsed().as_secs_f64().max(1e-3);
+        progress.set(calls, format!(", {frames} frames, {speed:.0} calls/s"));
+    })
+}
+
+/// Somebody wants to look at this process before a call.
+fn wait_for_enter(at: &Stopped) {
+    let Stopped { stream, call, command } = at;
+    let process = std::process::id();
+    text::tell(&format!(
+        "lavascope: before call {call} of thread {stream}, {command}; the process is {process}, Enter lets it go on\n"
+    ));
+    // Without an input nobody can say so, and it goes on.
+    let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
 /// Writes a picture, and compares it.
@@ -106,85 +257,28 @@ fn keep(frame: u64, picture: &Picture, folder: &Path, other: Option<&Path>) -> S
         width: picture.width,
         height: picture.height,
         difference: None,
-        problem: write(&path, picture).err().map(|it| format!("{it:#}")),
+        similarity: None,
+        problem: pictures::write(&path, picture).err().map(|it| format!("{it:#}")),
     };
     if let Some(other) = other {
-        match read(&other.join(&name)).and_then(|it| difference(picture, &it)) {
-            Ok(it) => shot.difference = Some(it),
+        match pictures::read(&other.join(&name)).and_then(|it| pictures::compare(picture, &it)) {
+            Ok(it) => (shot.difference, shot.similarity) = (Some(it.difference), Some(it.similarity)),
             Err(it) => shot.problem = Some(format!("{it:#}")),
         }
     }
     shot
 }
 
-fn write(path: &Path, picture: &Picture) -> anyhow::Result<()> {
-    let failed = || format!("{} cannot be written", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(failed)?;
-    }
-    let file = File::create(path).with_context(failed)?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), picture.width, picture.height);
-    encoder.set_color(png::ColorType::Rgba);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().with_context(failed)?;
-    writer.write_image_data(&picture.rgba).with_context(failed)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn read(path: &Path) -> anyhow::Result<Picture> {
-    let failed = || format!("{} cannot be read", path.display());
-    let file = File::open(path).with_context(failed)?;
-    let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().with_context(failed)?;
-    let size = reader.output_buffer_size().ok_or_else(|| anyhow!("{} is too large", path.display()))?;
-    let mut rgba = vec![0; size];
-    let info = reader.next_frame(&mut rgba).with_context(failed)?;
-    if (info.color_type, info.bit_depth) != (png::ColorType::Rgba, png::BitDepth::Eight) {
-        anyhow::bail!("{} is not of the kind that lavascope writes: RGBA of 8 bits", path.display());
+    #[test]
+    fn frames_of_a_part_keep_their_numbers() {
+        let numbers = Numbers { first: 40, frames_before: 3, calls_before: 0 };
+        assert_eq!(numbers.in_part(&(40..44)), 3..7);
+        assert_eq!(numbers.in_part(&(0..42)), 3..5);
+        assert_eq!(numbers.in_part(&(10..20)), 3..3);
+        assert_eq!([3, 6].map(|it| numbers.in_whole(it)), [40, 43]);
     }
-    Ok(Picture { width: info.width, height: info.height, rgba })
-}
-
-/// How far the worst channel of the worst pixel is off.
-fn difference(one: &Picture, other: &Picture) -> anyhow::Result<u8> {
-    if (one.width, one.height) != (other.width, other.height) {
-        anyhow::bail!(
-            "it has {} x {} pixels, and what it is compared with {} x {}",
-            one.width,
-            one.height,
-            other.width,
-            other.height
-        );
-    }
-    Ok(one.rgba.iter().zip(&other.rgba).map(|it| it.0.abs_diff(*it.1)).max().unwrap_or(0))
-}
-
-fn tell(arguments: &Arguments, document: &Document) -> anyhow::Result<()> {
-    if arguments.json {
-        return text::emit_json(document);
-    }
-    for it in &document.remarks {
-        text::tell(&format!("lavascope: {it}\n"));
-    }
-    for it in &document.pictures {
-        let said = match (&it.problem, it.difference) {
-            (Some(problem), _) => problem.clone(),
-            (None, Some(0)) => "equal".to_owned(),
-            (None, Some(worst)) => format!("differs by up to {worst} of 255"),
-            (None, None) => format!("{} x {}", it.width, it.height),
-        };
-        text::tell(&format!("lavascope: {}: {said}\n", it.file));
-    }
-    if let (Some(equal), Some(different)) = (document.equal_bytes, document.different_bytes) {
-        let first = document.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
-        let file = &document.file;
-        text::emit(&format!("{file}: the device wrote {equal} bytes as in the trace; {different} differ{first}\n"))?;
-    }
-    for seconds in &document.seconds {
-        let (calls, threads, frames) = (document.calls, document.threads, document.frames);
-        let speed = calls as f64 / seconds.max(1e-9);
-        text::emit(&format!(
-            "{}: {calls} calls of {threads} threads, {frames} frames, {seconds:.3} s, {speed:.0} calls/s\n",
-            document.file
-        ))?;
-    }
-    Ok(())
 }

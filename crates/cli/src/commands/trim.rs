@@ -9,6 +9,7 @@ use anyhow::{Context, anyhow};
 use lavascope_trim::{Part, Summary, trim};
 
 use super::{Outcome, print};
+use crate::progress::Progress;
 use crate::text;
 use crate::trace_file::TraceFile;
 
@@ -57,6 +58,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
+/// In how many steps it is told how far a trim is.
+const STEPS: u64 = 1000;
+
 /// Writes a part of a trace into a file, which appears when it is whole.
 pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summary> {
     let file = TraceFile::read(from)?;
@@ -66,7 +70,11 @@ pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summa
     name.push(".part");
     let half = PathBuf::from(name);
     let mut out = BufWriter::new(File::create(&half).with_context(failed)?);
-    let summary = trim(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
+    let progress = Progress::new(STEPS);
+    let mut watch = |done: u64, all: u64| progress.reach(done * STEPS / all.max(1));
+    let summary = trim(&trace, file.tail(), part, &mut out, &mut watch);
+    let summary = summary.map_err(|it| anyhow!("{}: {it}", from.display()));
+    drop(progress);
     let written = summary.and_then(|it| out.flush().with_context(failed).map(|()| it));
     let summary = written.inspect_err(|_| {
         let _ = fs::remove_file(&half);

@@ -42,9 +42,8 @@ fn read(name: &str) -> Vec<Piece> {
     let mut all = Vec::new();
     for stream in trace.streams() {
         let mut reader = StreamReader::new(&trace, None, stream);
-        while let Some(time) = reader.look().expect("it is whole").map(|it| it.0) {
-            let words = reader.take_next().expect("it is whole").expect("it was looked at").to_vec();
-            all.push(Piece { stream, time, words });
+        while let Some(it) = reader.take_next().expect("it is whole") {
+            all.push(Piece { stream, time: it.time, words: it.record.to_vec() });
         }
     }
     all

@@ -14,6 +14,7 @@ mod known;
 mod leaks;
 mod message_types;
 mod replay;
+mod replay_options;
 mod samples;
 mod screen;
 mod stage;

@@ -92,6 +92,24 @@ fn spans_of_many_threads_can_be_left_out() {
     }
 }
 
+/// Rounds that are left out have moved a timeline semaphore on; whoever waits for it behind them finds it there.
+#[test]
+fn timelines_go_on_behind_what_is_left_out() {
+    let (stage, screen) = (Stage::new("trim-timeline"), Screen::start());
+    captured(&stage, &[samples().to_str().expect("a path"), "timeline", "--frames", "30"], &screen);
+    let told = trimmed(&stage, &["--submits", "40..44"]);
+    assert!(told["submits_left_out"].as_u64() > Some(20), "{told:#}");
+    let again = replayed(&stage, "part.lava", &["--verify"]);
+    assert_eq!(again["different_bytes"].as_u64(), Some(0), "{again:#}");
+    assert_eq!(again["remarks"].as_array().map(Vec::len), Some(0), "{again:#}");
+    // Three values a round, and two submissions: the host brings it to where the 20th round begins.
+    let calls = succeed(stage.lavascope().args(["print", "part.lava"]));
+    let is_there = text(&calls.stdout).lines().filter(|it| it.contains("value")).any(|it| it.contains("60"));
+    assert!(is_there && text(&calls.stdout).contains("vkSignalSemaphore"), "{}", text(&calls.stdout));
+    let checked = output(stage.lavascope().args(["check", "part.lava"]));
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stdout));
+}
+
 #[test]
 fn a_part_that_is_not_there_is_told() {
     let (stage, screen) = (Stage::new("trim-none"), Screen::start());

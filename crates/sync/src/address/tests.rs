@@ -81,6 +81,11 @@ fn what_may_be_given_is_counted_once() {
         addresses.remove_destroyed();
     }
     assert!(addresses.free.len() == 5 && addresses.doomed.is_empty(), "{}", addresses.free.len());
+    // So is one that was passed over.
+    addresses.set(ResourceId(2), &buffer(None));
+    addresses.destroy(ResourceId(2));
+    addresses.remove_destroyed();
+    assert_eq!(addresses.free.len(), 5);
     let given: Vec<u32> = (0..6).map(|_| addresses.add(&buffer(None)).0).collect();
     assert!((0..6).all(|it| given.contains(&it)), "{given:?}");
 }
@@ -313,4 +318,67 @@ fn memory_goes_with_what_lies_in_it() {
     }
     assert!(gone > 10_000 && addresses.next < 100, "{gone} {}", addresses.next);
     assert_eq!(addresses.ranges(pages, &Region::Buffer(0..16)).len(), 1);
+}
+
+/// What is too large, or one too many, is told and accesses nothing; all else stays apart.
+#[test]
+fn what_there_is_no_room_for_has_no_addresses() {
+    let mut addresses = Addresses::default();
+    let told = |addresses: &mut Addresses| addresses.take_unplaced().into_iter().collect::<Vec<_>>();
+    let nothing = |addresses: &Addresses, id| addresses.ranges(id, &Region::Buffer(0..16)).is_empty();
+    let far = addresses.add(&buffer(at((1 << 40) - 8, 16)));
+    let image = addresses.add(&tiled(at((1 << 40) - 8, 16)));
+    assert!(nothing(&addresses, far) && addresses.ranges(image, &all()).is_empty());
+    assert!(matches!(addresses.look_up(far, &Region::Buffer(0..16)), Looked::Nothing));
+    assert!(!addresses.has_aliases(far) && addresses.names_beside(image).is_empty());
+    assert_eq!(told(&mut addresses), [(NoRoom::Memory, 2)]);
+    assert_eq!(told(&mut addresses), []);
+    let large = addresses.add(&Resource::new(ResourceKind::Buffer { size: u64::MAX }, None));
+    let half = addresses.add(&Resource::new(ResourceKind::Buffer { size: BEGIN - 40 }, None));
+    let over = addresses.add(&Resource::new(ResourceKind::Buffer { size: 200 }, None));
+    assert!(nothing(&addresses, large) && !nothing(&addresses, half) && nothing(&addresses, over));
+    assert_eq!(told(&mut addresses), [(NoRoom::Addresses, 2)]);
+    // The planes of an image that has room for itself only.
+    let last = addresses.add(&tiled(None));
+    assert!(!addresses.ranges(last, &all()).is_empty());
+    let red = Region::Image(region(1, None));
+    assert!(addresses.wants_planes(last, &red));
+    assert_eq!(addresses.add_planes(last).1, []);
+    assert!(addresses.ranges(last, &all()).is_empty() && !addresses.wants_planes(last, &red));
+    assert_eq!(told(&mut addresses), [(NoRoom::Addresses, 1)]);
+    // Its number may be given again.
+    addresses.destroy(far);
+    addresses.remove_destroyed();
+    assert_eq!(addresses.add(&buffer(at(0, 16))), far);
+    assert!(!nothing(&addresses, far));
+}
+
+/// A part of something sparse for whose memory there is no room has none.
+#[test]
+fn what_is_bound_too_far_off_is_not_bound() {
+    let mut addresses = Addresses::default();
+    let pages = addresses.add(&sparse(buffer(None)));
+    let bind = |offset: u64| bind(pages, SparsePart::Bytes(0), 16, Some(offset));
+    addresses.bind(&bind(64));
+    assert_eq!(addresses.ranges(pages, &Region::Buffer(0..16)).len(), 1);
+    addresses.bind(&bind(1 << 40));
+    assert_eq!(addresses.ranges(pages, &Region::Buffer(0..16)), []);
+    assert_eq!(addresses.take_unplaced().into_iter().collect::<Vec<_>>(), [(NoRoom::Memory, 1)]);
+}
+
+/// What lies in one run is looked up as one; with planes there is a run in each.
+#[test]
+fn runs_are_looked_up() {
+    let mut addresses = Addresses::default();
+    let image = addresses.add(&tiled(None));
+    let runs = |addresses: &Addresses, region: &Region| match addresses.look_up(image, region) {
+        Looked::One(range, _) => (1, range.end - range.start),
+        Looked::Many(all, _) => (all.len(), all.iter().map(|it| it.end - it.start).sum()),
+        Looked::Nothing | Looked::Unsettled => (0, 0),
+    };
+    let rows = Region::Image(region(15, Some(1..3)));
+    assert_eq!((runs(&addresses, &all()), runs(&addresses, &rows)), ((1, 16), (1, 8)));
+    addresses.add_planes(image);
+    assert_eq!((runs(&addresses, &all()), runs(&addresses, &rows)), ((4, 64), (4, 32)));
+    assert_eq!(runs(&addresses, &Region::Image(region(4, None))), (1, 16));
 }

@@ -4,6 +4,7 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 
 use super::*;
 use crate::dice::Dice;
+use crate::stretch::Ask;
 
 fn stage(bit: PipelineStageFlags2) -> Stage {
     TABLES.stages_of_bits(bit.0).iter().next().expect("a stage")
@@ -378,4 +379,44 @@ fn what_subpasses_knew_is_handed_on() {
     clock.pass(&other);
     assert_eq!(clock.passed.as_ref().map(|it| it.stretches.len()), Some(1));
     assert!(clock.first_scope(0, 30, one(fragment), Usages::default()).has(1, copy, 6));
+}
+
+/// What subpasses knew goes once the tables say it, be it in part those of the clock and in part those of other
+/// subpasses.
+#[test]
+fn what_subpasses_knew_goes_when_tables_say_it() {
+    let [copy, compute] = [COPY, COMPUTE].map(stage);
+    let known = |happened: Tag, available: Tag| {
+        let mut carry = Carry::default();
+        carry.happened.raise(1, 1 << copy.0, happened);
+        carry.available.raise(1, TABLES.write_columns(usages(&[copy_write()])), available);
+        let mut clock = Clock::default();
+        clock.execution_only(&carry, one(compute));
+        clock
+    };
+    let left = |outside: Clock, other: Clock| {
+        let (mut clock, mut subpass) = (outside, Clock::default());
+        let carry = subpass.first_scope_of(copies());
+        subpass.second_scope(&carry, one(compute), Usages::default());
+        clock.pass(&other);
+        clock.pass(&subpass);
+        clock.passed.map_or(0, |it| it.stretches.len())
+    };
+    assert_eq!(left(Clock::default(), Clock::default()), 1);
+    assert_eq!((left(known(8, 8), Clock::default()), left(Clock::default(), known(8, 8))), (0, 0));
+    assert_eq!((left(known(8, 7), Clock::default()), left(known(7, 8), Clock::default())), (1, 1));
+    assert_eq!((left(Clock::default(), known(8, 7)), left(Clock::default(), known(7, 8))), (1, 1));
+    assert_eq!((left(known(8, 0), known(0, 8)), left(known(0, 8), known(8, 0))), (0, 0));
+}
+
+/// Of what is handed on, what nobody asks for goes too.
+#[test]
+fn a_scope_forgets_what_nobody_asks_for() {
+    let left = |asks: Vec<Ask>| {
+        let mut carry = Carry { stretches: Stretches::of(&[copies()]), ..Carry::default() };
+        carry.keep_only(&Asked::new(asks));
+        carry.stretches.len()
+    };
+    assert_eq!((left(Vec::new()), left(vec![Ask::of_stage(1, stage(COPY), 6)])), (0, 1));
+    assert_eq!(left(vec![Ask::of_stage(1, stage(COPY), 9), Ask::of_stage(0, stage(COPY), 6)]), 0);
 }

@@ -127,6 +127,7 @@ fn around(left: &Region, right: &Region) -> Option<Region> {
         (Region::Image(left), Region::Image(right)) => {
             let mut all = left.clone();
             all.aspects |= right.aspects;
+            all.components.0 |= right.components.0;
             all.mips = left.mips.start.min(right.mips.start)..left.mips.end.max(right.mips.end);
             all.layers = left.layers.start.min(right.layers.start)..left.layers.end.max(right.layers.end);
             // A barrier is about whole subresources.

@@ -3,7 +3,7 @@
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{Place, Scope};
 
-use super::element::{Element, From};
+use super::element::{Element, From, Half};
 use super::follow::{Follower, Held, Part, View, Want};
 use super::known::Known;
 use super::timeline::{Happens, Moment, semaphore_scope};
@@ -25,7 +25,7 @@ impl Follower<'_> {
             return;
         }
         let is_held = held.is_held || self.is_for_later_name(element, held) || is_gate && held.is_by_alias;
-        let mut gaps = if is_held { Vec::new() } else { self.source_gaps(element, view, &mut missing) };
+        let mut gaps = if is_held { Vec::new() } else { self.source_gaps(element, view, held, &mut missing) };
         let is_other_subpass = self.is_in_other_subpass();
         let has_target = is_gate
             || self.target.is_in(self.prior.is_write(), element.scope.dst, element.scope.dst_usages)
@@ -83,7 +83,11 @@ impl Follower<'_> {
     }
 
     /// Why the first scope of a dependency does not have the access.
-    fn source_gaps(&self, element: &Element, view: &View, missing: &mut Scope) -> Vec<Gap> {
+    fn source_gaps(&self, element: &Element, view: &View, held: Held, missing: &mut Scope) -> Vec<Gap> {
+        if element.half == Some(Half::Acquire) {
+            (missing.src_stages, missing.src_access) = (0, 0);
+            return vec![Gap::Acquire];
+        }
         if !self.is_direct(view) && !self.has_chain(view) {
             let gap = match element.from {
                 From::Unset => Gap::NotSet,
@@ -92,6 +96,11 @@ impl Follower<'_> {
                 From::Subpass(_) | From::Here | From::Outside => Gap::OtherSubpass,
             };
             return vec![gap];
+        }
+        if held.is_by_alias && element.about.is_some() && self.is_through_later(element) {
+            // What was written by another name got here, and would be visible by this one.
+            (missing.src_stages, missing.src_access) = (0, 0);
+            return vec![Gap::OtherRange];
         }
         let mut gaps = Vec::new();
         gaps.extend((missing.src_stages != 0).then_some(Gap::SourceStage));
@@ -114,6 +123,10 @@ impl Follower<'_> {
 
     /// Why the second scope of a dependency does not have the later access.
     fn destination_gaps(&self, element: &Element, missing: &mut Scope) -> Vec<Gap> {
+        if element.half == Some(Half::Release) {
+            (missing.dst_stages, missing.dst_access) = (0, 0);
+            return vec![Gap::Release];
+        }
         let name = self.later_name_gap(element);
         if name.is_some() {
             missing.dst_access = 0;
@@ -446,6 +459,7 @@ fn verdict_text(it: &Operation, names: &dyn Names) -> String {
     let because = because.join("; ");
     match it.verdict {
         Verdict::Covers => "covers".to_owned(),
+        Verdict::Carries if it.gaps.contains(&Gap::Release) => format!("has the earlier access, but {because}"),
         Verdict::Carries => {
             let reach = match it.kind {
                 OperationKind::HostWait | OperationKind::Submit => "what the host does next".to_owned(),
@@ -501,6 +515,15 @@ fn gap_text(gap: Gap, it: &Operation, names: &dyn Names) -> String {
         Gap::WaitStages => format!("{} does not wait for it", stage_names(missing.dst_stages)),
         Gap::NeverWaited => "nothing waits for it before the later access".to_owned(),
         Gap::OtherSubpass => "its scopes are limited to another subpass".to_owned(),
+        Gap::Release => {
+            format!("it gives {} to another queue family: its second scope has no accesses of this queue", about())
+        }
+        Gap::Acquire => {
+            format!(
+                "it takes {} over from another queue family: its first scope has no accesses of this queue",
+                about()
+            )
+        }
         Gap::SubmittedBefore => "the later access was submitted before it".to_owned(),
     }
 }

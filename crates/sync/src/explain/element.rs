@@ -21,9 +21,19 @@ pub(super) struct Element {
     pub(super) about: Option<About>,
     /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
     pub(super) is_transition: bool,
+    /// Whether it is one half of a transfer between queue families.
+    pub(super) half: Option<Half>,
     /// Whether it is of version 1, where the whole command is one dependency.
     pub(super) is_united: bool,
     pub(super) from: From,
+}
+
+/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
+/// before something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Release,
+    Acquire,
 }
 
 /// The part of a resource that a dependency is about.
@@ -170,33 +180,36 @@ impl Maker {
         let about =
             |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
         let mut scope = Expanded::new(given, self.flags);
-        let (about, is_transition) = match &it.what {
-            What::Memory => (None, false),
-            What::Resource { resource, region } => (about(resource, region), false),
-            What::Transition { resource, region } => (about(resource, region), true),
+        let (about, is_transition, half) = match &it.what {
+            What::Memory => (None, false, None),
+            What::Resource { resource, region } => (about(resource, region), false, None),
+            What::Transition { resource, region } => (about(resource, region), true, None),
             What::Ownership { resource, region, ownership } => {
-                let is_half = self.limit_to_half(*ownership, &mut scope, is_united);
-                (about(resource, region), is_half || ownership.is_transition)
+                let half = self.half(*ownership);
+                limit_to_half(half, &mut scope, is_united);
+                (about(resource, region), half.is_some() || ownership.is_transition, half)
             }
         };
-        Element { kind: self.kind, site, given, scope, about, is_transition, is_united, from: From::Here }
+        Element { kind: self.kind, site, given, scope, about, is_transition, half, is_united, from: From::Here }
     }
 
-    /// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
-    /// before something. In version 1 that is so of memory only.
-    fn limit_to_half(&self, ownership: Ownership, scope: &mut Expanded, is_united: bool) -> bool {
-        let is_half = ownership.src_family != ownership.dst_family;
-        let is_release = is_half && ownership.src_family == self.family;
-        let is_acquire = is_half && !is_release && ownership.dst_family == self.family;
-        if is_release {
-            scope.dst_usages = Usages::default();
-            scope.dst.0 &= if is_united { u64::MAX } else { 0 };
+    fn half(&self, ownership: Ownership) -> Option<Half> {
+        match ownership {
+            it if it.src_family == it.dst_family => None,
+            it if it.src_family == self.family => Some(Half::Release),
+            it if it.dst_family == self.family => Some(Half::Acquire),
+            _ => None,
         }
-        if is_acquire {
-            scope.src_usages = Usages::default();
-            scope.src.0 &= if is_united { u64::MAX } else { 0 };
-        }
-        is_release || is_acquire
+    }
+}
+
+/// The other half is another queue's. In version 1 that is so of memory only.
+fn limit_to_half(half: Option<Half>, scope: &mut Expanded, is_united: bool) {
+    let stages = if is_united { u64::MAX } else { 0 };
+    match half {
+        Some(Half::Release) => (scope.dst_usages, scope.dst.0) = (Usages::default(), scope.dst.0 & stages),
+        Some(Half::Acquire) => (scope.src_usages, scope.src.0) = (Usages::default(), scope.src.0 & stages),
+        None => {}
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn follow(timeline: &Timeline<'_>, pair: &Pair, want: Want) -> Follow
         sets: HashMap::new(),
         known: HashMap::new(),
         signaled: vec![Known::default(); timeline.program.queues.len()],
+        received: vec![Vec::new(); timeline.program.queues.len()],
         host: Known::default(),
         submits: HashMap::new(),
         presented: HashMap::new(),
@@ -120,6 +121,8 @@ pub(super) struct Follower<'t> {
     pub(super) known: HashMap<usize, Known>,
     /// What all signals of a queue so far have handed on.
     signaled: Vec<Known>,
+    /// By queue: to which accesses of the host it is visible, as waits brought it to some stages.
+    received: Vec<Vec<(Stages, Usages)>>,
     pub(super) host: Known,
     submits: HashMap<usize, Known>,
     /// What the presentation of an image came after.
@@ -454,11 +457,15 @@ impl<'t> Follower<'t> {
         let marks = &mut self.marks[usize::from(moment.queue)];
         marks.wait(known, dst);
         marks.visible = marks.visible.union(known.host);
+        self.received[usize::from(moment.queue)].push((dst, known.host));
     }
 
     /// What a signal after some stages knows: what they did themselves, and what was ordered before them.
     fn signal_of(&self, queue: usize, stages: Stages) -> Known {
         let mut known = self.marks_with_passed(queue).signal(stages);
+        for (_, host) in self.received[queue].iter().filter(|it| it.0.0 & stages.0 != 0) {
+            known.host = known.host.union(*host);
+        }
         let is_own = queue == usize::from(self.prior_queue) && self.pair.prior.0 < self.now;
         if is_own && stages.has(TABLES.stage(self.prior.usage)) {
             (known.happened, known.available) = (true, true);

@@ -14,7 +14,7 @@ use super::calling::HOST;
 use super::facts::is_image;
 use super::words::{access_names, enum_name, stage_names};
 use super::{
-    AccessFacts, Detail, Explanation, Lane, Names, Operation, OperationKind, Relation, Role, Site, Verdict, Within,
+    AccessFacts, Detail, Explanation, Gap, Lane, Names, Operation, OperationKind, Relation, Role, Site, Verdict, Within,
 };
 
 /// A hazard that is explained, and whoever has names for it.
@@ -337,7 +337,8 @@ fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
         return race(it, names);
     }
     let (now, before) = (usage_text(&it.at), usage_text(&it.prior));
-    let carried: Vec<String> = carried(it).filter_map(reach).collect();
+    let carried: Vec<String> = carried(it).filter_map(|it| reach(it, names)).collect();
+    let limited = carried_limit(it, names);
     match (it.prior.role, it.at.role) {
         (_, Role::Present) => return format!("The presentation does not wait for {before}."),
         (Role::Present | Role::Acquire, _) if carried.is_empty() => {
@@ -345,6 +346,9 @@ fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
         }
         (Role::Present | Role::Acquire, _) => {
             return format!("The wait for the image reaches {}, but it must reach {now}.", carried.join(", "));
+        }
+        (_, Role::Host) if it.prior.is_write && !is_over(it) => {
+            return format!("Nothing that the host waits for comes after {before}.");
         }
         (_, Role::Host) if it.prior.is_write => {
             return format!(
@@ -364,10 +368,51 @@ fn why(kind: HazardKind, it: &Explanation, names: &dyn Names) -> String {
         };
     }
     if it.prior.is_write {
-        return format!("The synchronization between them allows {}, but it must allow {now}.", carried.join(", "));
+        let carried = carried.join(", ");
+        return format!("The synchronization between them allows {carried}, but it must allow {now}{limited}.");
     }
-    let stages = stage_names(carried_stages(it));
-    format!("The synchronization between them orders {before} before {stages}, but not before {now}.{hint}")
+    let stages = stages_reached(it, names);
+    format!("The synchronization between them orders {before} before {stages}, but not before {now}{limited}.{hint}")
+}
+
+/// Whether the host has waited for the earlier access.
+fn is_over(it: &Explanation) -> bool {
+    it.operations.iter().any(|it| it.kind == OperationKind::HostWait && it.verdict != Verdict::Misses)
+}
+
+/// What comes behind all operations: those that are not limited together, the others by themselves.
+fn stages_reached(it: &Explanation, names: &dyn Names) -> String {
+    let is_free = |it: &&Operation| limit(it, names).is_none();
+    let free = carried(it).filter(is_free).fold(0, |all, it| all | it.scope.dst_stages);
+    let limited =
+        carried(it).filter_map(|it| Some(format!("{} {}", stage_names(it.scope.dst_stages), limit(it, names)?)));
+    (free != 0).then(|| stage_names(free)).into_iter().chain(limited).collect::<Vec<String>>().join(", ")
+}
+
+/// To what an operation is limited whose masks have the later access.
+fn limit(it: &Operation, names: &dyn Names) -> Option<String> {
+    if it.verdict != Verdict::Carries || it.missing.dst_stages | it.missing.dst_access != 0 {
+        return None;
+    }
+    it.gaps.iter().find_map(|gap| match gap {
+        Gap::OtherSubpass => Some("in another subpass only".to_owned()),
+        Gap::OtherRange | Gap::OtherResource | Gap::EarlierName(_) => {
+            it.about.as_ref().map(|(resource, region)| format!("to {} only", names.part(*resource, region)))
+        }
+        _ => None,
+    })
+}
+
+/// What the limits of operations are to be held against: where the later access is.
+fn carried_limit(it: &Explanation, names: &dyn Names) -> String {
+    let is_of_subpass = |it: &Operation| it.gaps.contains(&Gap::OtherSubpass);
+    let mut limited = carried(it).filter(|it| limit(it, names).is_some()).peekable();
+    match (limited.peek().is_some(), limited.any(is_of_subpass), it.at.subpass) {
+        (false, ..) => String::new(),
+        (true, true, Some(subpass)) => format!(" in subpass {subpass}"),
+        (true, true, None) => " outside of it".to_owned(),
+        (true, false, _) => format!(" to {}", names.part(it.at.resource, &it.region)),
+    }
 }
 
 /// The synchronization there is does something, but not for the resource through which the later access goes.
@@ -404,21 +449,24 @@ fn race(it: &Explanation, names: &dyn Names) -> String {
 }
 
 /// What comes behind an operation; none if nothing does.
-fn reach(it: &Operation) -> Option<String> {
+fn reach(it: &Operation, names: &dyn Names) -> Option<String> {
     let Scope { dst_stages, dst_access, .. } = it.scope;
-    match it.kind {
-        _ if dst_stages == 0 => None,
-        OperationKind::Semaphore | OperationKind::HostWait | OperationKind::Submit => Some(stage_names(dst_stages)),
+    let text = match it.kind {
+        _ if dst_stages == 0 => return None,
+        OperationKind::Semaphore | OperationKind::HostWait | OperationKind::Submit => stage_names(dst_stages),
         // An execution dependency lets no access see anything.
-        _ if dst_access == 0 => Some(format!("no accesses at {}", stage_names(dst_stages))),
-        _ => Some(format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages))),
-    }
+        _ if dst_access == 0 => format!("no accesses at {}", stage_names(dst_stages)),
+        _ => format!("{} accesses at {}", access_names(dst_access), stage_names(dst_stages)),
+    };
+    Some(limit(it, names).map_or_else(|| text.clone(), |limit| format!("{text} {limit}")))
 }
 
 /// What leads from the earlier access towards the later one.
 pub(super) fn carried(it: &Explanation) -> impl Iterator<Item = &Operation> {
     let lane = it.at.lane;
-    let is_carrying = |it: &&Operation| it.verdict != Verdict::Misses && !it.is_by_other_name();
+    // What a release hands on it hands to another queue.
+    let is_here = |it: &Operation| !it.is_by_other_name() && !it.gaps.contains(&Gap::Release);
+    let is_carrying = move |it: &&Operation| it.verdict != Verdict::Misses && is_here(it);
     it.operations.iter().filter(move |it| it.lane == lane).filter(is_carrying)
 }
 

@@ -192,6 +192,10 @@ pub enum Gap {
     NeverWaited,
     /// Its scopes are limited to another subpass.
     OtherSubpass,
+    /// It gives the resource to another queue family, whose half has the second scope,
+    Release,
+    /// or takes it over from one, whose half has the first scope.
+    Acquire,
     /// The later access was submitted before the host waited.
     SubmittedBefore,
 }

@@ -179,6 +179,7 @@ impl Pass {
             scope: Expanded::new(it.scope, flags),
             about: None,
             is_transition: false,
+            half: None,
             is_united: false,
             from: it.src.map_or(From::Outside, From::Subpass),
         };

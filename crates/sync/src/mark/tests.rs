@@ -159,6 +159,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
         action(&[read(B0)]),
         action(&[read(B0)]),
         action(&[read(B0)]),
+        action(&[read(B0)]),
         action(&[read(C0)]),
         barrier(),
     ]);
@@ -168,7 +169,16 @@ fn hazards_behind_what_is_left_out_have_their_place() {
     engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
     let found = engine.take_found();
     assert_eq!(found.len(), 1);
-    assert!(matches!(&found[0].at, Place::Command(at) if at.path == [5]), "{found:?}");
+    assert!(matches!(&found[0].at, Place::Command(at) if at.path == [6]), "{found:?}");
+}
+
+/// Of commands that do the same the last one is what others are held against.
+#[test]
+fn the_last_of_many_is_named() {
+    let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
+    let found = engine.record(OWN, action(&[write(A0)])).hazards;
+    assert_eq!(found.len(), 1);
+    assert!(matches!(&found[0].prior, Place::Command(at) if at.path == [2]), "{found:?}");
 }
 
 #[test]
@@ -201,6 +211,11 @@ fn what_is_spared() {
     let own = Marks { writes: 1, ordered: 2, ..marks }.of_command();
     assert_eq!((own.writes, own.beside_write, own.ordered), (1, 0b11, 2));
     assert_eq!(own.before | own.behind | own.inner | own.again | own.later, 0);
+    // One that several marks spare.
+    let twice = Marks { before: 0b101, behind: 0b101, inner: 0b011, again: 0b110, later: 0b001, ..Marks::default() };
+    (progress.is_clean, progress.is_smooth) = (true, true);
+    let it = progress.skipped(&twice, true);
+    assert_eq!((it.check, it.keep), (0b111, 0b101));
     // Each of them by itself, and all at once.
     let not_first = |before, inner, again| Marks { before, inner, again, ..Marks::default() }.not_first();
     assert_eq!((not_first(1, 2, 4), not_first(1, 1, 1), not_first(6, 3, 0)), (7, 1, 7));

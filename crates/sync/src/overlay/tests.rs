@@ -61,7 +61,7 @@ fn what_is_visible_is_kept_by_its_name() {
     let clock = Clock::default();
     let added = |name: Name, scope: Expanded| {
         let mut overlay = Overlay::default();
-        overlay.add(Now { name, ..now(&clock, 10) }, &scope);
+        overlay.add(&Now { name, ..now(&clock, 10) }, &scope);
         overlay
     };
     let own = added(Name::Own, scope(S::COPY, &[copy_read()], &[]));
@@ -91,14 +91,14 @@ fn what_is_visible_is_kept_by_its_name() {
 fn what_is_said_twice_is_kept_once() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
-    overlay.add(now(&clock, 20), &scope(S::COPY, &[sampled()], &[]));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add(&now(&clock, 20), &scope(S::COPY, &[sampled()], &[]));
     assert_eq!(visible(&overlay), [usages(&[copy_read(), sampled()])]);
-    overlay.add(Now { queue: 1, ..now(&clock, 30) }, &scope(S::COPY, &[sampled()], &[]));
+    overlay.add(&Now { queue: 1, ..now(&clock, 30) }, &scope(S::COPY, &[sampled()], &[]));
     assert_eq!(overlay.visible.len(), 2);
     let mut elsewhere = Overlay::default();
     for (usage, name) in [(copy_read(), ALIAS), (sampled(), ALIAS), (sampled(), Name::Alias { start: 8, end: 12 })] {
-        elsewhere.add(Now { name, ..now(&clock, 10) }, &scope(S::COPY, &[usage], &[]));
+        elsewhere.add(&Now { name, ..now(&clock, 10) }, &scope(S::COPY, &[usage], &[]));
     }
     let found: Vec<_> = elsewhere.elsewhere().iter().map(|it| (it.visible.usages, it.at)).collect();
     let all = usages(&[copy_read(), sampled()]);
@@ -111,16 +111,16 @@ fn a_stage_keeps_its_first_point() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
     let both = S(S::COPY.0 | S::COMPUTE_SHADER.0);
-    overlay.add_itself(now(&clock, 5));
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[], &[]));
-    overlay.add(now(&clock, 20), &scope(S::COPY, &[], &[]));
-    overlay.add(now(&clock, 30), &scope(both, &[], &[]));
-    overlay.add(now(&clock, 40), &scope(both, &[], &[]));
-    overlay.add(Now { queue: 1, ..now(&clock, 50) }, &scope(S::COPY, &[], &[]));
-    overlay.add(Now { from: 55, ..now(&clock, 60) }, &scope(S::COPY, &[], &[]));
+    overlay.add_itself(&now(&clock, 5));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[], &[]));
+    overlay.add(&now(&clock, 20), &scope(S::COPY, &[], &[]));
+    overlay.add(&now(&clock, 30), &scope(both, &[], &[]));
+    overlay.add(&now(&clock, 40), &scope(both, &[], &[]));
+    overlay.add(&Now { queue: 1, ..now(&clock, 50) }, &scope(S::COPY, &[], &[]));
+    overlay.add(&Now { from: 55, ..now(&clock, 60) }, &scope(S::COPY, &[], &[]));
     // The second scope of a layout transition before a subpass begins with the subpass.
-    overlay.add(Now { from: 75, ..now(&clock, 70) }, &scope(S::COPY, &[], &[]));
-    overlay.add(Now { from: 75, ..now(&clock, 80) }, &scope(S::COPY, &[], &[]));
+    overlay.add(&Now { from: 75, ..now(&clock, 70) }, &scope(S::COPY, &[], &[]));
+    overlay.add(&Now { from: 75, ..now(&clock, 80) }, &scope(S::COPY, &[], &[]));
     let points: Vec<_> = overlay.points.iter().map(|it| (it.queue, it.from, it.tag, it.stages)).collect();
     let copy = stages(S::COPY);
     let itself = Stages(1 << TRANSITION.0);
@@ -137,8 +137,8 @@ fn a_stage_keeps_its_first_point() {
     assert_eq!(is_open, [false, true, true, true, false, false]);
     // What the write itself is before says nothing of what comes after layout transitions by a barrier.
     let mut overlay = Overlay::default();
-    overlay.add_itself(now(&clock, 5));
-    overlay.add(now(&clock, 10), &Expanded { dst: itself, ..Expanded::default() });
+    overlay.add_itself(&now(&clock, 5));
+    overlay.add(&now(&clock, 10), &Expanded { dst: itself, ..Expanded::default() });
     assert_eq!(overlay.points.len(), 2);
 }
 
@@ -147,9 +147,9 @@ fn names_move_with_their_addresses() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
     for (start, end) in [(105, 110), (100, 120), (99, 110), (110, 121)] {
-        overlay.add(Now { name: Name::Alias { start, end }, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
+        overlay.add(&Now { name: Name::Alias { start, end }, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
     }
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[sampled()], &[sampled()]));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[sampled()], &[sampled()]));
     overlay.move_names(&(100..120), &[200, 300]);
     let at: Vec<_> = overlay.elsewhere().iter().map(|it| it.at).collect();
     let wanted = [(99, 110), (110, 121), (0, 0), (205, 210), (305, 310), (200, 220), (300, 320)];
@@ -160,20 +160,20 @@ fn names_move_with_their_addresses() {
 fn to_whom_it_is_visible() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[sampled()], &[]));
-    assert!(overlay.is_visible(now(&clock, 20), sampled()) && !overlay.is_visible(now(&clock, 20), copy_read()));
-    assert!(!overlay.is_visible(Now { queue: 1, ..now(&clock, 20) }, sampled()));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[sampled()], &[]));
+    assert!(overlay.is_visible(&now(&clock, 20), sampled()) && !overlay.is_visible(&now(&clock, 20), copy_read()));
+    assert!(!overlay.is_visible(&Now { queue: 1, ..now(&clock, 20) }, sampled()));
     let mut elsewhere = Overlay::default();
-    elsewhere.add(Now { name: ALIAS, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
+    elsewhere.add(&Now { name: ALIAS, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
     let sees =
-        |start, end| elsewhere.is_visible(Now { name: Name::Alias { start, end }, ..now(&clock, 20) }, sampled());
+        |start, end| elsewhere.is_visible(&Now { name: Name::Alias { start, end }, ..now(&clock, 20) }, sampled());
     assert!(sees(8, 16) && sees(9, 15) && !sees(7, 16) && !sees(8, 17) && !sees(7, 17));
-    assert!(!elsewhere.is_visible(now(&clock, 20), sampled()));
+    assert!(!elsewhere.is_visible(&now(&clock, 20), sampled()));
     // In a subpass, until that ends.
     let mut inside = Overlay::default();
-    inside.add(Now { from: 5, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
-    assert!(inside.is_visible(Now { from: 5, ..now(&clock, 20) }, sampled()));
-    assert!(!inside.is_visible(Now { from: 15, ..now(&clock, 20) }, sampled()));
+    inside.add(&Now { from: 5, ..now(&clock, 10) }, &scope(S::COPY, &[sampled()], &[]));
+    assert!(inside.is_visible(&Now { from: 5, ..now(&clock, 20) }, sampled()));
+    assert!(!inside.is_visible(&Now { from: 15, ..now(&clock, 20) }, sampled()));
 }
 
 /// The host must know of the queue's work.
@@ -181,28 +181,28 @@ fn to_whom_it_is_visible() {
 fn the_host_sees_what_it_knows_of() {
     let empty = Clock::default();
     let mut overlay = Overlay::default();
-    overlay.add(now(&empty, 10), &scope(S::HOST, &[host_read()], &[]));
+    overlay.add(&now(&empty, 10), &scope(S::HOST, &[host_read()], &[]));
     let host_write = usage(S::HOST, A::HOST_WRITE);
     for (known, is_seen) in [(9, false), (10, true), (11, true)] {
         let mut clock = Clock::default();
         clock.raise_batches(&HashMap::from([(0, known)]));
         let now = Now { queue: 1, ..now(&clock, 20) };
-        assert_eq!(overlay.is_visible(now, host_read()), is_seen);
-        assert!(!overlay.is_visible(now, host_write));
+        assert_eq!(overlay.is_visible(&now, host_read()), is_seen);
+        assert!(!overlay.is_visible(&now, host_write));
     }
     let mut clock = Clock::default();
     clock.raise_batches(&HashMap::from([(1, 99)]));
-    assert!(!overlay.is_visible(Now { queue: 1, ..now(&clock, 20) }, host_read()));
+    assert!(!overlay.is_visible(&Now { queue: 1, ..now(&clock, 20) }, host_read()));
     let to_host = |it: &Overlay| {
         let all = it.rest.as_ref().map_or(&[][..], |it| &it.to_host);
         all.iter().map(|it| (it.queue, it.tag, it.usages)).collect::<Vec<_>>()
     };
     // Whoever knows of a later one knows of the earlier.
-    overlay.add(now(&empty, 20), &scope(S::HOST, &[host_read()], &[]));
+    overlay.add(&now(&empty, 20), &scope(S::HOST, &[host_read()], &[]));
     assert_eq!(to_host(&overlay), [(0, 10, usages(&[host_read()]))]);
-    overlay.add(now(&empty, 30), &scope(S::HOST, &[host_read(), host_write], &[]));
-    overlay.add(Now { queue: 1, ..now(&empty, 40) }, &scope(S::HOST, &[host_read()], &[]));
-    overlay.add(now(&empty, 5), &scope(S::HOST, &[host_read()], &[]));
+    overlay.add(&now(&empty, 30), &scope(S::HOST, &[host_read(), host_write], &[]));
+    overlay.add(&Now { queue: 1, ..now(&empty, 40) }, &scope(S::HOST, &[host_read()], &[]));
+    overlay.add(&now(&empty, 5), &scope(S::HOST, &[host_read()], &[]));
     let wanted = [(0, 10, host_read()), (0, 30, host_write), (1, 40, host_read()), (0, 5, host_read())];
     assert_eq!(to_host(&overlay), wanted.map(|it| (it.0, it.1, usages(&[it.2]))));
 }
@@ -211,50 +211,60 @@ fn the_host_sees_what_it_knows_of() {
 fn stages_that_it_is_available_to() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[], &[]));
-    let is_available = |overlay: &Overlay, now: Now<'_>, own: S| overlay.is_available(now, stage(own));
-    assert!(is_available(&overlay, now(&clock, 20), S::COPY));
-    assert!(!is_available(&overlay, now(&clock, 20), S::COMPUTE_SHADER));
-    assert!(!is_available(&overlay, Now { queue: 1, ..now(&clock, 20) }, S::COPY));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[], &[]));
+    let is_available = |overlay: &Overlay, now: &Now<'_>, own: S| overlay.is_available(now, stage(own));
+    assert!(is_available(&overlay, &now(&clock, 20), S::COPY));
+    assert!(!is_available(&overlay, &now(&clock, 20), S::COMPUTE_SHADER));
+    assert!(!is_available(&overlay, &Now { queue: 1, ..now(&clock, 20) }, S::COPY));
     let mut chained = Clock::default();
     let carry = chained.first_scope(0, 15, stages(S::COPY), Usages::default());
     chained.second_scope(&carry, stages(S::COMPUTE_SHADER), usages(&[sampled()]));
-    assert!(is_available(&overlay, now(&chained, 20), S::COMPUTE_SHADER));
-    assert!(overlay.is_visible(now(&chained, 20), sampled()));
+    assert!(is_available(&overlay, &now(&chained, 20), S::COMPUTE_SHADER));
+    assert!(overlay.is_visible(&now(&chained, 20), sampled()));
     let mut later = Overlay::default();
-    later.add(now(&clock, 16), &scope(S::COPY, &[], &[]));
-    assert!(!is_available(&later, now(&chained, 20), S::COMPUTE_SHADER));
+    later.add(&now(&clock, 16), &scope(S::COPY, &[], &[]));
+    assert!(!is_available(&later, &now(&chained, 20), S::COMPUTE_SHADER));
     // A layout transition is available to what comes after transitions, and to no stage by itself.
     let mut itself = Overlay::default();
-    itself.add_itself(now(&clock, 10));
-    assert!(!itself.is_available(now(&clock, 20), TRANSITION));
+    itself.add_itself(&now(&clock, 10));
+    assert!(!itself.is_available(&now(&clock, 20), TRANSITION));
     let mut after = Clock::default();
     let carry = after.first_scope(0, 15, Stages(1 << TRANSITION.0), Usages::default());
     after.second_scope(&carry, stages(S::COPY), Usages::default());
-    assert!(is_available(&itself, now(&after, 20), S::COPY));
+    assert!(is_available(&itself, &now(&after, 20), S::COPY));
 }
 
 #[test]
 fn first_scopes_that_it_is_in() {
     let clock = Clock::default();
     let mut overlay = Overlay::default();
-    overlay.add(now(&clock, 10), &scope(S::COPY, &[], &[]));
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[], &[]));
     let first =
         |src: S, until: Tag, carry: Carry| First { carry, parts: smallvec![(stages(src), until)], ..First::default() };
     let plain = |src, until| first(src, until, Carry::default());
-    assert!(overlay.reaches(now(&clock, 20), &plain(S::COPY, 10)));
-    assert!(!overlay.reaches(now(&clock, 20), &plain(S::COPY, 9)));
-    assert!(!overlay.reaches(now(&clock, 20), &plain(S::COMPUTE_SHADER, 15)));
-    assert!(!overlay.reaches(Now { queue: 1, ..now(&clock, 20) }, &plain(S::COPY, 15)));
+    assert!(overlay.reaches(&now(&clock, 20), &plain(S::COPY, 10)));
+    assert!(!overlay.reaches(&now(&clock, 20), &plain(S::COPY, 9)));
+    assert!(!overlay.reaches(&now(&clock, 20), &plain(S::COMPUTE_SHADER, 15)));
+    assert!(!overlay.reaches(&Now { queue: 1, ..now(&clock, 20) }, &plain(S::COPY, 15)));
     // By a chain, as far as it had happened by then.
     let carry = || Clock::default().first_scope(0, 12, stages(S::COPY), Usages::default());
-    assert!(overlay.reaches(now(&clock, 20), &first(S::COMPUTE_SHADER, 15, carry())));
-    assert!(!overlay.reaches(now(&clock, 20), &first(S::COMPUTE_SHADER, 9, carry())));
+    assert!(overlay.reaches(&now(&clock, 20), &first(S::COMPUTE_SHADER, 15, carry())));
+    assert!(!overlay.reaches(&now(&clock, 20), &first(S::COMPUTE_SHADER, 9, carry())));
     let mut itself = Overlay::default();
-    itself.add_itself(now(&clock, 10));
+    itself.add_itself(&now(&clock, 10));
     let transition = Stages(1 << TRANSITION.0);
     let own = First { parts: smallvec![(transition, 15)], ..First::default() };
-    assert!(!itself.reaches(now(&clock, 20), &own));
+    assert!(!itself.reaches(&now(&clock, 20), &own));
     let carry = Clock::default().first_scope(0, 12, transition, Usages::default());
-    assert!(itself.reaches(now(&clock, 20), &First { carry, parts: smallvec![(transition, 15)], ..First::default() }));
+    assert!(itself.reaches(&now(&clock, 20), &First { carry, parts: smallvec![(transition, 15)], ..First::default() }));
+}
+
+/// Whoever forgets stretches asks for the points inside of subpasses, and for layout transitions; the others are in tables.
+#[test]
+fn points_of_subpasses_are_asked_for() {
+    let (clock, mut overlay) = (Clock::default(), Overlay::default());
+    overlay.add(&now(&clock, 10), &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add(&Now { from: 12, ..now(&clock, 20) }, &scope(S::COPY, &[copy_read()], &[]));
+    overlay.add_itself(&now(&clock, 30));
+    assert_eq!(overlay.asks().map(|it| it.tag).collect::<Vec<_>>(), [20, 30]);
 }

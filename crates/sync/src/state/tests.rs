@@ -98,8 +98,8 @@ fn reads_of_before_a_subpass_stay() {
 fn reads_of_a_write_do_not_stand_for_later_ones() {
     let clock = Clock::default();
     let mut state = State::default();
-    state.add(copy_write(), now(&clock, 10, 0));
-    state.add(copy_read(), now(&clock, 10, 0));
+    state.add(copy_write(), &now(&clock, 10, 0));
+    state.add(copy_read(), &now(&clock, 10, 0));
     assert_eq!(reads(&state), [(10, 10)]);
     state.read(copy_read(), &now(&clock, 20, 0));
     assert_eq!(reads(&state), [(20, 20)]);
@@ -128,8 +128,8 @@ fn reads_are_parted_by_writes_of_other_names() {
         state
     };
     let parted = |mut state: State, tag: Tag, writes: &[Tag]| {
-        state.part_reads(copy_read(), now(&clock, tag, 0), writes);
-        state.add(copy_read(), now(&clock, tag, 0));
+        state.part_reads(copy_read(), &now(&clock, tag, 0), writes);
+        state.add(copy_read(), &now(&clock, tag, 0));
         (reads(&state), past(&state))
     };
     // Written before it, or not at all.
@@ -163,16 +163,16 @@ fn only_the_first_read_behind_a_write_is_past() {
     for (write, reads) in [(10, [12, 14]), (20, [22, 24]), (30, [32, 34])] {
         writes.push(write);
         for tag in reads {
-            state.part_reads(copy_read(), now(&clock, tag, 0), &writes);
-            state.add(copy_read(), now(&clock, tag, 0));
+            state.part_reads(copy_read(), &now(&clock, tag, 0), &writes);
+            state.add(copy_read(), &now(&clock, tag, 0));
         }
     }
     assert_eq!((reads(&state), past(&state)), (vec![(32, 34)], vec![(12, 14), (22, 24)]));
     // All that were told apart lie behind the last write alone.
-    state.part_reads(copy_read(), now(&clock, 50, 0), &[40]);
+    state.part_reads(copy_read(), &now(&clock, 50, 0), &[40]);
     assert_eq!((reads(&state), past(&state)), (vec![], vec![]));
-    state.add(copy_read(), now(&clock, 50, 0));
-    state.part_reads(copy_read(), now(&clock, 60, 0), &[45, 55]);
+    state.add(copy_read(), &now(&clock, 50, 0));
+    state.part_reads(copy_read(), &now(&clock, 60, 0), &[45, 55]);
     assert_eq!(past(&state), [(50, 50)]);
 }
 
@@ -204,7 +204,7 @@ fn ranges_share_overlays() {
     let overlay = |it: &State| it.more.as_deref().and_then(|it| it.overlay.clone()).expect("an overlay");
     let scope = Expanded { dst: TABLES.stages_of_bits(S::COPY.0), ..Expanded::default() };
     for it in &mut states {
-        it.overlay_where(now(&clock, 20, 0), &scope, &mut shared, |_| true);
+        it.overlay_where(&now(&clock, 20, 0), &scope, &mut shared, |_| true);
     }
     let [one, two, three] = &states;
     assert!(Arc::ptr_eq(&overlay(one), &overlay(two)) && Arc::ptr_eq(&overlay(one), &overlay(three)));
@@ -215,7 +215,7 @@ fn ranges_share_overlays() {
     fourth.add_write(copy_write(), Identity::default(), 10);
     let mut states = [one.clone(), two.clone(), fourth, three.clone()];
     for it in &mut states {
-        it.overlay_where(now(&clock, 30, 0), &scope, &mut shared, |_| true);
+        it.overlay_where(&now(&clock, 30, 0), &scope, &mut shared, |_| true);
     }
     let [one, two, fourth, three] = &states;
     assert!(Arc::ptr_eq(&overlay(one), &overlay(two)));
@@ -223,7 +223,7 @@ fn ranges_share_overlays() {
     assert_ne!(overlay(one), overlay(fourth));
     let mut state = State::default();
     state.add_write(copy_write(), Identity::default(), 10);
-    state.overlay_where(now(&clock, 30, 0), &scope, &mut Shared::default(), |_| false);
+    state.overlay_where(&now(&clock, 30, 0), &scope, &mut Shared::default(), |_| false);
     assert!(state.more.is_none());
 }
 
@@ -236,7 +236,7 @@ fn transitions_of_now_are_shared() {
     for (by, tag, is_shared) in [(transition, 20, true), (transition, 10, false), (copy_write(), 20, false)] {
         let mut state = State::default();
         state.add_write(by, Identity::default(), tag);
-        state.share_transition(now(&clock, 20, 0), &scope, &mut Shared::default());
+        state.share_transition(&now(&clock, 20, 0), &scope, &mut Shared::default());
         assert_eq!(state.more.is_some(), is_shared);
     }
 }

@@ -1,0 +1,127 @@
+//! Pictures of frames: written as PNG, read again, and compared, exactly or as people see them.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use lavascope_replay::Picture;
+
+/// How one picture compares with another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// How far the worst channel of the worst pixel is off, of 255.
+    pub(crate) difference: u8,
+    /// How similar they look: 1 for equal ones, 0 for such as have nothing in common.
+    pub(crate) similarity: f64,
+}
+
+pub(crate) fn write(path: &Path, picture: &Picture) -> anyhow::Result<()> {
+    let failed = || format!("{} cannot be written", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(failed)?;
+    }
+    let file = File::create(path).with_context(failed)?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), picture.width, picture.height);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().with_context(failed)?;
+    writer.write_image_data(&picture.rgba).with_context(failed)
+}
+
+pub(crate) fn read(path: &Path) -> anyhow::Result<Picture> {
+    let failed = || format!("{} cannot be read", path.display());
+    let file = File::open(path).with_context(failed)?;
+    let mut reader = png::Decoder::new(BufReader::new(file)).read_info().with_context(failed)?;
+    let size = reader.output_buffer_size().ok_or_else(|| anyhow!("{} is too large", path.display()))?;
+    let mut rgba = vec![0; size];
+    let info = reader.next_frame(&mut rgba).with_context(failed)?;
+    if (info.color_type, info.bit_depth) != (png::ColorType::Rgba, png::BitDepth::Eight) {
+        anyhow::bail!("{} is not of the kind that lavascope writes: RGBA of 8 bits", path.display());
+    }
+    Ok(Picture { width: info.width, height: info.height, rgba })
+}
+
+pub(crate) fn compare(one: &Picture, other: &Picture) -> anyhow::Result<Comparison> {
+    if (one.width, one.height) != (other.width, other.height) {
+        anyhow::bail!(
+            "it has {} x {} pixels, and what it is compared with {} x {}",
+            one.width,
+            one.height,
+            other.width,
+            other.height
+        );
+    }
+    let difference = one.rgba.iter().zip(&other.rgba).map(|it| it.0.abs_diff(*it.1)).max().unwrap_or(0);
+    Ok(Comparison { difference, similarity: if difference == 0 { 1.0 } else { similarity(one, other) } })
+}
+
+/// Edges of the squares that are compared, in pixels.
+const SQUARE: u32 = 8;
+
+/// Structural similarity: of each square the mean, the contrast and how the two go together, for each color; the mean
+/// of all squares. A shift of one pixel or of one step of a color changes it little, a missing object much.
+fn similarity(one: &Picture, other: &Picture) -> f64 {
+    let mut sum = 0.0;
+    let mut count = 0u64;
+    for top in (0..one.height).step_by(SQUARE as usize) {
+        for left in (0..one.width).step_by(SQUARE as usize) {
+            for channel in 0..3 {
+                sum += square(one, other, (left, top), channel);
+                count += 1;
+            }
+        }
+    }
+    // What is farther apart than unrelated is no better.
+    if count == 0 { 1.0 } else { (sum / count as f64).max(0.0) }
+}
+
+fn square(one: &Picture, other: &Picture, (left, top): (u32, u32), channel: usize) -> f64 {
+    // What keeps dark and plain squares from dividing by nothing.
+    const SMALL: [f64; 2] = [(0.01 * 255.0) * (0.01 * 255.0), (0.03 * 255.0) * (0.03 * 255.0)];
+    let (mut count, mut sums, mut squares, mut product) = (0.0, [0.0; 2], [0.0; 2], 0.0);
+    for y in top..(top + SQUARE).min(one.height) {
+        for x in left..(left + SQUARE).min(one.width) {
+            let at = (y as usize * one.width as usize + x as usize) * 4 + channel;
+            let both = [one, other].map(|it| f64::from(it.rgba.get(at).copied().unwrap_or(0)));
+            count += 1.0;
+            for (at, it) in both.iter().enumerate() {
+                sums[at] += it;
+                squares[at] += it * it;
+            }
+            product += both[0] * both[1];
+        }
+    }
+    let means = sums.map(|it| it / count);
+    let variance = |at: usize| squares[at] / count - means[at] * means[at];
+    let together = product / count - means[0] * means[1];
+    let brightness = (2.0 * means[0] * means[1] + SMALL[0]) / (means[0] * means[0] + means[1] * means[1] + SMALL[0]);
+    brightness * (2.0 * together + SMALL[1]) / (variance(0) + variance(1) + SMALL[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bright disk on dark ground.
+    fn disk(center: u32, bright: u8) -> Picture {
+        let (width, height) = (50, 40);
+        let pixel = |at: u32| {
+            let (x, y) = ((at % width).abs_diff(center), (at / width).abs_diff(20));
+            if x * x + y * y < 100 { [bright, bright / 2, 30, 255] } else { [20, 20, 20, 255] }
+        };
+        Picture { width, height, rgba: (0..width * height).flat_map(pixel).collect() }
+    }
+
+    #[test]
+    fn small_changes_are_similar_and_missing_things_are_not() {
+        let whole = disk(25, 200);
+        assert_eq!(compare(&whole, &whole).expect("of one size"), Comparison { difference: 0, similarity: 1.0 });
+        let close = compare(&whole, &disk(25, 203)).expect("of one size");
+        assert!(close.difference == 3 && close.similarity > 0.99, "{close:?}");
+        let other = compare(&whole, &disk(8, 200)).expect("of one size");
+        assert!(other.difference == 180 && other.similarity < 0.8, "{other:?}");
+        let cut = Picture { height: 39, rgba: whole.rgba[..39 * 50 * 4].to_vec(), ..whole.clone() };
+        assert!(compare(&whole, &cut).is_err());
+    }
+}

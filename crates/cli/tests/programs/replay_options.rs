@@ -1,0 +1,243 @@
+//! `replay`: its plan, parts of a trace, speeds, windows, and devices with less than the trace needs.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{output, text};
+use crate::screen::Screen;
+use crate::stage::{Stage, samples, succeed};
+
+fn capture(stage: &Stage, program: &[&str], screen: &Screen) {
+    let mut command = stage.lavascope();
+    command.args(["capture", "-o", "trace.lava", "--"]).args(program).env("DISPLAY", &screen.display);
+    succeed(&mut command);
+}
+
+fn capture_cube(stage: &Stage, screen: &Screen, frames: &str) {
+    capture(stage, &["vkcube", "--c", frames, "--suppress_popups"], screen);
+}
+
+/// A sample on the null driver, which has all that lavapipe lacks, and really copies.
+fn capture_on_null(stage: &Stage, arguments: &[&str]) {
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
+    let manifest = null_manifest(stage);
+    command.env("VK_ICD_FILENAMES", &manifest).env("VK_DRIVER_FILES", &manifest);
+    // What shaders compute is not there, and some samples say so.
+    let told = output(command.env("LAVASCOPE_NULL_EXECUTE", "transfer"));
+    assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
+}
+
+fn null_manifest(stage: &Stage) -> PathBuf {
+    let command = stage.lavascope();
+    let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
+    let library = library.expect("the stage sets it").to_str().expect("a path");
+    let path = stage.folder.join("null.json");
+    let manifest = serde_json::json!({
+        "file_format_version": "1.0.1",
+        "ICD": { "library_path": library, "api_version": "1.4.300" },
+    });
+    std::fs::write(&path, manifest.to_string()).expect("it can be written");
+    path
+}
+
+fn replay(stage: &Stage, options: &[&str]) -> Command {
+    let mut command = stage.lavascope();
+    command.args(["replay", "--json", "trace.lava"]).args(options);
+    command
+}
+
+fn json(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
+fn replayed(stage: &Stage, options: &[&str]) -> Value {
+    json(&succeed(&mut replay(stage, options)).stdout)
+}
+
+fn length(list: &Value) -> Option<usize> {
+    list.as_array().map(Vec::len)
+}
+
+#[test]
+fn a_plan_names_the_device_and_what_it_cannot_do() {
+    let stage = Stage::new("replay-plan");
+    capture_on_null(&stage, &["fault-mesh-indirect", "--mended"]);
+    let told = output(&mut replay(&stage, &["--dry-run"]));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
+    let plan = json(&told.stdout);
+    let device = &plan["devices"][0];
+    assert_eq!((&device["trace"], &device["is_same"]), (&"Lavascope null device".into(), &false.into()), "{plan:#}");
+    assert!(device["here"].as_str().is_some_and(|it| it.starts_with("llvmpipe")), "{plan:#}");
+    assert_eq!(device["missing_extensions"], serde_json::json!(["VK_EXT_mesh_shader"]), "{plan:#}");
+    assert!(length(&device["memory_types"]) > Some(1) && length(&device["queue_families"]) > Some(1), "{plan:#}");
+    let refused = plan["refused"].as_array().expect("a list");
+    let commands: Vec<_> = refused.iter().filter_map(|it| it["command"].as_str()).collect();
+    assert_eq!(commands, ["vkCreateGraphicsPipelines", "vkCmdDrawMeshTasksIndirectEXT"], "{plan:#}");
+    // The replay says the same before it begins, and can be told not to care.
+    let told = output(&mut replay(&stage, &[]));
+    assert_eq!(told.status.code(), Some(2));
+    let said = text(&told.stderr);
+    assert!(commands.iter().all(|it| said.contains(it)) && said.contains("--force"), "{said}");
+    let forced = replayed(&stage, &["--force"]);
+    assert!(forced["remarks"].to_string().contains("were left out, the first: thread"), "{forced:#}");
+}
+
+#[test]
+fn a_plan_for_the_same_device_has_nothing_to_say() {
+    let (stage, screen) = (Stage::new("replay-plan-same"), Screen::start());
+    capture_cube(&stage, &screen, "5");
+    let plan = replayed(&stage, &["--dry-run"]);
+    let device = &plan["devices"][0];
+    assert_eq!((&device["is_same"], &plan["frames"]), (&true.into(), &5.into()), "{plan:#}");
+    for it in [&device["missing_extensions"], &device["missing_features"], &plan["refused"], &plan["remarks"]] {
+        assert_eq!(length(it), Some(0), "{plan:#}");
+    }
+    // Nothing was performed, so nothing is there.
+    let told = succeed(stage.lavascope().args(["replay", "trace.lava", "--dry-run", "--null"]));
+    let said = text(&told.stdout);
+    let parts =
+        ["device: Lavascope null device in place of llvmpipe", "memory types", "All of it can be performed here."];
+    assert!(parts.iter().all(|it| said.contains(it)), "{said}");
+}
+
+#[test]
+fn some_frames_are_shown_as_in_the_whole() {
+    let (stage, screen) = (Stage::new("replay-frames"), Screen::start());
+    capture_cube(&stage, &screen, "60");
+    let shots = ["--screenshot", "40..43", "--screenshots"];
+    let whole = replayed(&stage, &[&shots[..], &["whole"]].concat());
+    let times = &whole["frame_milliseconds"];
+    let order = ["best", "median", "p90", "p95", "p99", "worst"].map(|it| times[it].as_f64().expect("a number"));
+    assert!(order.is_sorted() && order[0] > 0.0 && whole["calls_per_second"].as_f64() > Some(1.0), "{whole:#}");
+    assert!(whole["processor_seconds"][0].as_f64() > Some(0.0), "{whole:#}");
+    let part = replayed(&stage, &[&shots[..], &["part", "--compare", "whole", "--frames", "40..43"]].concat());
+    assert_eq!((&part["frames"], length(&part["pictures"])), (&3.into(), Some(3)), "{part:#}");
+    assert_eq!((&part["differences"], &part["pictures"][0]["frame"]), (&0.into(), &40.into()), "{part:#}");
+    // Acquire, submit, present, and waiting: no more than ten calls a frame.
+    assert!(part["calls"].as_u64().is_some_and(|it| (9..=30).contains(&it)), "{part:#}");
+    let submits = replayed(&stage, &["--submits", "40..43"]);
+    assert!(submits["calls"].as_u64().is_some_and(|it| (9..=60).contains(&it)), "{submits:#}");
+    let told = output(&mut replay(&stage, &["--frames", "100..101"]));
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("the trace has 60 frames"), "{}", text(&told.stderr));
+}
+
+#[test]
+fn similar_pictures_are_told_from_others() {
+    let (stage, screen) = (Stage::new("replay-similar"), Screen::start());
+    capture_cube(&stage, &screen, "40");
+    replayed(&stage, &["--screenshot", "0..40", "--screenshots", "first"]);
+    let copy = |from: u32| {
+        let path = |at: u32| stage.folder.join(format!("first/frame-{at:06}.png"));
+        std::fs::copy(path(from), path(0)).expect("it can be copied");
+    };
+    // The cube turns by less than a degree, and by a quarter.
+    copy(1);
+    let compare = ["--screenshot", "0", "--screenshots", "second", "--compare", "first"];
+    let near = replayed(&stage, &[&compare[..], &["--similarity", "0.9"]].concat());
+    assert!(near["pictures"][0]["difference"].as_u64() > Some(30), "{near:#}");
+    copy(39);
+    let least = near["pictures"][0]["similarity"].as_f64().expect("a number").to_string();
+    let told = output(&mut replay(&stage, &[&compare[..], &["--similarity", &least]].concat()));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stdout));
+    let far = json(&told.stdout);
+    assert!(far["pictures"][0]["similarity"].as_f64() < near["pictures"][0]["similarity"].as_f64(), "{far:#}");
+    assert_eq!(far["differences"], 1, "{far:#}");
+}
+
+#[test]
+fn the_original_speed_takes_as_long_as_the_program() {
+    let (stage, screen) = (Stage::new("replay-speed"), Screen::start());
+    capture_cube(&stage, &screen, "100");
+    let info = json(&succeed(stage.lavascope().args(["info", "--json", "trace.lava"])).stdout);
+    let program = info["seconds"].as_f64().expect("a number");
+    let told = replayed(&stage, &["--speed", "original"]);
+    let seconds = told["seconds"][0].as_f64().expect("a number");
+    assert!(seconds > program * 0.9, "{seconds} s, the program {program} s");
+}
+
+#[test]
+fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
+    let (stage, screen) = (Stage::new("replay-loop"), Screen::start());
+    capture_cube(&stage, &screen, "20");
+    let told = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
+    assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
+    let mut command = replay(&stage, &["--loop"]);
+    let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    // What a terminal sends goes to both processes; what is sent to one alone is passed on.
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+    let told = child.wait_with_output().expect("it ends");
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    let told = json(&told.stdout);
+    assert!(length(&told["seconds"]) > Some(1) && told["interrupted"] == true, "{told:#}");
+}
+
+#[test]
+fn a_replay_waits_before_a_call_until_enter() {
+    let (stage, screen) = (Stage::new("replay-pause"), Screen::start());
+    capture_cube(&stage, &screen, "5");
+    let mut command = replay(&stage, &["--pause-at", "40"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(is_running(&mut child));
+    child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
+    let told = child.wait_with_output().expect("it ends");
+    let said = text(&told.stderr);
+    assert!(said.contains("before call 40 of thread 1, vk") && said.contains("the process is"), "{said}");
+    assert_eq!(json(&told.stdout)["frames"], 5);
+    let told = output(&mut replay(&stage, &["--pause-at", "x:1"]));
+    assert!(text(&told.stderr).contains("names no call"), "{}", text(&told.stderr));
+}
+
+fn is_running(child: &mut Child) -> bool {
+    child.try_wait().expect("it can be asked").is_none()
+}
+
+#[test]
+fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
+    let stage = Stage::new("replay-held");
+    capture_on_null(&stage, &["timeline"]);
+    for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+        let began = Instant::now();
+        let told = replayed(&stage, options);
+        assert!(told["remarks"].to_string().contains("fewer queues"), "{told:#}");
+        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(500));
+        assert_eq!(bytes, (Some(0), true), "{told:#}");
+        assert!(began.elapsed() < Duration::from_secs(15), "nothing waited for the patience to end");
+    }
+}
+
+#[test]
+fn frames_are_shown_in_a_window_and_captured_again() {
+    let (stage, screen) = (Stage::new("replay-window"), Screen::start());
+    capture_cube(&stage, &screen, "8");
+    let shots = ["--screenshot", "0..8", "--screenshots"];
+    replayed(&stage, &[&shots[..], &["first"]].concat());
+    let mut command = replay(&stage, &["--window", "--recapture", "again.lava"]);
+    let told = json(&succeed(command.env("DISPLAY", &screen.display)).stdout);
+    assert_eq!(told["frames"], 8, "{told:#}");
+    std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
+    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!((&told["frames"], &told["differences"], length(&told["pictures"])), (&8.into(), &0.into(), Some(8)));
+    let told = output(&mut replay(&stage, &["--window"]));
+    assert_eq!(told.status.code(), Some(2));
+    assert!(text(&told.stderr).contains("there is no X display; set DISPLAY"), "{}", text(&told.stderr));
+}
+
+#[test]
+fn frames_are_in_a_capture_of_a_replay_that_nobody_sees() {
+    let (stage, screen) = (Stage::new("replay-unseen"), Screen::start());
+    capture_cube(&stage, &screen, "8");
+    // The null driver has surfaces without windows.
+    replayed(&stage, &["--null", "--recapture", "again.lava"]);
+    let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
+    assert_eq!(info["frames"], 8, "{info:#}");
+}

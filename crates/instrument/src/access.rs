@@ -1,0 +1,203 @@
+//! Which instructions are checked, and how each is written again.
+
+use lavascope_spirv::{Id, Instruction};
+use smallvec::SmallVec;
+use spirv::{Op, StorageClass};
+
+use crate::{
+    Check, Counted, Reason, Site, Verdict,
+    body::{Body, is_atomic},
+    buffers::{Guarded, Way},
+    images::image_place,
+    path::Base,
+};
+
+impl Body<'_, '_> {
+    /// Writes an instruction with its checks, or as it is.
+    pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
+        match op {
+            Op::Load => self.load(it),
+            Op::Store => self.store(it),
+            Op::CopyMemory => self.copy_memory(it),
+            Op::ArrayLength => self.array_length(it),
+            Op::FunctionCall => self.call(it),
+            Op::SampledImage | Op::Image | Op::CopyObject => self.derived(it),
+            Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, it.id(3)) {
+                Some(path) => self.texel_pointer(it, &path),
+                None => self.copy(it),
+            },
+            Op::TraceRayKHR | Op::RayQueryInitializeKHR | Op::TraceRayMotionNV | Op::TraceNV => {
+                self.use_values(it, 1);
+                // Other shaders run in the meantime, but they have variables of their own.
+                self.copy(it);
+            }
+            Op::CopyMemorySized | Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR => {
+                let place = if op == Op::CooperativeMatrixLoadKHR { 3 } else { 1 };
+                if self.is_checked_memory(it.id(place)) {
+                    self.unchecked(it, Reason::Instruction);
+                }
+                self.copy(it);
+            }
+            _ if is_atomic(op) => self.atomic(it),
+            _ => match image_place(op) {
+                Some(place) => self.use_image(it, op, place),
+                None => self.copy(it),
+            },
+        }
+    }
+
+    fn load(&mut self, it: Instruction<'_>) {
+        let pointer = it.id(3);
+        match self.cx.paths.base(&self.cx.types, pointer) {
+            Base::Own => self.copy(it),
+            Base::Unknown => self.unknown(it, pointer),
+            Base::Address(base) => {
+                let guarded = self.address(it.at, pointer, base);
+                self.copy_with(it, &[(3, guarded.pointer)]);
+            }
+            Base::Descriptor(_) => {
+                let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else {
+                    return self.unknown(it, pointer);
+                };
+                if self.cx.types.is_opaque(it.id(1)) {
+                    return self.load_opaque(it, &path);
+                }
+                if path.class == StorageClass::UniformConstant {
+                    return self.copy(it);
+                }
+                let can_skip = self.can_split && self.cx.types.has_null(it.id(1));
+                let way = if self.cx.is_branching() && can_skip { Way::Branch } else { Way::Select };
+                let guarded = self.buffer(it.at, pointer, &path, way);
+                match guarded.ok.filter(|_| way == Way::Branch) {
+                    Some(ok) => self.guarded(ok, Some((it.word(1), it.word(2))), |body, inner| {
+                        body.copy_with(it, &[(2, inner.unwrap_or(it.word(2)))]);
+                    }),
+                    None => self.copy_with(it, &[(3, guarded.pointer)]),
+                }
+            }
+        }
+    }
+
+    fn store(&mut self, it: Instruction<'_>) {
+        let guarded = self.written(it, it.id(1));
+        self.under(guarded, it, &[(1, guarded.pointer)]);
+    }
+
+    /// Checks memory that is written, or read and written.
+    fn written(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
+        let as_is = Guarded { ok: None, pointer: pointer.0 };
+        match self.cx.paths.base(&self.cx.types, pointer) {
+            Base::Own => as_is,
+            Base::Unknown => {
+                self.unchecked(it, Reason::Pointer);
+                as_is
+            }
+            // It goes to scratch memory, so there is no need for a branch.
+            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base) },
+            Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
+                Some(path) => self.buffer(it.at, pointer, &path, Way::Branch),
+                None => {
+                    self.unchecked(it, Reason::Pointer);
+                    as_is
+                }
+            },
+        }
+    }
+
+    /// Writes an instruction where its check says so.
+    fn under(&mut self, guarded: Guarded, it: Instruction<'_>, changes: &[(usize, u32)]) {
+        let Some(ok) = guarded.ok else { return self.copy_with(it, changes) };
+        let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
+        self.guarded(ok, result, |body, inner| {
+            let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
+            changes.extend(inner.map(|inner| (2, inner)));
+            body.copy_with(it, &changes);
+        });
+    }
+
+    fn atomic(&mut self, it: Instruction<'_>) {
+        let place = if it.result().is_some() { 3 } else { 1 };
+        let pointer = it.id(place);
+        let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
+        if class == Some(StorageClass::Image) {
+            let ok = self.use_value(it.at, pointer.0).filter(|_| self.can_split);
+            return self.under(Guarded { ok, pointer: pointer.0 }, it, &[]);
+        }
+        let guarded = self.written(it, pointer);
+        self.under(guarded, it, &[(place, guarded.pointer)]);
+    }
+
+    fn copy_memory(&mut self, it: Instruction<'_>) {
+        let source = it.id(2);
+        let from = match self.cx.paths.base(&self.cx.types, source) {
+            Base::Address(base) => self.address(it.at, source, base).pointer,
+            Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
+                Some(path) => self.buffer(it.at, source, &path, Way::Select).pointer,
+                None => source.0,
+            },
+            Base::Own | Base::Unknown => source.0,
+        };
+        let guarded = self.written(it, it.id(1));
+        self.under(guarded, it, &[(1, guarded.pointer), (2, from)]);
+    }
+
+    /// The length of what is bound to a descriptor: only the descriptor can be wrong.
+    fn array_length(&mut self, it: Instruction<'_>) {
+        let Some(path) = self.cx.paths.path(&self.cx.types, it.id(3)) else { return self.copy(it) };
+        if self.known_element(&path).is_some() {
+            return self.copy(it);
+        }
+        let (pointer, fault) = self.choose(it.id(3), &path);
+        if let Some(fault) = fault {
+            self.fault(it.at, fault);
+        }
+        self.copy_with(it, &[(3, pointer)]);
+    }
+
+    /// A descriptor that is given to a function is chosen before the call.
+    fn call(&mut self, it: Instruction<'_>) {
+        let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::new();
+        for (place, argument) in (4..).zip(it.from(4)) {
+            self.use_value(it.at, *argument);
+            let pointer = Id(*argument);
+            if !matches!(self.cx.paths.base(&self.cx.types, pointer), Base::Descriptor(_)) {
+                continue;
+            }
+            let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else { continue };
+            if path.depth < path.arrays.len() || self.known_element(&path).is_some() {
+                continue;
+            }
+            let (made, fault) = self.choose(pointer, &path);
+            if let Some(fault) = fault {
+                self.fault(it.at, fault);
+            }
+            changes.push((place, made));
+        }
+        self.spill();
+        self.copy_with(it, &changes);
+    }
+
+    fn unknown(&mut self, it: Instruction<'_>, pointer: Id) {
+        // Descriptors that come as parameters were chosen by who calls.
+        if self.is_checked_memory(pointer) {
+            self.unchecked(it, Reason::Pointer);
+        }
+        self.copy(it);
+    }
+
+    fn is_checked_memory(&self, pointer: Id) -> bool {
+        let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
+        matches!(class, Some(StorageClass::Uniform | StorageClass::StorageBuffer | StorageClass::PhysicalStorageBuffer))
+    }
+
+    fn unchecked(&mut self, it: Instruction<'_>, reason: Reason) {
+        self.cx.note(Site {
+            at: it.at,
+            check: Check::Buffer,
+            verdict: Verdict::Unchecked(reason),
+            binding: None,
+            bytes: 0,
+            counted: Counted::Bytes,
+        });
+    }
+}

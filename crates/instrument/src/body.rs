@@ -1,0 +1,553 @@
+//! One function, written again with its checks: blocks, phis, and what is remembered of faults.
+//!
+//! Loads are selected, so they split no block. What is written behind a descriptor is branched around. Splitting a
+//! block moves its end into another one, which phis must then name; the head of a loop keeps its merge instruction.
+
+use lavascope_spirv::{At, Function, Id, Instruction};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use spirv::Op;
+
+use crate::{
+    Site, Table, Verdict,
+    context::{Context, emit, emit_value},
+    flow::Flow,
+    number::Numbering,
+};
+
+pub(crate) struct Body<'c, 'a> {
+    pub(crate) cx: &'c mut Context<'a>,
+    /// The function so far.
+    pub(crate) out: Vec<u32>,
+    /// What goes to its beginning.
+    pub(crate) head: Vec<u32>,
+    /// Where that is.
+    splice: usize,
+    /// The block that is being written.
+    pub(crate) label: u32,
+    /// The block that is being read, as a place in the module's.
+    pub(crate) block: usize,
+    pub(crate) flow: Flow,
+    pub(crate) numbering: Numbering,
+    /// Where the end of a block is now, if it moved.
+    tails: FxHashMap<u32, u32>,
+    /// Places of phis in the words.
+    phis: Vec<usize>,
+    held: Option<Held>,
+    /// The merge instruction of a loop's head that is to be taken apart behind its phis.
+    apart: Option<At>,
+    /// What the loop head that was taken apart must end with.
+    pending: Option<Pending>,
+    /// Whether the block may be split.
+    pub(crate) can_split: bool,
+    line: Option<[u32; 3]>,
+    is_entry: bool,
+    /// What was looked up where the function begins.
+    pub(crate) hoisted: FxHashMap<Hoisted, u32>,
+    pub(crate) known: crate::known::Known,
+    pub(crate) images: crate::images::Images,
+    remembered: Vec<(usize, u32, u32)>,
+}
+
+/// A value at the beginning of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Hoisted {
+    Table(u8),
+    /// A word of a binding's entry: count, first, safe.
+    Binding(u32, u32, u32),
+    /// The state of an element.
+    State(u32, u32, u32),
+    /// How many elements fit: by state, bytes up to the end of the first, stride.
+    Fitting(u32, u64, u64),
+    /// Whether a constant index fits, by state, bytes up to the end, stride and index.
+    Fits(u32, u64, u64, u32),
+    Scratch(u8),
+}
+
+/// What is remembered of faults, as values.
+struct Held {
+    fine: u32,
+    first: u32,
+    details: [u32; 3],
+    masks: SmallVec<[(u32, u32); 2]>,
+    changed: [bool; 3],
+}
+
+/// The head of a loop that is its own continue target gets a block of its own to continue in.
+struct Pending {
+    continue_label: Option<u32>,
+}
+
+impl<'c, 'a> Body<'c, 'a> {
+    /// The words of a function with its checks. `prologue` goes before all else, and exits of an entry point flush.
+    pub(crate) fn write(cx: &'c mut Context<'a>, function: &Function, prologue: Option<Vec<u32>>) -> Vec<u32> {
+        let flow = Flow::new(cx.module, function);
+        let is_entry = prologue.is_some();
+        let mut body = Body {
+            cx,
+            out: Vec::new(),
+            head: prologue.unwrap_or_default(),
+            splice: 0,
+            label: 0,
+            block: 0,
+            flow,
+            numbering: Numbering::default(),
+            tails: FxHashMap::default(),
+            phis: Vec::new(),
+            held: None,
+            apart: None,
+            pending: None,
+            can_split: true,
+            line: None,
+            is_entry,
+            hoisted: FxHashMap::default(),
+            known: crate::known::Known::default(),
+            images: crate::images::Images::default(),
+            remembered: Vec::new(),
+        };
+        body.run(function);
+        body.finish()
+    }
+
+    fn run(&mut self, function: &Function) {
+        let module = self.cx.module;
+        let size: usize = module.instructions(function.all.clone()).map(|it| it.words().len()).sum();
+        self.out.reserve(size * 2);
+        let head_end = last_variable(self.cx, function);
+        for it in module.instructions(function.all.clone()) {
+            self.step(it);
+            if Some(it.at) == head_end {
+                self.splice = self.out.len();
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<u32> {
+        for place in std::mem::take(&mut self.phis) {
+            let words = (self.out[place] >> 16) as usize;
+            for parent in (place + 4..place + words).step_by(2) {
+                if let Some(tail) = self.tails.get(&self.out[parent]) {
+                    self.out[parent] = *tail;
+                }
+            }
+        }
+        self.out.splice(self.splice..self.splice, self.head);
+        self.out
+    }
+
+    fn step(&mut self, it: Instruction<'_>) {
+        if self.apart.is_some() && !matches!(it.op(), Some(Op::Phi | Op::Line | Op::NoLine)) {
+            self.take_apart();
+        }
+        match it.op() {
+            Some(Op::Label) => self.begin_block(it),
+            Some(Op::Phi) => {
+                self.phis.push(self.out.len());
+                self.copy(it);
+            }
+            Some(Op::Line) => {
+                self.line = Some([it.word(1), it.word(2), it.word(3)]);
+                self.copy(it);
+            }
+            Some(Op::NoLine) => {
+                self.line = None;
+                self.copy(it);
+            }
+            Some(Op::SelectionMerge) => {
+                self.spill();
+                self.copy(it);
+            }
+            Some(Op::LoopMerge) => {
+                self.spill();
+                if self.pending.is_none() {
+                    self.copy(it);
+                }
+            }
+            Some(op) if is_end(op) => self.end_block(it, op),
+            Some(Op::DemoteToHelperInvocation | Op::IgnoreIntersectionNV | Op::TerminateRayNV) => {
+                self.flush();
+                self.copy(it);
+            }
+            Some(op) => {
+                self.numbering.see(self.cx, it, op);
+                self.access(it, op);
+            }
+            None => self.copy(it),
+        }
+    }
+
+    fn begin_block(&mut self, it: Instruction<'_>) {
+        let module = self.cx.module;
+        self.copy(it);
+        self.label = it.word(1);
+        self.line = None;
+        self.numbering.begin_block();
+        self.remembered.clear();
+        self.can_split = true;
+        let Some(block) = module.block_of(it.id(1)) else { return };
+        self.block = block;
+        let all = module.blocks()[block].all.clone();
+        let merge = all.end.checked_sub(2).filter(|it| *it > all.start).map(|it| module.at(At(it)));
+        let Some(merge) = merge.filter(|it| it.is(Op::LoopMerge)) else { return };
+        if module.instructions(all.clone()).any(|it| self.may_split(it)) {
+            self.can_split = can_take_apart(module.at(At(all.end - 1)), merge);
+            self.apart = self.can_split.then_some(merge.at);
+        }
+    }
+
+    /// Whether checking an instruction may split its block.
+    fn may_split(&self, it: Instruction<'_>) -> bool {
+        let Some(op) = it.op() else { return false };
+        let is_any = self.cx.is_branching() || !self.cx.options.immediate.is_empty();
+        matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory) || is_atomic(op) || is_any && !is_end(op)
+    }
+
+    /// Ends the head of a loop right behind its phis; what else it has goes into a block of its own.
+    fn take_apart(&mut self) {
+        let Some(merge) = self.apart.take() else { return };
+        let merge = self.cx.module.at(merge);
+        let is_own = merge.word(2) == self.label;
+        let continue_label = is_own.then(|| self.cx.fresh());
+        let rest = self.cx.fresh();
+        let mut operands: SmallVec<[u32; 6]> = SmallVec::from_slice(merge.from(1));
+        operands[1] = continue_label.unwrap_or(merge.word(2));
+        emit(&mut self.out, Op::LoopMerge, &operands);
+        emit(&mut self.out, Op::Branch, &[rest]);
+        self.open(rest);
+        self.pending = Some(Pending { continue_label });
+    }
+
+    fn end_block(&mut self, it: Instruction<'_>, op: Op) {
+        let is_exit = match op {
+            Op::Return => self.is_entry,
+            Op::Kill
+            | Op::TerminateInvocation
+            | Op::EmitMeshTasksEXT
+            | Op::IgnoreIntersectionKHR
+            | Op::TerminateRayKHR => true,
+            _ => false,
+        };
+        if is_exit {
+            self.flush();
+        }
+        self.spill();
+        if let Some(Pending { continue_label: Some(label) }) = self.pending.take() {
+            emit(&mut self.out, Op::Branch, &[label]);
+            self.open(label);
+        }
+        self.copy(it);
+        let first = self.cx.module.blocks().get(self.block).map_or(0, |it| it.label.0);
+        if first != self.label {
+            self.tails.insert(first, self.label);
+        }
+    }
+
+    /// Begins a block of ours.
+    fn open(&mut self, label: u32) {
+        emit(&mut self.out, Op::Label, &[label]);
+        self.label = label;
+        if let Some(line) = self.line {
+            emit(&mut self.out, Op::Line, &line);
+        }
+    }
+
+    pub(crate) fn copy(&mut self, it: Instruction<'_>) {
+        self.out.extend_from_slice(it.words());
+    }
+
+    /// Copies an instruction with other operands at some places.
+    pub(crate) fn copy_with(&mut self, it: Instruction<'_>, changes: &[(usize, u32)]) {
+        let start = self.out.len();
+        self.out.extend_from_slice(it.words());
+        for (place, word) in changes {
+            if let Some(operand) = self.out.get_mut(start + place) {
+                *operand = *word;
+            }
+        }
+    }
+
+    pub(crate) fn value(&mut self, op: Op, ty: u32, operands: &[u32]) -> u32 {
+        self.cx.value(&mut self.out, op, ty, operands)
+    }
+
+    /// A truth value.
+    pub(crate) fn test(&mut self, op: Op, operands: &[u32]) -> u32 {
+        let boolean = self.cx.ids.boolean;
+        self.value(op, boolean, operands)
+    }
+
+    /// Both, where there are two.
+    pub(crate) fn both(&mut self, left: Option<u32>, right: Option<u32>) -> Option<u32> {
+        match (left, right) {
+            (Some(left), Some(right)) => Some(self.test(Op::LogicalAnd, &[left, right])),
+            (left, right) => left.or(right),
+        }
+    }
+
+    /// Runs `inside` only where `ok` holds. A value that it makes becomes `result`, or the null of its type.
+    pub(crate) fn guarded(&mut self, ok: u32, result: Option<(u32, u32)>, inside: impl FnOnce(&mut Self, Option<u32>)) {
+        self.spill();
+        let (before, then, merge) = (self.label, self.cx.fresh(), self.cx.fresh());
+        emit(&mut self.out, Op::SelectionMerge, &[merge, 0]);
+        emit(&mut self.out, Op::BranchConditional, &[ok, then, merge]);
+        self.open(then);
+        let inner = result.map(|_| self.cx.fresh());
+        inside(self, inner);
+        let after = self.label;
+        emit(&mut self.out, Op::Branch, &[merge]);
+        emit(&mut self.out, Op::Label, &[merge]);
+        self.label = merge;
+        if let (Some((ty, id)), Some(inner)) = (result, inner) {
+            let null = self.cx.null(Id(ty));
+            emit_value(&mut self.out, Op::Phi, ty, id, &[inner, after, null, before]);
+        }
+        if let Some(line) = self.line {
+            emit(&mut self.out, Op::Line, &line);
+        }
+    }
+
+    /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
+    pub(crate) fn check(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
+        let place = self.remembered.iter().position(|it| *it == (site.at.0 as usize, ok, site.check as u32));
+        if place.is_some() {
+            return;
+        }
+        if self.remembered.iter().any(|it| it.1 == ok && it.2 == site.check as u32) {
+            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+            return;
+        }
+        self.remembered.push((site.at.0 as usize, ok, site.check as u32));
+        let number = self.cx.count(site, is_hoisted);
+        if self.cx.options.immediate.contains(&number) && self.can_split {
+            self.report(number, ok, details);
+        } else {
+            self.remember(number, ok, details);
+        }
+    }
+
+    fn report(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
+        let bad = self.test(Op::LogicalNot, &[ok]);
+        let info = self.cx.infos[number as usize];
+        let (info, number, zero) = (self.cx.number(info), self.cx.number(number), self.cx.number(0));
+        let [a, b, c] = details.map(|it| it.unwrap_or(zero));
+        let (void, report) = (self.cx.ids.void, self.cx.ids.report);
+        self.guarded(bad, None, |body, _| {
+            body.value(Op::FunctionCall, void, &[report, info, number, a, b, c]);
+        });
+    }
+
+    fn remember(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
+        let mask = self.cx.mask(number);
+        let (boolean, uint) = (self.cx.ids.boolean, self.cx.ids.uint);
+        let mut held = match self.held.take() {
+            Some(held) => held,
+            None => self.hold(),
+        };
+        let bad = self.value(Op::LogicalNot, boolean, &[ok]);
+        let is_first = self.value(Op::LogicalAnd, boolean, &[held.fine, bad]);
+        held.fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
+        let name = self.cx.number(number + 1);
+        held.first = self.value(Op::Select, uint, &[is_first, name, held.first]);
+        for (at, detail) in details.iter().enumerate() {
+            if let Some(detail) = detail {
+                held.details[at] = self.value(Op::Select, uint, &[is_first, *detail, held.details[at]]);
+                held.changed[at] = true;
+            }
+        }
+        let (zero, bit) = (self.cx.number(0), self.cx.number(1 << (number % 32)));
+        let bit = self.value(Op::Select, uint, &[ok, zero, bit]);
+        let place = held.masks.iter().position(|it| it.0 == mask);
+        let before = match place {
+            Some(place) => held.masks[place].1,
+            None => self.value(Op::Load, uint, &[mask]),
+        };
+        let after = self.value(Op::BitwiseOr, uint, &[before, bit]);
+        match place {
+            Some(place) => held.masks[place].1 = after,
+            None => held.masks.push((mask, after)),
+        }
+        self.held = Some(held);
+    }
+
+    fn hold(&mut self) -> Held {
+        let (boolean, uint) = (self.cx.ids.boolean, self.cx.ids.uint);
+        let (fine, first, details) = (self.cx.ids.fine, self.cx.ids.first, self.cx.ids.details);
+        Held {
+            fine: self.value(Op::Load, boolean, &[fine]),
+            first: self.value(Op::Load, uint, &[first]),
+            details: details.map(|it| self.value(Op::Load, uint, &[it])),
+            masks: SmallVec::new(),
+            changed: [false; 3],
+        }
+    }
+
+    /// Puts what is remembered back into the variables.
+    pub(crate) fn spill(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        let (fine, first, details) = (self.cx.ids.fine, self.cx.ids.first, self.cx.ids.details);
+        emit(&mut self.out, Op::Store, &[fine, held.fine]);
+        emit(&mut self.out, Op::Store, &[first, held.first]);
+        for at in 0..3 {
+            if held.changed[at] {
+                emit(&mut self.out, Op::Store, &[details[at], held.details[at]]);
+            }
+        }
+        for (mask, value) in held.masks {
+            emit(&mut self.out, Op::Store, &[mask, value]);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.spill();
+        let (void, flush) = (self.cx.ids.void, self.cx.ids.flush);
+        self.value(Op::FunctionCall, void, &[flush]);
+    }
+
+    /// A table's base, from the beginning of the function.
+    pub(crate) fn table(&mut self, table: Table) -> u32 {
+        let key = Hoisted::Table(table as u8);
+        if let Some(id) = self.hoisted.get(&key) {
+            return *id;
+        }
+        let id = self.cx.table(&mut self.head, table);
+        self.hoisted.insert(key, id);
+        id
+    }
+
+    /// A word of a binding's entry in the table of descriptors.
+    pub(crate) fn binding_word(&mut self, set: u32, binding: u32, word: u32) -> u32 {
+        let key = Hoisted::Binding(set, binding, word);
+        if let Some(id) = self.hoisted.get(&key) {
+            return *id;
+        }
+        let table = self.table(Table::Descriptors);
+        let set_key = Hoisted::Binding(set, u32::MAX, 0);
+        let start = match self.hoisted.get(&set_key) {
+            Some(start) => *start,
+            None => {
+                let place = self.cx.number(set.saturating_add(1));
+                let start = self.cx.word(&mut self.head, table, place);
+                self.hoisted.insert(set_key, start);
+                start
+            }
+        };
+        let place = self.cx.number(binding.saturating_mul(crate::tables::BINDING_WORDS).saturating_add(word));
+        let place = self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[start, place]);
+        let id = self.cx.word(&mut self.head, table, place);
+        self.hoisted.insert(key, id);
+        id
+    }
+
+    /// The state of an element that is known.
+    pub(crate) fn state_word(&mut self, set: u32, binding: u32, element: u32) -> u32 {
+        let key = Hoisted::State(set, binding, element);
+        if let Some(id) = self.hoisted.get(&key) {
+            return *id;
+        }
+        let first = self.binding_word(set, binding, 1);
+        let table = self.table(Table::Descriptors);
+        let element = self.cx.number(element);
+        let place = self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element]);
+        let id = self.cx.word(&mut self.head, table, place);
+        self.hoisted.insert(key, id);
+        id
+    }
+
+    /// An integer as an unsigned one of 32 bits; one that does not fit is as large as can be.
+    pub(crate) fn as_uint(&mut self, id: Id) -> Option<u32> {
+        let uint = self.cx.ids.uint;
+        let ty = self.cx.types.of_value(id)?;
+        let (bits, is_signed) = self.cx.types.integer(ty)?;
+        Some(match (bits, is_signed) {
+            (32, false) => id.0,
+            (32, true) => match self.cx.types.literal(id) {
+                Some(known) => self.cx.number(known as u32),
+                None => self.value(Op::Bitcast, uint, &[id.0]),
+            },
+            (64, _) => {
+                let most = self.cx.editor.constant(ty, &[u32::MAX, 0]).0;
+                let is_small =
+                    self.test(if is_signed { Op::ULessThanEqual } else { Op::ULessThanEqual }, &[id.0, most]);
+                let cut = self.value(Op::UConvert, uint, &[id.0]);
+                let largest = self.cx.number(u32::MAX);
+                self.value(Op::Select, uint, &[is_small, cut, largest])
+            }
+            (_, true) => {
+                let signed = self.cx.editor.ty(Op::TypeInt, &[32, 1]).0;
+                let wide = self.value(Op::SConvert, signed, &[id.0]);
+                self.value(Op::Bitcast, uint, &[wide])
+            }
+            (_, false) => self.value(Op::UConvert, uint, &[id.0]),
+        })
+    }
+
+    /// An index where `ok` holds, else another one. It keeps its type and whether it is uniform.
+    pub(crate) fn clamp(&mut self, index: Id, ok: u32, other: Option<u32>, is_uniform: bool) -> Option<u32> {
+        let ty = self.cx.types.of_value(index)?;
+        let other = match other {
+            None => self.cx.null(ty),
+            Some(other) if ty.0 == self.cx.ids.uint => other,
+            Some(other) => match self.cx.types.integer(ty)? {
+                (32, _) => self.value(Op::Bitcast, ty.0, &[other]),
+                (_, false) => self.value(Op::UConvert, ty.0, &[other]),
+                (_, true) => {
+                    let signed = self.cx.editor.ty(Op::TypeInt, &[32, 1]).0;
+                    let other = self.value(Op::Bitcast, signed, &[other]);
+                    self.value(Op::SConvert, ty.0, &[other])
+                }
+            },
+        };
+        let id = self.value(Op::Select, ty.0, &[ok, index.0, other]);
+        if !is_uniform {
+            self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
+        }
+        Some(id)
+    }
+
+    /// Whether the module says that a value differs between invocations.
+    pub(crate) fn is_non_uniform(&self, id: Id) -> bool {
+        self.cx.module.decorated(id, None, spirv::Decoration::NonUniform).is_some()
+    }
+}
+
+/// What the first block's variables end with, or its label.
+fn last_variable(cx: &Context<'_>, function: &Function) -> Option<At> {
+    let block = cx.module.blocks().get(function.blocks.start as usize).filter(|_| !function.blocks.is_empty())?;
+    let variables = cx.module.instructions(block.all.clone()).filter(|it| it.is(Op::Variable));
+    Some(variables.last().map_or(At(block.all.start), |it| it.at))
+}
+
+/// Whether the branch that ends the head of a loop may stand without a merge instruction of its own.
+fn can_take_apart(end: Instruction<'_>, merge: Instruction<'_>) -> bool {
+    let leaves = |it: u32| it == merge.word(1) || it == merge.word(2);
+    match end.op() {
+        Some(Op::Branch) => true,
+        Some(Op::BranchConditional) => leaves(end.word(2)) || leaves(end.word(3)),
+        _ => false,
+    }
+}
+
+pub(crate) fn is_atomic(op: Op) -> bool {
+    let atomics = Op::AtomicLoad as u32..=Op::AtomicXor as u32;
+    let floats =
+        [Op::AtomicFAddEXT, Op::AtomicFMinEXT, Op::AtomicFMaxEXT, Op::AtomicFlagTestAndSet, Op::AtomicFlagClear];
+    atomics.contains(&(op as u32)) || floats.contains(&op)
+}
+
+/// Whether an instruction ends a block.
+pub(crate) fn is_end(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Branch
+            | Op::BranchConditional
+            | Op::Switch
+            | Op::Kill
+            | Op::Return
+            | Op::ReturnValue
+            | Op::Unreachable
+            | Op::TerminateInvocation
+            | Op::IgnoreIntersectionKHR
+            | Op::TerminateRayKHR
+            | Op::EmitMeshTasksEXT
+    )
+}

@@ -1,0 +1,398 @@
+//! Checks of what is behind descriptors: which one of an array, and which bytes of a buffer.
+//!
+//! Bytes are counted from the end: how many elements fit behind the first one is a division of what is left, so no
+//! product can wrap around, whatever the index.
+
+use lavascope_spirv::{At, Id};
+use smallvec::SmallVec;
+use spirv::Op;
+
+use crate::{
+    Check, Counted, Reason, Site, Table, Verdict,
+    body::{Body, Hoisted},
+    known::{Done, Key},
+    path::Path,
+};
+
+/// Where an access goes, and whether it may.
+#[derive(Clone, Copy)]
+pub(crate) struct Guarded {
+    /// Nothing where it cannot go wrong.
+    pub(crate) ok: Option<u32>,
+    pub(crate) pointer: u32,
+}
+
+/// An element that is chosen at run time.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) index: u32,
+    pub(crate) length: u32,
+    /// Whether the index is in bounds; nothing where it must be.
+    pub(crate) in_bounds: Option<u32>,
+}
+
+/// How an access is made safe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The pointer is changed so that it may be used.
+    Select,
+    /// The access is branched around, and the pointer stays.
+    Branch,
+}
+
+impl Body<'_, '_> {
+    /// Checks an access to bytes of a descriptor's buffer.
+    pub(crate) fn buffer(&mut self, at: At, pointer: Id, path: &Path, way: Way) -> Guarded {
+        let as_is = Guarded { ok: None, pointer: pointer.0 };
+        let mut site = Site {
+            at,
+            check: Check::Buffer,
+            verdict: Verdict::Proven,
+            binding: Some((path.set, path.binding)),
+            bytes: path.size.unwrap_or(0),
+            counted: counted(path),
+        };
+        let unchecked = |reason| Site { verdict: Verdict::Unchecked(reason), ..site };
+        let Some(size) = path.size else {
+            self.cx.note(unchecked(Reason::Size));
+            return as_is;
+        };
+        if way == Way::Branch && !self.can_split {
+            self.cx.note(unchecked(Reason::Loop));
+            return as_is;
+        }
+        let least = path.offset.saturating_add(size);
+        let Some(element) = self.known_element(path) else {
+            let Some(key) = self.key(path, size) else {
+                self.cx.note(unchecked(Reason::Pointer));
+                return as_is;
+            };
+            return self.chosen_buffer(site, pointer, path, least, key, way);
+        };
+        if let Some(most) = self.most(path, least).filter(|_| !self.cx.is_branching()) {
+            self.cx.require(path.set, path.binding, Some(element), most);
+            site.counted = counted(path);
+            self.cx.note(site);
+            return as_is;
+        }
+        let Some(key) = self.key(path, size) else {
+            self.cx.note(unchecked(Reason::Pointer));
+            return as_is;
+        };
+        self.known_buffer(site, pointer, path, element, least, key, way)
+    }
+
+    /// A buffer that is the same for all invocations.
+    #[expect(clippy::too_many_arguments, reason = "one call, of what was found out so far")]
+    fn known_buffer(
+        &mut self,
+        site: Site,
+        pointer: Id,
+        path: &Path,
+        element: u32,
+        least: u64,
+        key: Key,
+        way: Way,
+    ) -> Guarded {
+        let repeated = self.repeated(&key);
+        if repeated.is_none() {
+            let state = self.state_word(path.set, path.binding, element);
+            let fits = self.fits_known(path, state, least);
+            let descriptor = (element != 0).then(|| self.cx.number(element));
+            self.check(site, fits.ok, [descriptor, fits.index, Some(state)], fits.is_hoisted);
+            let done = Done { block: self.block, ok: fits.ok, pointer: None };
+            self.known.buffers.insert(key.clone(), done);
+        } else {
+            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+        }
+        if way == Way::Select {
+            self.cx.require(path.set, path.binding, Some(element), least);
+        }
+        self.guard(pointer, path, &key, None, way)
+    }
+
+    /// A buffer that is chosen by an index.
+    fn chosen_buffer(&mut self, site: Site, pointer: Id, path: &Path, least: u64, key: Key, way: Way) -> Guarded {
+        let safe = self.binding_word(path.set, path.binding, 2);
+        if self.repeated(&key).is_some() {
+            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+        } else {
+            let Some(chosen) = self.chosen(path) else {
+                self.cx.note(Site { verdict: Verdict::Unchecked(Reason::Pointer), ..site });
+                return Guarded { ok: None, pointer: pointer.0 };
+            };
+            let (state, is_there) = self.state_of(path, chosen, safe);
+            let descriptor = Site { check: Check::Descriptor, ..site };
+            self.check(descriptor, is_there, [Some(chosen.index), Some(chosen.length), None], false);
+            let (fits, index) = self.fits(path, state, least);
+            let is_missing = self.test(Op::LogicalNot, &[is_there]);
+            let is_fine = self.test(Op::LogicalOr, &[is_missing, fits]);
+            self.check(site, is_fine, [Some(chosen.index), index, Some(state)], false);
+            let ok = self.test(Op::LogicalAnd, &[is_there, fits]);
+            self.known.buffers.insert(key.clone(), Done { block: self.block, ok, pointer: None });
+        }
+        if way == Way::Select {
+            let element = (path.depth > 1).then_some(0);
+            self.cx.require(path.set, path.binding, element, least);
+        }
+        self.guard(pointer, path, &key, Some(safe), way)
+    }
+
+    /// What to do with an access whose check is known.
+    fn guard(&mut self, pointer: Id, path: &Path, key: &Key, safe: Option<u32>, way: Way) -> Guarded {
+        let Some(done) = self.known.buffers.get(key).copied() else { return Guarded { ok: None, pointer: pointer.0 } };
+        if way == Way::Branch {
+            return Guarded { ok: Some(done.ok), pointer: pointer.0 };
+        }
+        let made = match done.pointer {
+            Some(made) => made,
+            None => self.selected(pointer, path, done.ok, safe).unwrap_or(pointer.0),
+        };
+        if done.block == self.block {
+            self.known.buffers.insert(key.clone(), Done { pointer: Some(made), ..done });
+        }
+        Guarded { ok: Some(done.ok), pointer: made }
+    }
+
+    /// The check of the same access, if it is on every way to here.
+    fn repeated(&mut self, key: &Key) -> Option<Done> {
+        let done = self.known.buffers.get(key).copied()?;
+        let is_above = self.flow.dominates(self.cx.module, done.block, self.block);
+        if !is_above {
+            self.known.buffers.remove(key);
+        }
+        is_above.then_some(done)
+    }
+
+    /// What makes an access the same as another one.
+    fn key(&self, path: &Path, size: u64) -> Option<Key> {
+        let mut key: Key = SmallVec::from_slice(&[path.variable.0, size as u32, (size >> 32) as u32]);
+        for index in &path.indices {
+            self.cx.types.integer(self.cx.types.of_value(*index)?)?;
+            key.push(self.numbering.of(*index));
+        }
+        Some(key)
+    }
+
+    /// The same pointer where `ok` holds, else one that may be used.
+    pub(crate) fn selected(&mut self, pointer: Id, path: &Path, ok: u32, safe: Option<u32>) -> Option<u32> {
+        let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
+        let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
+        for (place, index) in path.indices.iter().enumerate() {
+            let is_element = place < path.depth && safe.is_some();
+            let is_term = path.terms.iter().any(|it| it.place == place);
+            let is_known = self.cx.types.literal(*index).is_some();
+            operands.push(match (is_element && !(is_known && path.depth > 1), is_term) {
+                (true, _) => self.clamp(*index, ok, safe.filter(|_| path.depth == 1), is_uniform)?,
+                (_, true) => self.clamp(*index, ok, None, true)?,
+                _ => index.0,
+            });
+        }
+        let ty = self.cx.types.of_value(pointer)?;
+        let id = self.value(Op::AccessChain, ty.0, &operands);
+        if !is_uniform {
+            self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
+        }
+        Some(id)
+    }
+
+    /// The element, where constants say which.
+    pub(crate) fn known_element(&self, path: &Path) -> Option<u32> {
+        let mut flat = 0u64;
+        for (place, array) in path.arrays.iter().enumerate() {
+            let index = self.cx.types.literal(*path.indices[..path.depth].get(place)?)?;
+            let length = match self.cx.types.array(*array)?.1 {
+                Some(length) => Some(self.cx.types.literal(length)?),
+                None => None,
+            };
+            if length.is_some_and(|it| index >= it) {
+                return None;
+            }
+            flat = flat.checked_mul(length.unwrap_or(0))?.checked_add(index)?;
+        }
+        u32::try_from(flat).ok()
+    }
+
+    /// The element, as an expression.
+    pub(crate) fn chosen(&mut self, path: &Path) -> Option<Chosen> {
+        if path.depth == 0 || path.depth < path.arrays.len() {
+            return None;
+        }
+        let uint = self.cx.ids.uint;
+        let mut all: Option<Chosen> = None;
+        for place in 0..path.depth {
+            let index = path.indices[place];
+            let length = self.cx.types.array(path.arrays[place])?.1;
+            let known = length.and_then(|it| self.cx.types.literal(it));
+            let is_sure = self.cx.bounds.most(&self.cx.types, index).zip(known).is_some_and(|(most, it)| most < it);
+            let number = self.as_uint(index)?;
+            let length = match (known, length) {
+                (Some(known), _) => self.cx.number(u32::try_from(known).ok()?),
+                (None, Some(length)) => self.as_uint(length)?,
+                (None, None) => self.binding_word(path.set, path.binding, 0),
+            };
+            let in_bounds = if is_sure { None } else { Some(self.test(Op::ULessThan, &[number, length])) };
+            all = Some(match all {
+                None => Chosen { index: number, length, in_bounds },
+                Some(before) => {
+                    let row = self.value(Op::IMul, uint, &[before.index, length]);
+                    Chosen {
+                        index: self.value(Op::IAdd, uint, &[row, number]),
+                        length: self.value(Op::IMul, uint, &[before.length, length]),
+                        in_bounds: self.both(before.in_bounds, in_bounds),
+                    }
+                }
+            });
+        }
+        all
+    }
+
+    /// What is bound to a chosen element, and whether there is such an element and something is.
+    pub(crate) fn state_of(&mut self, path: &Path, chosen: Chosen, safe: u32) -> (u32, u32) {
+        let uint = self.cx.ids.uint;
+        let first = self.binding_word(path.set, path.binding, 1);
+        let element = match chosen.in_bounds {
+            Some(ok) => self.value(Op::Select, uint, &[ok, chosen.index, safe]),
+            None => chosen.index,
+        };
+        let table = self.table(Table::Descriptors);
+        let place = self.value(Op::IAdd, uint, &[first, element]);
+        let state = self.cx.word(&mut self.out, table, place);
+        let zero = self.cx.number(0);
+        let is_written = self.test(Op::INotEqual, &[state, zero]);
+        let is_there = match chosen.in_bounds {
+            Some(ok) => self.test(Op::LogicalAnd, &[ok, is_written]),
+            None => is_written,
+        };
+        (state, is_there)
+    }
+
+    /// The last byte that may be accessed plus one, where that is known and inside of what the shader declares.
+    fn most(&self, path: &Path, least: u64) -> Option<u64> {
+        if path.terms.is_empty() {
+            return Some(least);
+        }
+        let mut most = least;
+        for term in &path.terms {
+            let index = self.cx.bounds.most(&self.cx.types, path.indices[term.place])?;
+            most = most.checked_add(index.checked_mul(term.stride)?)?;
+        }
+        path.block_size.filter(|it| most <= *it && !path.is_open).map(|_| most)
+    }
+
+    /// Whether an access fits into what is bound to an element that is known, looked up where the function begins.
+    fn fits_known(&mut self, path: &Path, state: u32, least: u64) -> Fits {
+        if path.terms.len() > 1 {
+            let (ok, index) = self.fits(path, state, least);
+            return Fits { ok, index, is_hoisted: false };
+        }
+        let Some(term) = path.terms.first() else {
+            let key = Hoisted::Fits(state, least, 0, 0);
+            let ok = self.hoist(key, |cx, code| {
+                let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
+                cx.value(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, least])
+            });
+            return Fits { ok, index: None, is_hoisted: true };
+        };
+        let stride = term.stride;
+        let count =
+            self.hoist(Hoisted::Fitting(state, least, stride), |cx, code| fitting(cx, code, state, least, stride));
+        let index = path.indices[term.place];
+        if let Some(known) = self.cx.types.literal(index) {
+            let known = u32::try_from(known).unwrap_or(u32::MAX);
+            let ok = self.hoist(Hoisted::Fits(state, least, stride, known), |cx, code| {
+                let known = cx.number(known);
+                cx.value(code, Op::ULessThan, cx.ids.boolean, &[known, count])
+            });
+            let index = self.cx.number(known);
+            return Fits { ok, index: Some(index), is_hoisted: true };
+        }
+        let number = self.as_uint(index).unwrap_or(index.0);
+        let ok = self.test(Op::ULessThan, &[number, count]);
+        Fits { ok, index: Some(number), is_hoisted: false }
+    }
+
+    /// Whether an access fits, found out here, and what its record says of where it is.
+    fn fits(&mut self, path: &Path, state: u32, least: u64) -> (u32, Option<u32>) {
+        let uint = self.cx.ids.uint;
+        if let [term] = path.terms[..] {
+            let count = fitting(self.cx, &mut self.out, state, least, term.stride);
+            let index = path.indices[term.place];
+            let number = self.as_uint(index).unwrap_or(index.0);
+            return (self.test(Op::ULessThan, &[number, count]), Some(number));
+        }
+        let end = self.cx.number(u32::try_from(least).unwrap_or(u32::MAX));
+        let mut ok = self.test(Op::UGreaterThanEqual, &[state, end]);
+        let mut left = self.value(Op::ISub, uint, &[state, end]);
+        let mut place = self.cx.number(path.offset as u32);
+        for term in &path.terms {
+            let index = path.indices[term.place];
+            let number = self.as_uint(index).unwrap_or(index.0);
+            let most = divided(self.cx, &mut self.out, left, term.stride);
+            let is_in = self.test(Op::ULessThanEqual, &[number, most]);
+            ok = self.test(Op::LogicalAnd, &[ok, is_in]);
+            let stride = self.cx.number(term.stride as u32);
+            let bytes = self.value(Op::IMul, uint, &[number, stride]);
+            left = self.value(Op::ISub, uint, &[left, bytes]);
+            place = self.value(Op::IAdd, uint, &[place, bytes]);
+        }
+        (ok, Some(place).filter(|_| !path.terms.is_empty()))
+    }
+
+    pub(crate) fn hoist(
+        &mut self,
+        key: Hoisted,
+        make: impl FnOnce(&mut crate::context::Context<'_>, &mut Vec<u32>) -> u32,
+    ) -> u32 {
+        if let Some(id) = self.hoisted.get(&key) {
+            return *id;
+        }
+        let id = make(self.cx, &mut self.head);
+        self.hoisted.insert(key, id);
+        id
+    }
+}
+
+struct Fits {
+    ok: u32,
+    index: Option<u32>,
+    is_hoisted: bool,
+}
+
+fn counted(path: &Path) -> Counted {
+    match path.terms[..] {
+        [] => Counted::Constant { offset: path.offset },
+        [term] => Counted::Elements { offset: path.offset, stride: term.stride },
+        _ => Counted::Bytes,
+    }
+}
+
+/// How many elements fit into `state` bytes, where the first one ends at `least`.
+fn fitting(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, state: u32, least: u64, stride: u64) -> u32 {
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let (zero, one) = (cx.number(0), cx.number(1));
+    let Ok(least) = u32::try_from(least) else { return zero };
+    let least = cx.number(least);
+    let is_enough = cx.value(code, Op::UGreaterThanEqual, boolean, &[state, least]);
+    let left = cx.value(code, Op::ISub, uint, &[state, least]);
+    let more = divided(cx, code, left, stride);
+    let count = cx.value(code, Op::IAdd, uint, &[more, one]);
+    cx.value(code, Op::Select, uint, &[is_enough, count, zero])
+}
+
+/// A number divided by a constant. What lies no bytes apart fits as often as one likes.
+fn divided(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, number: u32, by: u64) -> u32 {
+    let uint = cx.ids.uint;
+    match by {
+        0 => cx.number(u32::MAX - 1),
+        1 => number,
+        by if by.is_power_of_two() && by < 1 << 32 => {
+            let shift = cx.number(by.trailing_zeros());
+            cx.value(code, Op::ShiftRightLogical, uint, &[number, shift])
+        }
+        by => {
+            let by = cx.number(u32::try_from(by).unwrap_or(u32::MAX));
+            cx.value(code, Op::UDiv, uint, &[number, by])
+        }
+    }
+}

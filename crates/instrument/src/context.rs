@@ -1,0 +1,367 @@
+//! What all functions of a module share while it is instrumented: ids of ours, sites, requirements.
+
+use std::collections::BTreeMap;
+
+use lavascope_spirv::{At, Editor, Id, Module};
+use rustc_hash::FxHashMap;
+use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
+
+use crate::{Check, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+
+/// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
+const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
+
+pub(crate) struct Context<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) options: &'a Options,
+    pub(crate) types: Types<'a>,
+    pub(crate) paths: Paths<'a>,
+    pub(crate) bounds: Bounds<'a>,
+    pub(crate) editor: Editor<'a>,
+    pub(crate) ids: Ids,
+    pub(crate) sites: Vec<Site>,
+    /// By number: the instruction, and the kind of check above it.
+    pub(crate) infos: Vec<u32>,
+    pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
+    /// The largest access that may go to scratch memory.
+    pub(crate) scratch_bytes: u64,
+    /// Which tables shaders read or write.
+    pub(crate) tables_used: [bool; 4],
+    /// Inputs that were added, by built-in.
+    pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
+    constants: FxHashMap<u32, u32>,
+    nulls: FxHashMap<Id, u32>,
+}
+
+/// Ids that were added to the module.
+pub(crate) struct Ids {
+    pub(crate) void: u32,
+    pub(crate) boolean: u32,
+    pub(crate) uint: u32,
+    pub(crate) uint_pair: u32,
+    pub(crate) uint_four: u32,
+    /// Private variables: whether all went well so far, the first fault's number plus one, and its details.
+    pub(crate) fine: u32,
+    pub(crate) first: u32,
+    pub(crate) details: [u32; 3],
+    /// A private variable for every 32 sites.
+    pub(crate) masks: Vec<u32>,
+    pub(crate) private_uint: u32,
+    /// Functions.
+    pub(crate) flush: u32,
+    pub(crate) report: u32,
+    pub(crate) find: u32,
+    /// Pointers to tables, and to words in them.
+    pub(crate) table_pointer: u32,
+    pub(crate) word_pointer: u32,
+    pub(crate) place: Place,
+    pub(crate) shader: u32,
+    pub(crate) cell_base: u32,
+    /// The numbers of the specialization constants from here on are ours.
+    pub(crate) constants_from: u32,
+    pub(crate) scope: u32,
+    /// Global variables of ours.
+    pub(crate) variables: Vec<u32>,
+}
+
+/// How code gets at the tables.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// Storage buffers, by table.
+    Buffers([u32; 4]),
+    /// The address of the root table is in this private variable.
+    Private(u32),
+    /// The address of the root table is this constant.
+    Constant(u32),
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(module: &'a Module, options: &'a Options) -> Context<'a> {
+        let mut editor = Editor::new(module);
+        if let Root::PushConstant { .. } = options.root {
+            crate::entry::move_integers_up(&mut editor);
+        }
+        let ids = Ids::new(&mut editor, options.root);
+        let types = Types::new(module);
+        let bounds = Bounds::new(module, &types);
+        Context {
+            module,
+            options,
+            types,
+            paths: Paths::new(module),
+            bounds,
+            editor,
+            ids,
+            sites: Vec::new(),
+            infos: Vec::new(),
+            requirements: BTreeMap::new(),
+            scratch_bytes: 0,
+            tables_used: [false; 4],
+            inputs: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            nulls: FxHashMap::default(),
+        }
+    }
+
+    pub(crate) fn fresh(&mut self) -> u32 {
+        self.editor.fresh().0
+    }
+
+    /// An unsigned constant of 32 bits.
+    pub(crate) fn number(&mut self, number: u32) -> u32 {
+        let (editor, uint) = (&mut self.editor, self.ids.uint);
+        *self.constants.entry(number).or_insert_with(|| editor.constant(Id(uint), &[number]).0)
+    }
+
+    pub(crate) fn null(&mut self, ty: Id) -> u32 {
+        let editor = &mut self.editor;
+        *self.nulls.entry(ty).or_insert_with(|| editor.null(ty).0)
+    }
+
+    pub(crate) fn is_branching(&self) -> bool {
+        self.options.guard == Guard::Branch
+    }
+
+    /// Notes a site that has no code of its own.
+    pub(crate) fn note(&mut self, site: Site) {
+        self.sites.push(site);
+    }
+
+    /// Notes a site that is checked, and gives it a number.
+    pub(crate) fn count(&mut self, mut site: Site, is_hoisted: bool) -> u32 {
+        let number = self.infos.len() as u32;
+        self.infos.push(info(site.at, site.check));
+        site.verdict = if is_hoisted { Verdict::Hoisted { number } } else { Verdict::Checked { number } };
+        self.sites.push(site);
+        number
+    }
+
+    /// The private variable that has the bit of a site.
+    pub(crate) fn mask(&mut self, number: u32) -> u32 {
+        let word = number as usize / 32;
+        while self.ids.masks.len() <= word {
+            let null = self.null(Id(self.ids.uint));
+            let pointer = Id(self.ids.private_uint);
+            let mask = self.editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, null]).0;
+            self.ids.masks.push(mask);
+            self.ids.variables.push(mask);
+        }
+        self.ids.masks[word]
+    }
+
+    /// The host must see to it that so much is bound.
+    pub(crate) fn require(&mut self, set: u32, binding: u32, element: Option<u32>, least: u64) {
+        let least = u32::try_from(least).unwrap_or(u32::MAX);
+        let entry = self.requirements.entry((set, binding, element)).or_insert(0);
+        *entry = (*entry).max(least);
+    }
+
+    /// Emits an instruction with a result into some code.
+    pub(crate) fn value(&mut self, code: &mut Vec<u32>, op: Op, ty: u32, operands: &[u32]) -> u32 {
+        let id = self.fresh();
+        emit_value(code, op, ty, id, operands);
+        id
+    }
+
+    /// Loads a word of a table, given what [`Context::table`] gave.
+    pub(crate) fn word(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
+        let pointer = self.word_at(code, table, index);
+        let uint = self.ids.uint;
+        match self.ids.place {
+            Place::Buffers(_) => self.value(code, Op::Load, uint, &[pointer]),
+            Place::Private(_) | Place::Constant(_) => self.value(code, Op::Load, uint, &[pointer, ALIGNED, 4]),
+        }
+    }
+
+    /// A pointer to a word of a table.
+    pub(crate) fn word_at(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
+        let zero = self.number(0);
+        let pointer = self.ids.word_pointer;
+        self.value(code, Op::AccessChain, pointer, &[table, zero, index])
+    }
+
+    pub(crate) fn store_word(&mut self, code: &mut Vec<u32>, table: u32, index: u32, word: u32) {
+        let pointer = self.word_at(code, table, index);
+        match self.ids.place {
+            Place::Buffers(_) => emit(code, Op::Store, &[pointer, word]),
+            Place::Private(_) | Place::Constant(_) => emit(code, Op::Store, &[pointer, word, ALIGNED, 4]),
+        }
+    }
+
+    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table.
+    pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: Table) -> u32 {
+        self.tables_used[table as usize] = true;
+        let root = match self.ids.place {
+            Place::Buffers(variables) => return variables[table as usize],
+            Place::Private(_) | Place::Constant(_) => self.root(code),
+        };
+        let halves = [0, 1].map(|half| {
+            let index = self.number(table as u32 * 2 + half);
+            self.word(code, root, index)
+        });
+        let pair = self.value(code, Op::CompositeConstruct, self.ids.uint_pair, &halves);
+        self.value(code, Op::Bitcast, self.ids.table_pointer, &[pair])
+    }
+
+    /// The root table itself, where it has an address.
+    pub(crate) fn root(&mut self, code: &mut Vec<u32>) -> u32 {
+        let (pair, pointer) = (self.ids.uint_pair, self.ids.table_pointer);
+        let address = match self.ids.place {
+            Place::Private(variable) => self.value(code, Op::Load, pair, &[variable]),
+            Place::Constant(constant) => constant,
+            Place::Buffers(variables) => return variables[0],
+        };
+        self.value(code, Op::Bitcast, pointer, &[address])
+    }
+}
+
+/// Instruction and kind of check in one word.
+pub(crate) fn info(at: At, check: Check) -> u32 {
+    at.0.min(INSTRUCTION_MAX) | (check as u32) << 28
+}
+
+const ALIGNED: u32 = 2;
+
+pub(crate) fn emit(code: &mut Vec<u32>, op: Op, operands: &[u32]) {
+    code.push((operands.len() as u32 + 1) << 16 | op as u32);
+    code.extend_from_slice(operands);
+}
+
+pub(crate) fn emit_value(code: &mut Vec<u32>, op: Op, ty: u32, id: u32, operands: &[u32]) {
+    code.push((operands.len() as u32 + 3) << 16 | op as u32);
+    code.extend_from_slice(&[ty, id]);
+    code.extend_from_slice(operands);
+}
+
+impl Ids {
+    fn new(editor: &mut Editor<'_>, root: Root) -> Ids {
+        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+        let boolean = editor.ty(Op::TypeBool, &[]);
+        let private_uint = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
+        let private_bool = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, boolean.0]);
+        let (null, yes) = (editor.null(uint), editor.truth(boolean, true));
+        let private = |editor: &mut Editor<'_>, pointer, start: Id| {
+            editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, start.0]).0
+        };
+        let fine = private(editor, private_bool, yes);
+        let first = private(editor, private_uint, null);
+        let details = [0; 3].map(|_| private(editor, private_uint, null));
+        let uint_pair = editor.ty(Op::TypeVector, &[uint.0, 2]);
+        let mut ids = Ids {
+            void: editor.ty(Op::TypeVoid, &[]).0,
+            boolean: boolean.0,
+            uint: uint.0,
+            uint_pair: uint_pair.0,
+            uint_four: editor.ty(Op::TypeVector, &[uint.0, 4]).0,
+            fine,
+            first,
+            details,
+            masks: Vec::new(),
+            private_uint: private_uint.0,
+            flush: editor.fresh().0,
+            report: editor.fresh().0,
+            find: editor.fresh().0,
+            table_pointer: 0,
+            word_pointer: 0,
+            place: Place::Constant(0),
+            shader: 0,
+            cell_base: 0,
+            constants_from: first_free_constant(editor.module()),
+            scope: 0,
+            variables: vec![fine, first, details[0], details[1], details[2]],
+        };
+        let scope = if is_vulkan_memory_model(editor.module()) { Scope::QueueFamily } else { Scope::Device };
+        ids.scope = editor.constant(uint, &[scope as u32]).0;
+        ids.shader = special(editor, uint, ids.constants_from);
+        ids.cell_base = special(editor, uint, ids.constants_from.wrapping_add(1));
+        ids.add_tables(editor, root);
+        ids
+    }
+
+    fn add_tables(&mut self, editor: &mut Editor<'_>, root: Root) {
+        let words = editor.new_type(Op::TypeRuntimeArray, &[self.uint]);
+        editor.decorate(words, Decoration::ArrayStride, &[4]);
+        let table = editor.new_type(Op::TypeStruct, &[words.0]);
+        editor.decorate(table, Decoration::Block, &[]);
+        editor.decorate_member(table, 0, Decoration::Offset, &[0]);
+        let class = match root {
+            Root::Descriptor { .. } => StorageClass::StorageBuffer,
+            Root::PushConstant { .. } | Root::Specialization => StorageClass::PhysicalStorageBuffer,
+        };
+        self.table_pointer = editor.ty(Op::TypePointer, &[class as u32, table.0]).0;
+        self.word_pointer = editor.ty(Op::TypePointer, &[class as u32, self.uint]).0;
+        self.place = match root {
+            Root::Descriptor { set } => {
+                if editor.module().version() < (1, 3) {
+                    editor.add_extension("SPV_KHR_storage_buffer_storage_class");
+                }
+                Place::Buffers([0, 1, 2, 3].map(|binding| self.add_buffer(editor, set, binding)))
+            }
+            Root::PushConstant { .. } => {
+                enable_addresses(editor);
+                let (pair, private) = (self.uint_pair, StorageClass::Private as u32);
+                let pointer = editor.ty(Op::TypePointer, &[private, pair]);
+                let variable = editor.new_variable(pointer, StorageClass::Private).0;
+                self.variables.push(variable);
+                Place::Private(variable)
+            }
+            Root::Specialization => {
+                enable_addresses(editor);
+                let halves = [2, 3].map(|at| special(editor, Id(self.uint), self.constants_from.wrapping_add(at)));
+                Place::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
+            }
+        };
+    }
+
+    fn add_buffer(&mut self, editor: &mut Editor<'_>, set: u32, binding: u32) -> u32 {
+        let variable = editor.new_variable(Id(self.table_pointer), StorageClass::StorageBuffer);
+        editor.decorate(variable, Decoration::DescriptorSet, &[set]);
+        editor.decorate(variable, Decoration::Binding, &[binding]);
+        if binding == Table::Descriptors as u32 || binding == Table::Addresses as u32 {
+            editor.decorate(variable, Decoration::NonWritable, &[]);
+        }
+        self.variables.push(variable.0);
+        variable.0
+    }
+}
+
+/// A specialization constant that is zero unless it is set.
+fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
+    let id = editor.new_global(Op::SpecConstant, uint, &[0]);
+    editor.decorate(id, Decoration::SpecId, &[number]);
+    id.0
+}
+
+/// Lets the module have pointers to device addresses.
+fn enable_addresses(editor: &mut Editor<'_>) {
+    editor.add_capability(Capability::PhysicalStorageBufferAddresses);
+    if editor.module().version() < (1, 5) {
+        editor.add_extension("SPV_KHR_physical_storage_buffer");
+    }
+    let module = editor.module();
+    if let Some(it) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {
+        let addressing = AddressingModel::PhysicalStorageBuffer64 as u32;
+        editor.replace(it.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, it.word(2)]));
+    }
+}
+
+fn is_vulkan_memory_model(module: &Module) -> bool {
+    let mut globals = module.instructions(module.globals());
+    globals.any(|it| it.is(Op::MemoryModel) && it.word(2) == MemoryModel::Vulkan as u32)
+}
+
+/// Four numbers from here on are not used by specialization constants of the module.
+fn first_free_constant(module: &Module) -> u32 {
+    let decorations = module.instructions(module.globals()).filter(|it| it.is(Op::Decorate));
+    let mut used: Vec<u32> =
+        decorations.filter(|it| it.word(2) == Decoration::SpecId as u32).map(|it| it.word(3)).collect();
+    used.sort_unstable();
+    let mut free = 0u32;
+    for number in used {
+        if number >= free.saturating_add(4) {
+            break;
+        }
+        free = number.wrapping_add(1);
+    }
+    free
+}

@@ -1,0 +1,261 @@
+//! Checks of what descriptors give besides buffers: which one of an array it is, and texels of texel buffers.
+//!
+//! A descriptor is chosen where it is loaded, and the fault is remembered where it is used: that is the instruction
+//! that a record names.
+
+use lavascope_spirv::{At, Id, Instruction};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use spirv::{Capability, Decoration, Op};
+
+use crate::{
+    Check, Counted, Site, Verdict,
+    body::{Body, Hoisted},
+    path::Path,
+};
+
+/// What is known of the images, samplers and texel pointers of a function.
+#[derive(Default)]
+pub(crate) struct Images {
+    /// By value: what must hold before it is used.
+    pub(crate) faults: FxHashMap<u32, SmallVec<[Fault; 2]>>,
+    /// By value: a descriptor that the host makes sure of.
+    sure: FxHashMap<u32, (u32, u32)>,
+    /// By sampled image: the block that it was made in.
+    sampled: FxHashMap<u32, u32>,
+    has_query: bool,
+}
+
+/// Something that may be wrong with a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Fault {
+    check: Check,
+    ok: u32,
+    details: [Option<u32>; 3],
+    binding: Option<(u32, u32)>,
+    is_hoisted: bool,
+}
+
+impl Body<'_, '_> {
+    /// A load of an image, a sampler or an acceleration structure.
+    pub(crate) fn load_opaque(&mut self, it: Instruction<'_>, path: &Path) {
+        let (pointer, fault) = self.choose(it.id(3), path);
+        self.copy_with(it, &[(3, pointer)]);
+        match fault {
+            Some(fault) => drop(self.images.faults.insert(it.word(2), SmallVec::from_slice(&[fault]))),
+            None => drop(self.images.sure.insert(it.word(2), (path.set, path.binding))),
+        }
+    }
+
+    /// A pointer to a descriptor that may be used, and what may be wrong with it.
+    pub(crate) fn choose(&mut self, pointer: Id, path: &Path) -> (u32, Option<Fault>) {
+        let binding = Some((path.set, path.binding));
+        if let Some(element) = self.known_element(path) {
+            if !self.cx.is_branching() {
+                self.cx.require(path.set, path.binding, Some(element), 1);
+                return (pointer.0, None);
+            }
+            let state = self.state_word(path.set, path.binding, element);
+            let key = Hoisted::Fits(state, 1, 0, 0);
+            let ok = self.hoist(key, |cx, code| {
+                let zero = cx.number(0);
+                cx.value(code, Op::INotEqual, cx.ids.boolean, &[state, zero])
+            });
+            let details = [Some(self.cx.number(element)), Some(self.cx.number(element.saturating_add(1))), None];
+            return (pointer.0, Some(Fault { check: Check::Descriptor, ok, details, binding, is_hoisted: true }));
+        }
+        let Some(chosen) = self.chosen(path) else { return (pointer.0, None) };
+        let safe = self.binding_word(path.set, path.binding, 2);
+        let (_, ok) = self.state_of(path, chosen, safe);
+        let made = self.selected(pointer, path, ok, Some(safe)).unwrap_or(pointer.0);
+        self.cx.require(path.set, path.binding, (path.depth > 1).then_some(0), 1);
+        let details = [Some(chosen.index), Some(chosen.length), None];
+        (made, Some(Fault { check: Check::Descriptor, ok, details, binding, is_hoisted: false }))
+    }
+
+    /// A value that is made of others and shares their faults.
+    pub(crate) fn derived(&mut self, it: Instruction<'_>) {
+        let faults: SmallVec<[Fault; 2]> = it.from(3).iter().flat_map(|it| self.faults_of(*it)).collect();
+        if let Some(binding) = self.images.sure.get(&it.word(3)).copied() {
+            self.images.sure.insert(it.word(2), binding);
+        }
+        if it.is(Op::SampledImage) {
+            self.images.sampled.insert(it.word(2), self.label);
+            self.copy(it);
+        } else {
+            let source = self.here(it.word(3));
+            self.copy_with(it, &[(3, source)]);
+        }
+        if !faults.is_empty() {
+            self.images.faults.insert(it.word(2), faults);
+        }
+    }
+
+    fn faults_of(&self, id: u32) -> SmallVec<[Fault; 2]> {
+        self.images.faults.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// A sampled image must be made in the block that uses it.
+    fn here(&mut self, id: u32) -> u32 {
+        if self.images.sampled.get(&id).is_none_or(|it| *it == self.label) {
+            return id;
+        }
+        let Some(it) = self.cx.module.made(Id(id)) else { return id };
+        let made = self.value(Op::SampledImage, it.word(1), it.from(3));
+        if self.is_non_uniform(Id(id)) {
+            self.cx.editor.decorate(Id(made), Decoration::NonUniform, &[]);
+        }
+        made
+    }
+
+    /// An instruction that uses the image at a place of its words, and a texel of it at the next one.
+    pub(crate) fn use_image(&mut self, it: Instruction<'_>, op: Op, place: usize) {
+        let image = it.id(place);
+        let faults = self.faults_of(image.0);
+        let texel = self.texel(it, op, place);
+        let writes = op == Op::ImageWrite;
+        if let Some(binding) = self.images.sure.get(&image.0).copied().filter(|_| faults.is_empty()) {
+            self.cx.note(Site { binding: Some(binding), ..bare_site(it.at) });
+        }
+        let mut ok = None;
+        for fault in faults.iter().chain(&texel.map(|it| it.0)) {
+            self.fault(it.at, *fault);
+            ok = self.both(ok, Some(fault.ok));
+        }
+        let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
+        let can_skip = self.can_split && result.is_none_or(|it| self.cx.types.has_null(Id(it.0)));
+        if let Some(ok) = ok.filter(|_| (writes || self.cx.is_branching()) && can_skip) {
+            self.guarded(ok, result, |body, inner| {
+                let image = body.here(image.0);
+                let changes = [(place, image), (2, inner.unwrap_or(it.word(2)))];
+                body.copy_with(it, &changes[..if inner.is_some() { 2 } else { 1 }]);
+            });
+            return;
+        }
+        let image = self.here(image.0);
+        let mut changes: SmallVec<[(usize, u32); 2]> = SmallVec::from_slice(&[(place, image)]);
+        changes.extend(texel.map(|it| (place + 1, it.1)));
+        self.copy_with(it, &changes);
+    }
+
+    /// An instruction that uses values with faults besides images, at any of its places.
+    pub(crate) fn use_values(&mut self, it: Instruction<'_>, from: usize) {
+        for operand in it.from(from) {
+            for fault in self.faults_of(*operand) {
+                self.fault(it.at, fault);
+            }
+        }
+    }
+
+    /// Remembers a fault where it matters.
+    pub(crate) fn fault(&mut self, at: At, fault: Fault) {
+        let site = Site { check: fault.check, binding: fault.binding, ..bare_site(at) };
+        self.check(site, fault.ok, fault.details, fault.is_hoisted);
+    }
+
+    /// The check of a texel's number, and a number that may be used.
+    fn texel(&mut self, it: Instruction<'_>, op: Op, place: usize) -> Option<(Fault, u32)> {
+        let has_texel =
+            matches!(op, Op::ImageFetch | Op::ImageRead | Op::ImageWrite | Op::ImageSparseFetch | Op::ImageSparseRead);
+        if !has_texel || !self.cx.types.is_texel_buffer(it.id(place)) {
+            return None;
+        }
+        self.texel_of(it.word(place), it.id(place + 1))
+    }
+
+    fn texel_of(&mut self, image: u32, texel: Id) -> Option<(Fault, u32)> {
+        let number = self.as_uint(texel)?;
+        if !std::mem::replace(&mut self.images.has_query, true) {
+            self.cx.editor.add_capability(Capability::ImageQuery);
+        }
+        let length = self.value(Op::ImageQuerySize, self.cx.ids.uint, &[image]);
+        let ok = self.test(Op::ULessThan, &[number, length]);
+        let clamped = self.clamp(texel, ok, None, true)?;
+        let details = [Some(number), Some(length), None];
+        Some((Fault { check: Check::Texel, ok, details, binding: None, is_hoisted: false }, clamped))
+    }
+
+    /// A pointer to a texel, for atomics.
+    pub(crate) fn texel_pointer(&mut self, it: Instruction<'_>, path: &Path) {
+        let (pointer, fault) = self.choose(it.id(3), path);
+        let mut changes: SmallVec<[(usize, u32); 2]> = SmallVec::from_slice(&[(3, pointer)]);
+        let mut faults: SmallVec<[Fault; 2]> = fault.into_iter().collect();
+        let image = self.cx.types.pointer_value(it.id(3)).map(|it| it.1);
+        let is_buffer = |ty: Id| {
+            let image = self.cx.module.made(ty);
+            image.is_some_and(|it| it.is(Op::TypeImage) && it.word(3) == spirv::Dim::DimBuffer as u32)
+        };
+        if let Some(ty) = image.filter(|it| is_buffer(*it)) {
+            let image = self.value(Op::Load, ty.0, &[pointer]);
+            if let Some((fault, texel)) = self.texel_of(image, it.id(4)) {
+                faults.push(fault);
+                changes.push((4, texel));
+            }
+        }
+        self.copy_with(it, &changes);
+        if !faults.is_empty() {
+            self.images.faults.insert(it.word(2), faults);
+        }
+    }
+
+    /// Whether all is well with a value, remembered for an instruction that uses it.
+    pub(crate) fn use_value(&mut self, at: At, id: u32) -> Option<u32> {
+        let mut ok = None;
+        for fault in self.faults_of(id) {
+            self.fault(at, fault);
+            ok = self.both(ok, Some(fault.ok));
+        }
+        ok
+    }
+}
+
+/// The use of a descriptor that cannot go wrong.
+fn bare_site(at: At) -> Site {
+    Site {
+        at,
+        check: Check::Descriptor,
+        verdict: Verdict::Proven,
+        binding: None,
+        bytes: 0,
+        counted: Counted::Constant { offset: 0 },
+    }
+}
+
+/// The place of the image in an instruction that uses one.
+pub(crate) fn image_place(op: Op) -> Option<usize> {
+    match op {
+        Op::ImageWrite => Some(1),
+        Op::ImageSampleImplicitLod
+        | Op::ImageSampleExplicitLod
+        | Op::ImageSampleDrefImplicitLod
+        | Op::ImageSampleDrefExplicitLod
+        | Op::ImageSampleProjImplicitLod
+        | Op::ImageSampleProjExplicitLod
+        | Op::ImageSampleProjDrefImplicitLod
+        | Op::ImageSampleProjDrefExplicitLod
+        | Op::ImageGather
+        | Op::ImageDrefGather
+        | Op::ImageQueryLod
+        | Op::ImageSparseSampleImplicitLod
+        | Op::ImageSparseSampleExplicitLod
+        | Op::ImageSparseSampleDrefImplicitLod
+        | Op::ImageSparseSampleDrefExplicitLod
+        | Op::ImageSparseSampleProjImplicitLod
+        | Op::ImageSparseSampleProjExplicitLod
+        | Op::ImageSparseSampleProjDrefImplicitLod
+        | Op::ImageSparseSampleProjDrefExplicitLod
+        | Op::ImageSparseGather
+        | Op::ImageSparseDrefGather
+        | Op::ImageFetch
+        | Op::ImageRead
+        | Op::ImageQueryFormat
+        | Op::ImageQueryOrder
+        | Op::ImageQuerySizeLod
+        | Op::ImageQuerySize
+        | Op::ImageQueryLevels
+        | Op::ImageQuerySamples
+        | Op::ImageSparseFetch
+        | Op::ImageSparseRead => Some(3),
+        _ => None,
+    }
+}

@@ -1,0 +1,146 @@
+//! Adds run-time checks to shaders, and reads what they found: words in, words out.
+//!
+//! [`instrument`] adds checks to every access of a module that could go wrong: which descriptor of an array, which
+//! bytes of a buffer, which texel, which device address. A load that is wrong goes elsewhere, a store does not
+//! happen, and the fault is remembered in private variables, which every exit of an entry point flushes into a
+//! [`Record`]. What cannot go wrong gets no code.
+//!
+//! Nothing here touches Vulkan. [`tables`] makes what shaders read, [`record`] reads what they write, and the layer
+//! brings both to the device. The same module and the same [`Options`] always give the same words.
+
+#![forbid(unsafe_code)]
+
+mod access;
+mod addresses;
+mod body;
+mod buffers;
+mod context;
+mod entry;
+mod flow;
+mod helpers;
+mod images;
+mod known;
+mod number;
+mod options;
+mod path;
+mod proof;
+pub mod record;
+mod site;
+pub mod tables;
+mod types;
+
+use lavascope_spirv::Module;
+
+pub use options::{CELL_WORDS, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
+pub use record::{Record, RecordError, Stage, decode};
+pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
+
+use body::Body;
+use context::Context;
+use entry::Entries;
+
+/// A module with checks, and what the host must know about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instrumented {
+    /// The module; as it was, where nothing is checked.
+    pub words: Vec<u32>,
+    /// In the order of the module.
+    pub sites: Vec<Site>,
+    /// How many sites have a number.
+    pub numbers: u32,
+    pub requirements: Vec<Requirement>,
+    /// The numbers of the specialization constants of the shader's id and of the place of its cells, in words.
+    pub constants: [u32; 2],
+    /// Those of the root table's address, the lower half first, with [`Root::Specialization`].
+    pub root_constants: [u32; 2],
+    /// Bytes that scratch memory must have: none, if no device address is accessed.
+    pub scratch_bytes: u64,
+    pub reads_descriptors: bool,
+    pub reads_addresses: bool,
+}
+
+impl Instrumented {
+    /// Whether the words are those of the original.
+    pub fn is_unchanged(&self) -> bool {
+        self.numbers == 0
+    }
+
+    /// The words that the module's cells take, with the bits of the sites that were seen.
+    pub fn cell_words(&self) -> u32 {
+        self.numbers * CELL_WORDS + self.numbers.div_ceil(32)
+    }
+
+    /// The site of a number.
+    pub fn site(&self, number: u32) -> Option<&Site> {
+        self.sites.iter().find(|it| it.verdict.number() == Some(number))
+    }
+
+    /// The site that a record speaks of.
+    pub fn site_of(&self, record: &Record) -> Option<&Site> {
+        let check = match record.error {
+            RecordError::IndexOutOfBounds { .. } => [Check::Descriptor, Check::Descriptor],
+            RecordError::Uninitialized { .. } => [Check::Descriptor, Check::Buffer],
+            RecordError::AddressOutOfBounds { .. } => [Check::Address, Check::Address],
+            RecordError::BufferOutOfBounds { .. } => [Check::Buffer, Check::Buffer],
+            RecordError::TexelOutOfBounds { .. } => [Check::Texel, Check::Texel],
+        };
+        let mut sites = self.sites.iter().filter(|it| it.verdict.number().is_some());
+        sites.find(|it| it.at.0 == record.instruction && check.contains(&it.check))
+    }
+}
+
+/// Why a module cannot be instrumented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InstrumentError {
+    #[error("the module has no entry point")]
+    NoEntry,
+    #[error("entry points of different stages share function {0}")]
+    SharedFunction(u32),
+    #[error("the address of the root table does not fit behind the push constants: use another root")]
+    PushConstants,
+    #[error("the module has too many ids for more of them")]
+    Ids,
+}
+
+/// SPIR-V allows ids below this.
+const IDS_MAX: u32 = 0x3f_ffff;
+
+/// Adds checks to a module.
+pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, InstrumentError> {
+    let mut cx = Context::new(module, options);
+    let entries = Entries::new(&mut cx)?;
+    for function in module.functions() {
+        if function.blocks.is_empty() {
+            continue;
+        }
+        let prologue = entries.prologues.get(&function.id).cloned();
+        let words = Body::write(&mut cx, function, prologue);
+        cx.editor.replace_run(function.all.clone(), words);
+    }
+    if cx.infos.is_empty() {
+        return Ok(describe(cx, module.words().to_vec()));
+    }
+    helpers::add(&mut cx, &entries.stages);
+    entries.extend_interfaces(&mut cx);
+    if cx.fresh() > IDS_MAX {
+        return Err(InstrumentError::Ids);
+    }
+    let editor = std::mem::replace(&mut cx.editor, lavascope_spirv::Editor::new(module));
+    Ok(describe(cx, editor.finish()))
+}
+
+fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
+    let from = cx.ids.constants_from;
+    let requirement = |(&(set, binding, element), &least)| Requirement { set, binding, element, least };
+    Instrumented {
+        words,
+        numbers: cx.infos.len() as u32,
+        requirements: cx.requirements.iter().map(requirement).collect(),
+        constants: [from, from.wrapping_add(1)],
+        root_constants: [from.wrapping_add(2), from.wrapping_add(3)],
+        scratch_bytes: cx.scratch_bytes,
+        reads_descriptors: cx.tables_used[Table::Descriptors as usize],
+        reads_addresses: cx.tables_used[Table::Addresses as usize],
+        sites: cx.sites,
+    }
+}

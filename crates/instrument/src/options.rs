@@ -1,0 +1,60 @@
+//! What to instrument, and how the shader finds what it needs.
+
+use std::collections::BTreeSet;
+
+/// What decides how a module is instrumented. Equal options and equal words give equal words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub root: Root,
+    pub guard: Guard,
+    /// Numbers of sites whose faults are recorded where they happen, each with its count; see [`crate::Site`].
+    pub immediate: BTreeSet<u32>,
+}
+
+impl Options {
+    /// Everything is checked and remembered.
+    pub fn new(root: Root) -> Options {
+        Options { root, guard: Guard::Select, immediate: BTreeSet::new() }
+    }
+}
+
+/// Where the shader finds the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Root {
+    /// The address of the root table is in two words of the push constants, at this offset, behind the shader's own.
+    PushConstant { offset: u32 },
+    /// The tables are storage buffers of a descriptor set of their own: see [`Table`].
+    Descriptor { set: u32 },
+    /// The address of the root table is in two specialization constants: see [`crate::Instrumented::root_constants`].
+    Specialization,
+}
+
+/// What happens to an access that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// Loads go elsewhere, without a branch. The host makes sure of [`crate::Instrumented::requirements`].
+    Select,
+    /// Everything is branched around, and nothing is expected of the host.
+    Branch,
+}
+
+/// The tables: bindings of the descriptor set, or places in the root table, which has two words for each address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    /// Shaders write their records here: see [`crate::record`].
+    Output = 0,
+    /// See [`crate::tables::descriptors`].
+    Descriptors = 1,
+    /// See [`crate::tables::addresses`].
+    Addresses = 2,
+    /// Four words for each site (how often, the complement of the smallest index, the largest one, a spare), then a
+    /// bit for each site that was seen. All begin as zero.
+    Cells = 3,
+}
+
+/// Where the root table says how many words of records fit.
+pub const ROOT_OUTPUT_WORDS: u32 = 8;
+/// The words of the root table.
+pub const ROOT_WORDS: u32 = 12;
+/// The words of a cell.
+pub const CELL_WORDS: u32 = 4;

@@ -1,0 +1,300 @@
+//! What an instrumented shader writes when a check fails: records, and how they are read.
+//!
+//! A record is a run of words: its size, the shader's id, the index of the instruction, the stage, three words that say
+//! which invocation, the error's code, and the error's own words. Behind them may stand how often it happened.
+//! Records lie one behind the other; the first word of the buffer counts the words that shaders wanted to write, and a
+//! record that did not fit was not written at all.
+
+use spirv::ExecutionModel;
+
+/// The words before those of the error.
+pub const HEAD_WORDS: u32 = 8;
+
+/// A record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Record {
+    /// What the layer told the shader, through a specialization constant.
+    pub shader: u32,
+    /// Which instruction of the module before it was instrumented, counted from the first one behind the header.
+    pub instruction: u32,
+    pub stage: Stage,
+    pub error: RecordError,
+    /// How often: one where the record does not say.
+    pub count: u32,
+}
+
+/// The stage of an invocation, and which invocation it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Stage {
+    Vertex {
+        vertex: u32,
+        instance: u32,
+    },
+    TessellationControl {
+        invocation: u32,
+        primitive: u32,
+    },
+    TessellationEvaluation {
+        primitive: u32,
+        coordinates: [f32; 2],
+    },
+    Geometry {
+        primitive: u32,
+        invocation: u32,
+    },
+    Fragment {
+        coordinates: [f32; 2],
+    },
+    Compute {
+        invocation: [u32; 3],
+    },
+    Task {
+        invocation: [u32; 3],
+    },
+    Mesh {
+        invocation: [u32; 3],
+    },
+    /// The stages of ray tracing, by their execution model.
+    Ray {
+        model: u32,
+        launch: [u32; 3],
+    },
+}
+
+/// What was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordError {
+    /// An index past the end of an array of descriptors.
+    IndexOutOfBounds { index: u32, length: u32 },
+    /// A descriptor that was never written.
+    Uninitialized { index: u32 },
+    /// Memory at an address that belongs to no buffer.
+    AddressOutOfBounds { address: u64 },
+    /// Bytes outside of what is bound to a descriptor. What `index` counts is known from the instruction.
+    BufferOutOfBounds { descriptor: u32, index: u32, range: u32 },
+    /// A texel past the end of a texel buffer.
+    TexelOutOfBounds { texel: u32, length: u32 },
+}
+
+/// What a record's words cannot mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("word {word}: a record of {size} words, where {left} are left")]
+    PastEnd { word: usize, size: u32, left: usize },
+    #[error("word {word}: a record of {size} words cannot hold error {error}")]
+    Size { word: usize, size: u32, error: u32 },
+    #[error("word {word}: no error has the code {error}")]
+    Code { word: usize, error: u32 },
+    #[error("word {word}: no stage has the number {stage}")]
+    Stage { word: usize, stage: u32 },
+}
+
+impl Record {
+    /// The record as a shader writes it. The count stands behind it unless it is one.
+    pub fn encode(&self) -> Vec<u32> {
+        let (code, own) = self.error.words();
+        let mut words = vec![0, self.shader, self.instruction, self.stage.model()];
+        words.extend(self.stage.words());
+        words.push(code);
+        words.extend(own);
+        if self.count != 1 {
+            words.push(self.count);
+        }
+        words[0] = words.len() as u32;
+        words
+    }
+}
+
+/// The records of a buffer that begins with the number of words that shaders wanted to write.
+///
+/// Reading ends at a record of no size or at the end, so a buffer that was too small gives all that fit.
+pub fn decode(buffer: &[u32]) -> Result<Vec<Record>, DecodeError> {
+    let mut records = Vec::new();
+    let mut at = 1;
+    while let Some(&size) = buffer.get(at).filter(|it| **it != 0) {
+        let left = buffer.len() - at;
+        let words = buffer.get(at..at + size as usize).ok_or(DecodeError::PastEnd { word: at, size, left })?;
+        records.push(decode_one(words, at)?);
+        at += size as usize;
+    }
+    Ok(records)
+}
+
+fn decode_one(words: &[u32], word: usize) -> Result<Record, DecodeError> {
+    let size = words.len() as u32;
+    let &[_, shader, instruction, stage, a, b, c, error, ref own @ ..] = words else {
+        return Err(DecodeError::Size { word, size, error: 0 });
+    };
+    let least = own_words(error).ok_or(DecodeError::Code { word, error })?;
+    let (own, rest) = own.split_at_checked(least).ok_or(DecodeError::Size { word, size, error })?;
+    let count = match rest {
+        [] => 1,
+        [count] => *count,
+        _ => return Err(DecodeError::Size { word, size, error }),
+    };
+    let stage = Stage::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
+    Ok(Record { shader, instruction, stage, error: RecordError::read(error, own), count })
+}
+
+/// How many words an error has of its own.
+fn own_words(error: u32) -> Option<usize> {
+    match error {
+        0 | 2 | 4 => Some(2),
+        1 => Some(1),
+        3 => Some(3),
+        _ => None,
+    }
+}
+
+impl RecordError {
+    /// The number that stands in the record.
+    pub fn code(&self) -> u32 {
+        self.words().0
+    }
+
+    fn words(&self) -> (u32, Vec<u32>) {
+        match *self {
+            RecordError::IndexOutOfBounds { index, length } => (0, vec![index, length]),
+            RecordError::Uninitialized { index } => (1, vec![index]),
+            RecordError::AddressOutOfBounds { address } => (2, vec![address as u32, (address >> 32) as u32]),
+            RecordError::BufferOutOfBounds { descriptor, index, range } => (3, vec![descriptor, index, range]),
+            RecordError::TexelOutOfBounds { texel, length } => (4, vec![texel, length]),
+        }
+    }
+
+    /// `own` has as many words as [`own_words`] says.
+    fn read(error: u32, own: &[u32]) -> RecordError {
+        let word = |at: usize| own.get(at).copied().unwrap_or(0);
+        match error {
+            0 => RecordError::IndexOutOfBounds { index: word(0), length: word(1) },
+            1 => RecordError::Uninitialized { index: word(0) },
+            2 => RecordError::AddressOutOfBounds { address: u64::from(word(0)) | u64::from(word(1)) << 32 },
+            3 => RecordError::BufferOutOfBounds { descriptor: word(0), index: word(1), range: word(2) },
+            _ => RecordError::TexelOutOfBounds { texel: word(0), length: word(1) },
+        }
+    }
+}
+
+impl Stage {
+    /// The number that SPIR-V gives to its execution model.
+    pub fn model(&self) -> u32 {
+        match *self {
+            Stage::Vertex { .. } => ExecutionModel::Vertex as u32,
+            Stage::TessellationControl { .. } => ExecutionModel::TessellationControl as u32,
+            Stage::TessellationEvaluation { .. } => ExecutionModel::TessellationEvaluation as u32,
+            Stage::Geometry { .. } => ExecutionModel::Geometry as u32,
+            Stage::Fragment { .. } => ExecutionModel::Fragment as u32,
+            Stage::Compute { .. } => ExecutionModel::GLCompute as u32,
+            Stage::Task { .. } => ExecutionModel::TaskEXT as u32,
+            Stage::Mesh { .. } => ExecutionModel::MeshEXT as u32,
+            Stage::Ray { model, .. } => model,
+        }
+    }
+
+    fn words(&self) -> [u32; 3] {
+        match *self {
+            Stage::Vertex { vertex, instance } => [vertex, instance, 0],
+            Stage::TessellationControl { invocation, primitive } => [invocation, primitive, 0],
+            Stage::TessellationEvaluation { primitive, coordinates: [u, v] } => [primitive, u.to_bits(), v.to_bits()],
+            Stage::Geometry { primitive, invocation } => [primitive, invocation, 0],
+            Stage::Fragment { coordinates: [x, y] } => [x.to_bits(), y.to_bits(), 0],
+            Stage::Compute { invocation } | Stage::Task { invocation } | Stage::Mesh { invocation } => invocation,
+            Stage::Ray { launch, .. } => launch,
+        }
+    }
+
+    fn read(model: u32, [a, b, c]: [u32; 3]) -> Option<Stage> {
+        let invocation = [a, b, c];
+        Some(match ExecutionModel::from_u32(model)? {
+            ExecutionModel::Vertex => Stage::Vertex { vertex: a, instance: b },
+            ExecutionModel::TessellationControl => Stage::TessellationControl { invocation: a, primitive: b },
+            ExecutionModel::TessellationEvaluation => {
+                let coordinates = [f32::from_bits(b), f32::from_bits(c)];
+                Stage::TessellationEvaluation { primitive: a, coordinates }
+            }
+            ExecutionModel::Geometry => Stage::Geometry { primitive: a, invocation: b },
+            ExecutionModel::Fragment => Stage::Fragment { coordinates: [f32::from_bits(a), f32::from_bits(b)] },
+            ExecutionModel::GLCompute => Stage::Compute { invocation },
+            ExecutionModel::TaskNV | ExecutionModel::TaskEXT => Stage::Task { invocation },
+            ExecutionModel::MeshNV | ExecutionModel::MeshEXT => Stage::Mesh { invocation },
+            ExecutionModel::RayGenerationKHR
+            | ExecutionModel::IntersectionKHR
+            | ExecutionModel::AnyHitKHR
+            | ExecutionModel::ClosestHitKHR
+            | ExecutionModel::MissKHR
+            | ExecutionModel::CallableKHR => Stage::Ray { model, launch: invocation },
+            ExecutionModel::Kernel => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragment(error: RecordError, count: u32) -> Record {
+        let stage = Stage::Fragment { coordinates: [419.5, 254.5] };
+        Record { shader: 7, instruction: 108, stage, error, count }
+    }
+
+    #[test]
+    fn the_record_of_an_image_index_in_a_fragment_shader_has_ten_words() {
+        let record = fragment(RecordError::IndexOutOfBounds { index: 6, length: 6 }, 1);
+        let expected = vec![10, 7, 108, 4, 419.5f32.to_bits(), 254.5f32.to_bits(), 0, 0, 6, 6];
+        assert_eq!(record.encode(), expected);
+    }
+
+    #[test]
+    fn records_come_back_as_they_were_written() {
+        let errors = [
+            RecordError::IndexOutOfBounds { index: 6, length: 6 },
+            RecordError::Uninitialized { index: 3 },
+            RecordError::AddressOutOfBounds { address: 0x1234_5678_9abc_def0 },
+            RecordError::BufferOutOfBounds { descriptor: 1, index: 400, range: 64 },
+            RecordError::TexelOutOfBounds { texel: 9, length: 4 },
+        ];
+        let launch = [1, 2, 3];
+        let stages = [
+            Stage::Vertex { vertex: 1, instance: 2 },
+            Stage::TessellationControl { invocation: 1, primitive: 2 },
+            Stage::TessellationEvaluation { primitive: 1, coordinates: [0.25, 0.5] },
+            Stage::Geometry { primitive: 1, invocation: 2 },
+            Stage::Fragment { coordinates: [0.5, 1.5] },
+            Stage::Compute { invocation: launch },
+            Stage::Task { invocation: launch },
+            Stage::Mesh { invocation: launch },
+            Stage::Ray { model: 5313, launch },
+            Stage::Ray { model: 5318, launch },
+        ];
+        let all: Vec<Record> = stages
+            .iter()
+            .flat_map(|stage| errors.iter().map(|error| Record { stage: *stage, ..fragment(*error, 1) }))
+            .chain(errors.iter().map(|error| fragment(*error, 1_000_000)))
+            .collect();
+        let mut buffer = vec![0];
+        all.iter().for_each(|it| buffer.extend(it.encode()));
+        buffer[0] = buffer.len() as u32 - 1;
+        assert_eq!(decode(&buffer).as_deref(), Ok(&all[..]));
+        // A shader wanted to write more than fits, and the rest is zeros.
+        buffer[0] += 1000;
+        buffer.extend([0; 8]);
+        assert_eq!(decode(&buffer).as_deref(), Ok(&all[..]));
+    }
+
+    #[test]
+    fn what_is_no_record_is_an_error() {
+        let good = fragment(RecordError::Uninitialized { index: 3 }, 1).encode();
+        let decode_with = |at: usize, word: u32| {
+            let mut buffer = vec![0];
+            buffer.extend(&good);
+            buffer[1 + at] = word;
+            decode(&buffer)
+        };
+        assert_eq!(decode_with(0, 90), Err(DecodeError::PastEnd { word: 1, size: 90, left: 9 }));
+        assert_eq!(decode_with(0, 5), Err(DecodeError::Size { word: 1, size: 5, error: 0 }));
+        assert_eq!(decode_with(3, 6), Err(DecodeError::Stage { word: 1, stage: 6 }));
+        assert_eq!(decode_with(7, 99), Err(DecodeError::Code { word: 1, error: 99 }));
+        assert_eq!(decode_with(7, 3), Err(DecodeError::Size { word: 1, size: 9, error: 3 }));
+        assert_eq!(decode(&[]), Ok(vec![]));
+    }
+}

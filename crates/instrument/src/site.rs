@@ -1,0 +1,102 @@
+//! What was found in a module: each access that could go wrong, and what was done about it.
+
+use lavascope_spirv::At;
+
+/// An access, or the use of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Where it is in the module that was instrumented.
+    pub at: At,
+    pub check: Check,
+    pub verdict: Verdict,
+    /// The descriptor's set and binding, where one is accessed.
+    pub binding: Option<(u32, u32)>,
+    /// Bytes of one access.
+    pub bytes: u64,
+    /// How `index` of a [`crate::RecordError::BufferOutOfBounds`] counts.
+    pub counted: Counted,
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Check {
+    /// That the index into an array of descriptors is in bounds, and that the descriptor was written.
+    Descriptor = 0,
+    /// That bytes at an address belong to a buffer.
+    Address = 2,
+    /// That bytes are inside of what is bound.
+    Buffer = 3,
+    /// That a texel is inside of a texel buffer.
+    Texel = 4,
+}
+
+/// What was done about a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// It cannot go wrong, or not unless a requirement is not met that the host looks at.
+    Proven,
+    /// The same was checked on every way to it.
+    Repeated,
+    /// It does not depend on the invocation and is checked where the function begins.
+    Hoisted { number: u32 },
+    /// It is checked where it is.
+    Checked { number: u32 },
+    /// It is left as it was.
+    Unchecked(Reason),
+}
+
+impl Verdict {
+    /// The number that its bit and its cell have.
+    pub fn number(self) -> Option<u32> {
+        match self {
+            Verdict::Hoisted { number } | Verdict::Checked { number } => Some(number),
+            Verdict::Proven | Verdict::Repeated | Verdict::Unchecked(_) => None,
+        }
+    }
+}
+
+/// Why a site is left as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The pointer comes out of a phi, a selection, a parameter or memory.
+    Pointer,
+    /// The size of the access is not known.
+    Size,
+    /// The block is the head of a loop that cannot be split.
+    Loop,
+    /// The instruction is one that is copied as it is.
+    Instruction,
+}
+
+/// What the index in a record counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Nothing: all is constant, and the first byte is this one.
+    Constant { offset: u64 },
+    /// Elements: the first byte is at `offset` plus the index times the stride.
+    Elements { offset: u64, stride: u64 },
+    /// Bytes, the lower 32 bits of where the first one is.
+    Bytes,
+}
+
+impl Counted {
+    /// Where the first byte of an access is, by the index in its record.
+    pub fn first_byte(self, index: u32) -> u64 {
+        match self {
+            Counted::Constant { offset } => offset,
+            Counted::Elements { offset, stride } => offset.saturating_add(u64::from(index).saturating_mul(stride)),
+            Counted::Bytes => u64::from(index),
+        }
+    }
+}
+
+/// What the host must make sure of before a shader runs whose loads are selected; else it takes the one that branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Requirement {
+    pub set: u32,
+    pub binding: u32,
+    /// This element, or the safe one of the binding where it is not known which.
+    pub element: Option<u32>,
+    /// At least so much is bound to it: bytes of a buffer; one where it only has to be written.
+    pub least: u32,
+}

@@ -1,0 +1,219 @@
+//! What instrumented shaders are told: which descriptors were written, and which addresses are there.
+//!
+//! Two layouts of each. Those under `reference` are the published ones of the year 2019. The others are read by our
+//! shaders: one load for a descriptor that is known to the compiler, and addresses in an order that one can search.
+
+/// A descriptor set as a shader sees it: what is bound to each element of each binding.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// By the number of the binding; an empty one is not in the layout.
+    pub bindings: Vec<Binding>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// By element: zero where nothing was written, else bytes of a buffer, texels of a texel buffer, or one.
+    pub elements: Vec<u32>,
+}
+
+/// A buffer that has an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AddressRange {
+    pub address: u64,
+    pub bytes: u64,
+}
+
+/// Words of a binding in the table of descriptors: how many elements, where their states begin, which one is safe.
+pub const BINDING_WORDS: u32 = 4;
+/// Words before the first range in the table of addresses: how many there are, a spare one, the scratch memory.
+pub const ADDRESS_HEAD: u32 = 4;
+/// Words of a range: address and bytes, the lower half first.
+pub const ADDRESS_WORDS: u32 = 4;
+
+/// The table of descriptors.
+///
+/// Word 0 is the number of sets and word `1 + set` says where the set begins. There each binding has four words. An
+/// element is *safe* if it has the most bound to it: accesses that are wrong go there.
+pub fn descriptors(sets: &[Set]) -> Vec<u32> {
+    let mut words = vec![sets.len() as u32];
+    let mut next = 1 + sets.len() as u32;
+    for set in sets {
+        words.push(next);
+        next += set.bindings.len() as u32 * BINDING_WORDS;
+    }
+    for binding in sets.iter().flat_map(|it| &it.bindings) {
+        let safe = (0..).zip(&binding.elements).max_by_key(|(at, state)| (**state, u32::MAX - at));
+        words.extend([binding.elements.len() as u32, next, safe.map_or(0, |it| it.0), 0]);
+        // A binding without elements still has a state that says that nothing was written.
+        next += binding.elements.len().max(1) as u32;
+    }
+    for binding in sets.iter().flat_map(|it| &it.bindings) {
+        words.extend(&binding.elements);
+        words.extend(binding.elements.is_empty().then_some(0));
+    }
+    words
+}
+
+/// The table of addresses: what overlaps becomes one range, since no address tells the buffers apart.
+///
+/// Accesses that are wrong go to `scratch`: the address of memory that nobody else uses.
+pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
+    let mut sorted: Vec<AddressRange> = ranges.iter().copied().filter(|it| it.bytes > 0).collect();
+    sorted.sort_unstable();
+    let mut merged: Vec<AddressRange> = Vec::with_capacity(sorted.len());
+    for it in sorted {
+        match merged.last_mut() {
+            Some(last) if it.address - last.address < last.bytes => {
+                last.bytes = last.bytes.max((it.address - last.address).saturating_add(it.bytes));
+            }
+            _ => merged.push(it),
+        }
+    }
+    let mut words = vec![merged.len() as u32, 0, scratch as u32, (scratch >> 32) as u32];
+    for it in merged {
+        words.extend([it.address as u32, (it.address >> 32) as u32, it.bytes as u32, (it.bytes >> 32) as u32]);
+    }
+    words
+}
+
+/// The published layouts, for tools that read those.
+pub mod reference {
+    use super::{AddressRange, Set};
+
+    /// The input buffer of descriptor indexing: sizes, then what was written.
+    pub fn descriptors(sets: &[Set]) -> Vec<u32> {
+        let bindings: u32 = sets.iter().map(|it| it.bindings.len() as u32).sum();
+        let sets_to_bindings = 1 + sets.len() as u32 + bindings;
+        let mut words = vec![sets_to_bindings];
+        words.extend(starts(sets, 1 + sets.len() as u32));
+        words.extend(sets.iter().flat_map(|it| &it.bindings).map(|it| it.elements.len() as u32));
+        let bindings_to_written = sets_to_bindings + sets.len() as u32;
+        words.extend(starts(sets, bindings_to_written));
+        let mut written = bindings_to_written + bindings;
+        for binding in sets.iter().flat_map(|it| &it.bindings) {
+            words.push(if binding.elements.is_empty() { 0 } else { written });
+            written += binding.elements.len() as u32;
+        }
+        let states = sets.iter().flat_map(|it| &it.bindings).flat_map(|it| &it.elements);
+        words.extend(states.map(|it| u32::from(*it != 0)));
+        words
+    }
+
+    /// Where the bindings of each set begin.
+    fn starts(sets: &[Set], from: u32) -> impl Iterator<Item = u32> {
+        sets.iter().scan(from, |next, set| {
+            let start = *next;
+            *next += set.bindings.len() as u32;
+            Some(start)
+        })
+    }
+
+    /// The array's size of a binding, as a shader reads it.
+    pub fn size(input: &[u32], set: u32, binding: u32) -> Option<u32> {
+        input.get((*input.get(set as usize + 1)? + binding) as usize).copied()
+    }
+
+    /// Whether an element of a binding was written, as a shader reads it.
+    pub fn is_written(input: &[u32], set: u32, binding: u32, index: u32) -> Option<bool> {
+        let set_start = *input.get((set + *input.first()?) as usize)?;
+        let start = *input.get((binding + set_start) as usize)?;
+        input.get((index + start) as usize).map(|it| *it != 0)
+    }
+
+    /// The input buffer of device addresses, in 64-bit words: addresses between two sentinels, then sizes.
+    pub fn addresses(ranges: &[AddressRange]) -> Vec<u64> {
+        let mut sorted = ranges.to_vec();
+        sorted.sort_unstable();
+        let mut words = vec![sorted.len() as u64 + 3, 0];
+        words.extend(sorted.iter().map(|it| it.address));
+        words.extend([u64::MAX, 0]);
+        words.extend(sorted.iter().map(|it| it.bytes));
+        words.push(0);
+        words
+    }
+
+    /// Whether bytes at an address are in one of the buffers, as a shader finds out.
+    pub fn is_in_buffer(input: &[u64], address: u64, bytes: u64) -> Option<bool> {
+        let sizes = *input.first()? as usize;
+        let next = (1..sizes).find(|it| input[*it] > address).unwrap_or(sizes);
+        let found = next - 1;
+        let size = *input.get(sizes + found - 1)?;
+        let end = (address - input[found]).checked_add(bytes);
+        Some(found > 0 && end.is_some_and(|it| it <= size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(elements: &[u32]) -> Binding {
+        Binding { elements: elements.to_vec() }
+    }
+
+    /// The two sets of the worked example.
+    fn example() -> Vec<Set> {
+        let none = binding(&[]);
+        let first = vec![binding(&[1, 1, 1]), binding(&[1]), none.clone(), binding(&[1, 1])];
+        let second = vec![none.clone(), none, binding(&[0, 1, 1, 1]), binding(&[1; 5])];
+        vec![Set { bindings: first }, Set { bindings: second }]
+    }
+
+    #[test]
+    fn the_worked_example_of_the_input_buffer() {
+        let words = reference::descriptors(&example());
+        let expected = [
+            11, 3, 7, 3, 1, 0, 2, 0, 0, 4, 5, 13, 17, 21, 24, 0, 25, 0, 0, 27, 31, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1,
+            1, 1, 1,
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn the_input_buffer_says_sizes_and_what_was_written() {
+        let words = reference::descriptors(&example());
+        for (set, bindings) in (0..).zip(example()) {
+            for (number, binding) in (0..).zip(bindings.bindings) {
+                assert_eq!(reference::size(&words, set, number), Some(binding.elements.len() as u32));
+                for (index, state) in (0..).zip(binding.elements) {
+                    assert_eq!(reference::is_written(&words, set, number, index), Some(state != 0));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn our_table_of_descriptors_says_the_same() {
+        let words = descriptors(&example());
+        for (set, bindings) in example().iter().enumerate() {
+            for (number, binding) in bindings.bindings.iter().enumerate() {
+                let entry = words[1 + set] as usize + number * BINDING_WORDS as usize;
+                assert_eq!(words[entry] as usize, binding.elements.len());
+                let first = words[entry + 1] as usize;
+                assert_eq!(words[first..first + binding.elements.len()], binding.elements);
+                let safe = binding.elements.get(words[entry + 2] as usize);
+                assert_eq!(safe, binding.elements.iter().max());
+            }
+        }
+        let partly = Set { bindings: vec![binding(&[0, 64, 256, 256])] };
+        assert_eq!(descriptors(&[partly]), [1, 2, 4, 6, 2, 0, 0, 64, 256, 256]);
+    }
+
+    #[test]
+    fn the_input_buffer_of_addresses_lies_between_sentinels() {
+        let ranges = [AddressRange { address: 0x9000, bytes: 16 }, AddressRange { address: 0x1000, bytes: 0x100 }];
+        let words = reference::addresses(&ranges);
+        assert_eq!(words, [5, 0, 0x1000, 0x9000, u64::MAX, 0, 0x100, 16, 0]);
+        let is_in = |address, bytes| reference::is_in_buffer(&words, address, bytes).expect("a table");
+        assert!(is_in(0x1000, 0x100) && is_in(0x900c, 4) && is_in(0x10ff, 1));
+        assert!(!is_in(0, 4) && !is_in(0xffc, 8) && !is_in(0x10fd, 4) && !is_in(0x9010, 1) && !is_in(u64::MAX, 1));
+    }
+
+    #[test]
+    fn our_table_of_addresses_is_sorted_and_has_no_overlaps() {
+        let range = |address, bytes| AddressRange { address, bytes };
+        let all = [range(0x1_0000_2000, 16), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8), range(5, 0)];
+        let expected = [3, 0, 0xabc, 0, 0x1000, 0, 0x180, 0, 0x1180, 0, 8, 0, 0x2000, 1, 16, 0];
+        assert_eq!(addresses(&all, 0xabc), expected);
+    }
+}

@@ -1,0 +1,361 @@
+//! Running compute shaders on a device, as they are or instrumented, with the tables that they need.
+//!
+//! Objects are never destroyed: a test ends soon, and the process with it.
+
+use std::ffi::CStr;
+
+use ash::vk;
+use lavascope_instrument::{
+    Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode,
+    tables::{self, AddressRange, Binding, Set},
+};
+
+const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
+const OUTPUT_WORDS: usize = 4096;
+const SHADER: u32 = 77;
+const CELL_BASE: u32 = 3;
+
+/// A device with everything enabled that it has, but for checks of its own.
+pub(crate) struct Gpu {
+    _entry: ash::Entry,
+    instance: ash::Instance,
+    physical: vk::PhysicalDevice,
+    pub(crate) device: ash::Device,
+    queue: vk::Queue,
+    pool: vk::CommandPool,
+}
+
+/// A buffer that both sides see.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffer {
+    pub(crate) handle: vk::Buffer,
+    memory: vk::DeviceMemory,
+    words: usize,
+    pub(crate) address: u64,
+}
+
+/// What is bound to a binding of set 0.
+pub(crate) struct Bound {
+    pub(crate) binding: u32,
+    pub(crate) kind: vk::DescriptorType,
+    /// By element: the words of a buffer, and how many bytes of it are bound. Nothing where it is never written.
+    pub(crate) elements: Vec<Option<(Vec<u32>, u64)>>,
+}
+
+/// A dispatch.
+#[derive(Default)]
+pub(crate) struct Dispatch {
+    pub(crate) bound: Vec<Bound>,
+    /// Buffers whose addresses are the first push constants.
+    pub(crate) addressed: Vec<Vec<u32>>,
+    /// The push constants behind those.
+    pub(crate) push: Vec<u32>,
+    pub(crate) groups: u32,
+}
+
+/// What a dispatch left.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// Of the bindings' elements and the addressed buffers, in their order.
+    pub(crate) buffers: Vec<Vec<u32>>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) cells: Vec<u32>,
+}
+
+impl Bound {
+    pub(crate) fn storage(binding: u32, words: Vec<u32>) -> Bound {
+        let bytes = words.len() as u64 * 4;
+        Bound { binding, kind: vk::DescriptorType::STORAGE_BUFFER, elements: vec![Some((words, bytes))] }
+    }
+}
+
+impl Gpu {
+    pub(crate) fn new() -> Gpu {
+        // SAFETY: the loader of the system is one.
+        let entry = unsafe { ash::Entry::load() }.expect("the Vulkan loader");
+        let app = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
+        let info = vk::InstanceCreateInfo::default().application_info(&app);
+        // SAFETY: `info` and what it names live until the call returns; so below, where handles are of this device.
+        let instance = unsafe { entry.create_instance(&info, None) }.expect("an instance");
+        // SAFETY: as above.
+        let physical = unsafe { instance.enumerate_physical_devices() }.expect("devices")[0];
+        let mut core_1_1 = vk::PhysicalDeviceVulkan11Features::default();
+        let mut core_1_2 = vk::PhysicalDeviceVulkan12Features::default();
+        let mut core_1_3 = vk::PhysicalDeviceVulkan13Features::default();
+        let mut features = vk::PhysicalDeviceFeatures2::default()
+            .push_next(&mut core_1_1)
+            .push_next(&mut core_1_2)
+            .push_next(&mut core_1_3);
+        // SAFETY: as above.
+        unsafe { instance.get_physical_device_features2(physical, &mut features) };
+        features.features.robust_buffer_access = vk::FALSE;
+        let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut features);
+        // SAFETY: as above.
+        let device = unsafe { instance.create_device(physical, &info, None) }.expect("a device");
+        // SAFETY: as above.
+        let queue = unsafe { device.get_device_queue(0, 0) };
+        // SAFETY: as above.
+        let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.expect("a pool");
+        Gpu { _entry: entry, instance, physical, device, queue, pool }
+    }
+
+    pub(crate) fn buffer(&self, words: &[u32]) -> Buffer {
+        let size = words.len().max(1) as u64 * 4;
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::UNIFORM_BUFFER
+            | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER
+            | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER
+            | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+        let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+        // SAFETY: live handles of this device; the structures live until their calls return.
+        unsafe {
+            let handle = self.device.create_buffer(&info, None).expect("a buffer");
+            let needs = self.device.get_buffer_memory_requirements(handle);
+            let types = self.instance.get_physical_device_memory_properties(self.physical);
+            let fits = |it: &u32| {
+                needs.memory_type_bits & 1 << it != 0
+                    && types.memory_types[*it as usize].property_flags.contains(wanted)
+            };
+            let kind = (0..types.memory_type_count).find(fits).expect("memory of the host");
+            let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(kind);
+            let memory = self.device.allocate_memory(&info.push_next(&mut flags), None).expect("memory");
+            self.device.bind_buffer_memory(handle, memory, 0).expect("memory that fits");
+            let address = self.device.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(handle));
+            let buffer = Buffer { handle, memory, words: words.len(), address };
+            let mapped = self.device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
+            std::ptr::copy_nonoverlapping(words.as_ptr(), mapped.expect("a mapping").cast(), words.len());
+            self.device.unmap_memory(memory);
+            buffer
+        }
+    }
+
+    pub(crate) fn read(&self, buffer: Buffer) -> Vec<u32> {
+        let mut words = vec![0; buffer.words];
+        // SAFETY: the memory is of this device, mapped by nobody, and has that many words.
+        unsafe {
+            let mapped = self.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
+            std::ptr::copy_nonoverlapping(mapped.expect("a mapping").cast(), words.as_mut_ptr(), buffer.words);
+            self.device.unmap_memory(buffer.memory);
+        }
+        words
+    }
+
+    /// Runs the words of a shader without anything of ours.
+    pub(crate) fn run(&self, words: &[u32], dispatch: &Dispatch) -> Vec<Vec<u32>> {
+        Job::new(self, dispatch).run(self, words, None, dispatch).buffers
+    }
+
+    /// Runs an instrumented shader.
+    pub(crate) fn run_checked(&self, made: &Instrumented, root: Root, dispatch: &Dispatch) -> Outcome {
+        Job::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
+    }
+
+    fn module(&self, words: &[u32]) -> vk::ShaderModule {
+        let info = vk::ShaderModuleCreateInfo::default().code(words);
+        // SAFETY: the words are valid SPIR-V, as far as the validator knows.
+        unsafe { self.device.create_shader_module(&info, None) }.expect("a module")
+    }
+
+    fn set(&self, layout: vk::DescriptorSetLayout, kinds: &[(vk::DescriptorType, u32)]) -> vk::DescriptorSet {
+        let size = |it: &(vk::DescriptorType, u32)| vk::DescriptorPoolSize { ty: it.0, descriptor_count: it.1.max(1) };
+        let sizes: Vec<vk::DescriptorPoolSize> = kinds.iter().map(size).collect();
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+        // SAFETY: a pool with room for the one set.
+        unsafe {
+            let pool = self.device.create_descriptor_pool(&info, None).expect("a pool");
+            let layouts = [layout];
+            let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+            self.device.allocate_descriptor_sets(&info).expect("a set")[0]
+        }
+    }
+
+    fn set_layout(&self, bindings: &[(u32, vk::DescriptorType, u32)]) -> vk::DescriptorSetLayout {
+        let binding = |it: &(u32, vk::DescriptorType, u32)| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(it.0)
+                .descriptor_type(it.1)
+                .descriptor_count(it.2)
+                .stage_flags(ALL)
+        };
+        let bindings: Vec<_> = bindings.iter().map(binding).collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the bindings live until the call returns.
+        unsafe { self.device.create_descriptor_set_layout(&info, None) }.expect("a layout")
+    }
+
+    fn write(&self, set: vk::DescriptorSet, at: (u32, u32), kind: vk::DescriptorType, buffer: Buffer, range: u64) {
+        let buffers = [vk::DescriptorBufferInfo { buffer: buffer.handle, offset: 0, range }];
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(at.0)
+            .dst_array_element(at.1)
+            .descriptor_type(kind);
+        let is_texels =
+            matches!(kind, vk::DescriptorType::UNIFORM_TEXEL_BUFFER | vk::DescriptorType::STORAGE_TEXEL_BUFFER);
+        // SAFETY: the set is not in use, and the view is of a live buffer with that usage.
+        unsafe {
+            let info =
+                vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT).range(range);
+            let views =
+                if is_texels { vec![self.device.create_buffer_view(&info, None).expect("a view")] } else { vec![] };
+            let write = if is_texels { write.texel_buffer_view(&views) } else { write.buffer_info(&buffers) };
+            self.device.update_descriptor_sets(&[write], &[]);
+        }
+    }
+}
+
+/// The objects of a dispatch.
+struct Job {
+    elements: Vec<Vec<Option<Buffer>>>,
+    addressed: Vec<Buffer>,
+    layout: vk::DescriptorSetLayout,
+    set: vk::DescriptorSet,
+}
+
+/// What an instrumented shader needs.
+struct Tables {
+    output: Buffer,
+    cells: Buffer,
+    root: Buffer,
+    set_layout: vk::DescriptorSetLayout,
+    set: vk::DescriptorSet,
+}
+
+impl Job {
+    fn new(gpu: &Gpu, dispatch: &Dispatch) -> Job {
+        let shape = |it: &Bound| (it.binding, it.kind, it.elements.len() as u32);
+        let layout = gpu.set_layout(&dispatch.bound.iter().map(shape).collect::<Vec<_>>());
+        let kinds: Vec<_> = dispatch.bound.iter().map(|it| (it.kind, it.elements.len() as u32)).collect();
+        let set = gpu.set(layout, if kinds.is_empty() { &[(vk::DescriptorType::STORAGE_BUFFER, 1)] } else { &kinds });
+        let mut elements = Vec::new();
+        for bound in &dispatch.bound {
+            let mut buffers = Vec::new();
+            for (at, element) in (0..).zip(&bound.elements) {
+                let buffer = element.as_ref().map(|(words, range)| {
+                    let buffer = gpu.buffer(words);
+                    gpu.write(set, (bound.binding, at), bound.kind, buffer, *range);
+                    buffer
+                });
+                buffers.push(buffer);
+            }
+            elements.push(buffers);
+        }
+        let addressed = dispatch.addressed.iter().map(|it| gpu.buffer(it)).collect();
+        Job { elements, addressed, layout, set }
+    }
+
+    fn run(&self, gpu: &Gpu, words: &[u32], checked: Option<(&Instrumented, Root)>, dispatch: &Dispatch) -> Outcome {
+        let tables = checked.map(|it| self.tables(gpu, it.0, dispatch));
+        let mut layouts = vec![self.layout];
+        if let Some(tables) = &tables {
+            let empty = gpu.set_layout(&[]);
+            layouts.resize(7, empty);
+            layouts.push(tables.set_layout);
+        }
+        let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
+        // SAFETY: live layouts of this device.
+        let layout = unsafe { gpu.device.create_pipeline_layout(&info, None) }.expect("a layout");
+        let root = tables.as_ref().map_or(0, |it| it.root.address);
+        let special = checked.map(|it| {
+            let [shader, cells] = it.0.constants;
+            let [low, high] = it.0.root_constants;
+            vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32)]
+        });
+        let pipeline = pipeline(gpu, words, layout, &special.unwrap_or_default());
+        let mut push: Vec<u32> =
+            self.addressed.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
+        push.extend(&dispatch.push);
+        push.resize(30, 0);
+        push.extend([root as u32, (root >> 32) as u32]);
+        let sets: Vec<(u32, vk::DescriptorSet)> =
+            std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (7, it.set))).collect();
+        submit(gpu, pipeline, layout, &sets, &push, dispatch.groups);
+        let all = self.elements.iter().flatten().flatten().chain(&self.addressed);
+        Outcome {
+            buffers: all.map(|it| gpu.read(*it)).collect(),
+            records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
+            cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
+        }
+    }
+
+    fn tables(&self, gpu: &Gpu, made: &Instrumented, dispatch: &Dispatch) -> Tables {
+        let count = dispatch.bound.iter().map(|it| it.binding + 1).max().unwrap_or(0);
+        let mut bindings = vec![Binding::default(); count as usize];
+        for bound in &dispatch.bound {
+            let state = |it: &Option<(Vec<u32>, u64)>| it.as_ref().map_or(0, |it| it.1 as u32);
+            bindings[bound.binding as usize].elements = bound.elements.iter().map(state).collect();
+        }
+        let scratch = gpu.buffer(&vec![0; made.scratch_bytes.div_ceil(4) as usize + 4]);
+        let range = |it: &Buffer| AddressRange { address: it.address, bytes: it.words as u64 * 4 };
+        let ranges: Vec<AddressRange> = self.addressed.iter().map(range).collect();
+        let output = gpu.buffer(&vec![0; OUTPUT_WORDS + 1]);
+        let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
+        let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
+        let cells = gpu.buffer(&vec![0; (made.cell_words() + CELL_BASE) as usize]);
+        let all = [output, descriptors, addresses, cells];
+        let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
+        words.resize(ROOT_WORDS as usize, 0);
+        words[ROOT_OUTPUT_WORDS as usize] = OUTPUT_WORDS as u32;
+        let kind = vk::DescriptorType::STORAGE_BUFFER;
+        let set_layout = gpu.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1)));
+        let set = gpu.set(set_layout, &[(kind, 4)]);
+        for (binding, buffer) in (0..).zip(all) {
+            gpu.write(set, (binding, 0), kind, buffer, vk::WHOLE_SIZE);
+        }
+        Tables { output, cells, root: gpu.buffer(&words), set_layout, set }
+    }
+}
+
+fn pipeline(gpu: &Gpu, words: &[u32], layout: vk::PipelineLayout, special: &[(u32, u32)]) -> vk::Pipeline {
+    let entry = |(at, it): (usize, &(u32, u32))| vk::SpecializationMapEntry {
+        constant_id: it.0,
+        offset: at as u32 * 4,
+        size: 4,
+    };
+    let entries: Vec<_> = special.iter().enumerate().map(entry).collect();
+    let data: Vec<u8> = special.iter().flat_map(|it| it.1.to_ne_bytes()).collect();
+    let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
+    let main: &CStr = c"main";
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(gpu.module(words))
+        .name(main)
+        .specialization_info(&special);
+    let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+    // SAFETY: all that the structures name lives until the call returns.
+    let pipelines = unsafe { gpu.device.create_compute_pipelines(vk::PipelineCache::null(), &info, None) };
+    pipelines.expect("a pipeline")[0]
+}
+
+fn submit(
+    gpu: &Gpu,
+    pipeline: vk::Pipeline,
+    layout: vk::PipelineLayout,
+    sets: &[(u32, vk::DescriptorSet)],
+    push: &[u32],
+    groups: u32,
+) {
+    let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
+    let point = vk::PipelineBindPoint::COMPUTE;
+    let device = &gpu.device;
+    // SAFETY: live objects of this device, recorded and submitted by this thread, which waits for the end.
+    unsafe {
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(gpu.pool).command_buffer_count(1);
+        let commands = device.allocate_command_buffers(&info).expect("a command buffer");
+        device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        device.cmd_bind_pipeline(commands[0], point, pipeline);
+        for (at, set) in sets {
+            device.cmd_bind_descriptor_sets(commands[0], point, layout, *at, &[*set], &[]);
+        }
+        device.cmd_push_constants(commands[0], layout, ALL, 0, &push);
+        device.cmd_dispatch(commands[0], groups, 1, 1);
+        device.end_command_buffer(commands[0]).expect("it ends");
+        let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
+        device.queue_submit(gpu.queue, &submits, vk::Fence::null()).expect("it is submitted");
+        device.device_wait_idle().expect("it ends");
+    }
+}

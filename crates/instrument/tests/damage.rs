@@ -1,0 +1,53 @@
+//! Modules that nobody would write never make us panic.
+
+mod common;
+
+use common::{all_options, compiled};
+use lavascope_instrument::instrument;
+use lavascope_spirv::Module;
+
+/// Numbers that look random and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u32 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as u32
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.next() as usize % end.max(1)
+    }
+}
+
+/// Changes a few words, most often into others of the module.
+fn damage(words: &mut [u32], numbers: &mut Numbers) {
+    for _ in 0..1 + numbers.below(4) {
+        let at = 5 + numbers.below(words.len() - 5);
+        words[at] = match numbers.below(6) {
+            0 => words[at] ^ 1 << numbers.below(32),
+            1 => numbers.next() % 64,
+            2 => numbers.next() % words[3].max(1),
+            3 => u32::MAX - numbers.next() % 4,
+            4 => words[at] & 0xffff_0000 | numbers.next() % 400,
+            _ => words[5 + numbers.below(words.len() - 5)],
+        };
+    }
+}
+
+#[test]
+fn damaged_modules_are_instrumented_or_refused() {
+    let all = compiled();
+    let options = all_options();
+    let mut numbers = Numbers(4);
+    let (mut parsed, mut made) = (0, 0);
+    for round in 0..40_000 {
+        let mut words = all[round % all.len()].1.clone();
+        damage(&mut words, &mut numbers);
+        let Ok(module) = Module::parse(&words) else { continue };
+        parsed += 1;
+        let result = instrument(&module, &options[numbers.below(options.len())]);
+        made += u32::from(result.is_ok());
+    }
+    assert!(parsed > 20_000 && made > 15_000, "{parsed} {made}");
+}

@@ -1,0 +1,86 @@
+//! Whatever is instrumented stays valid SPIR-V, and the same input gives the same words.
+
+mod common;
+
+use common::{all_options, compile, compiled, complaints, corpus, corpus::Shader, optimize};
+use lavascope_instrument::{InstrumentError, Options, instrument};
+use lavascope_spirv::Module;
+
+const ENVIRONMENT: &str = "vulkan1.3";
+
+/// Instruments in one way and asks the validator. Whether anything changed.
+fn check(name: &str, words: &[u32], options: &Options) -> bool {
+    let module = Module::parse(words).expect("a module");
+    let made = match instrument(&module, options) {
+        Ok(made) => made,
+        Err(InstrumentError::PushConstants) => return false,
+        Err(error) => panic!("{name}: {error}"),
+    };
+    let after = complaints(&made.words, ENVIRONMENT);
+    assert_eq!(after, None, "{name} with {options:?}");
+    made.words != words
+}
+
+/// Every shader as it was compiled and optimized, each in two ways that differ from shader to shader.
+fn check_all(shaders: &[Shader]) -> usize {
+    let all = all_options();
+    let mut changed = 0;
+    for (number, shader) in shaders.iter().enumerate() {
+        let compiled = compile(&shader.source, shader.stage, ENVIRONMENT);
+        assert_eq!(complaints(&compiled, ENVIRONMENT), None, "{} as it was", shader.name);
+        let optimized = optimize(&compiled, ENVIRONMENT);
+        for (turn, words) in [compiled, optimized].iter().enumerate() {
+            for way in [number * 5 + turn, number * 5 + turn + 6] {
+                let name = format!("{} ({turn})", shader.name);
+                changed += usize::from(check(&name, words, &all[way % all.len()]));
+            }
+        }
+    }
+    println!("{} shaders, changed {changed} times", shaders.len());
+    changed
+}
+
+#[test]
+fn instrumented_shaders_of_the_repository_are_valid() {
+    let mut changed = 0;
+    for (name, words) in compiled() {
+        for options in all_options() {
+            changed += usize::from(check(&name, &words, &options));
+        }
+    }
+    assert!(changed > 100, "{changed}");
+}
+
+#[test]
+fn instrumented_accesses_to_memory_are_valid() {
+    assert!(check_all(&corpus::memory()) > 400);
+}
+
+#[test]
+fn instrumented_uses_of_images_are_valid() {
+    assert!(check_all(&corpus::images()) > 100);
+}
+
+#[test]
+fn instrumented_atomics_and_constants_are_valid() {
+    assert!(check_all(&corpus::others()) > 40);
+}
+
+#[test]
+fn instrumented_shaders_of_all_stages_are_valid() {
+    assert!(check_all(&corpus::stages()) > 50);
+}
+
+#[test]
+fn the_same_module_gives_the_same_words() {
+    for (name, words) in compiled() {
+        for options in all_options().iter().step_by(5) {
+            let make = || {
+                let module = Module::parse(&words).expect("a module");
+                instrument(&module, options)
+            };
+            let first = make();
+            (0..9).for_each(|_| assert_eq!(make(), first, "{name}"));
+        }
+    }
+}

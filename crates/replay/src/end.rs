@@ -1,0 +1,106 @@
+//! The end of a replay whose trace ends earlier than its program: what is alive is destroyed, so that another can begin.
+
+use lavascope_abi as vk;
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
+
+use crate::device::Device;
+use crate::functions::driver;
+use crate::objects::Object;
+use crate::replay::Replay;
+
+/// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.
+const CHILDREN: [(HandleType, Command); 31] = [
+    (HandleType::IndirectExecutionSetEXT, Command::DestroyIndirectExecutionSetEXT),
+    (HandleType::IndirectCommandsLayoutEXT, Command::DestroyIndirectCommandsLayoutEXT),
+    (HandleType::IndirectCommandsLayoutNV, Command::DestroyIndirectCommandsLayoutNV),
+    (HandleType::CommandPool, Command::DestroyCommandPool),
+    (HandleType::Pipeline, Command::DestroyPipeline),
+    (HandleType::ShaderEXT, Command::DestroyShaderEXT),
+    (HandleType::ShaderModule, Command::DestroyShaderModule),
+    (HandleType::PipelineBinaryKHR, Command::DestroyPipelineBinaryKHR),
+    (HandleType::PipelineCache, Command::DestroyPipelineCache),
+    (HandleType::Framebuffer, Command::DestroyFramebuffer),
+    (HandleType::RenderPass, Command::DestroyRenderPass),
+    (HandleType::DescriptorPool, Command::DestroyDescriptorPool),
+    (HandleType::DescriptorUpdateTemplate, Command::DestroyDescriptorUpdateTemplate),
+    (HandleType::PipelineLayout, Command::DestroyPipelineLayout),
+    (HandleType::DescriptorSetLayout, Command::DestroyDescriptorSetLayout),
+    (HandleType::VideoSessionParametersKHR, Command::DestroyVideoSessionParametersKHR),
+    (HandleType::VideoSessionKHR, Command::DestroyVideoSessionKHR),
+    (HandleType::AccelerationStructureKHR, Command::DestroyAccelerationStructureKHR),
+    (HandleType::AccelerationStructureNV, Command::DestroyAccelerationStructureNV),
+    (HandleType::MicromapEXT, Command::DestroyMicromapEXT),
+    (HandleType::BufferView, Command::DestroyBufferView),
+    (HandleType::ImageView, Command::DestroyImageView),
+    (HandleType::Sampler, Command::DestroySampler),
+    (HandleType::SamplerYcbcrConversion, Command::DestroySamplerYcbcrConversion),
+    (HandleType::Buffer, Command::DestroyBuffer),
+    (HandleType::Image, Command::DestroyImage),
+    (HandleType::QueryPool, Command::DestroyQueryPool),
+    (HandleType::Event, Command::DestroyEvent),
+    (HandleType::Semaphore, Command::DestroySemaphore),
+    (HandleType::Fence, Command::DestroyFence),
+    (HandleType::DeferredOperationKHR, Command::DestroyDeferredOperationKHR),
+];
+
+/// Destroys all that the trace left alive. Nobody may use it any more.
+pub(crate) fn end(replay: &Replay) {
+    for (id, object) in replay.objects.alive(HandleType::Device) {
+        if let Some(device) = replay.remove_device(object.owner) {
+            end_device(replay, &device);
+            replay.objects.remove(id);
+        }
+    }
+    replay.swapchains.end_surfaces();
+    for (id, object) in replay.objects.alive(HandleType::Instance) {
+        if let Some(functions) = replay.functions(object.owner) {
+            driver!(functions, DestroyInstance, FnDestroyInstance(vk::Instance(object.handle), Ptr::NULL));
+            replay.objects.remove(id);
+        }
+    }
+}
+
+fn end_device(replay: &Replay, device: &Device) {
+    let Device { functions, handle, .. } = device;
+    driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
+    let shown = replay.swapchains.end_device(device);
+    let is_real = |it: &(ObjectId, Object)| {
+        let is_shown = it.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(it.1.handle));
+        it.1.owner == device.owner && !is_shown && replay.is_real(it.0)
+    };
+    for (ty, command) in CHILDREN {
+        for (id, object) in replay.objects.alive(ty).into_iter().filter(is_real) {
+            destroy(device, command, object);
+            replay.objects.remove(id);
+        }
+    }
+    replay.memories.end_device(device.owner);
+    driver!(functions, DestroyDevice, FnDestroyDevice(*handle, Ptr::NULL));
+}
+
+fn destroy(device: &Device, command: Command, object: Object) {
+    type Destroy = unsafe extern "system" fn(vk::Device, u64, Ptr<vk::Opaque>);
+    if let Some(address) = device.functions.get(command) {
+        // SAFETY: all commands of the table take a device, a handle and an allocator; the object is alive, and the
+        // device is idle.
+        unsafe {
+            let function = std::mem::transmute::<*const (), Destroy>(address);
+            function(device.handle, object.handle, Ptr::NULL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_table_takes_a_device_an_object_and_an_allocator() {
+        for (ty, command) in CHILDREN {
+            let fields = command.desc().parameters.fields;
+            let types: Vec<_> = fields.iter().map(|it| it.name).collect();
+            assert_eq!((types[0], types.len(), types[2]), ("device", 3, "pAllocator"), "{ty:?}");
+            assert!(command.desc().name.contains(&ty.name()[2..]), "{ty:?}");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! The handles here of the objects of a trace.
 //!
-//! Ids are dense numbers by type, so a handle is found by two loads and without a lock.
+//! Ids are dense numbers by type, so a handle is found by three loads and without a lock.
 
 use std::ptr;
 use std::sync::Mutex;
@@ -10,8 +10,8 @@ use lavascope_abi::{HandleType, ObjectId};
 
 use crate::replay::lock;
 
-const CHUNK_SLOTS: usize = 512;
-const CHUNKS_MAX: usize = 1 << 15;
+const CHUNK_SLOTS: usize = 4096;
+const CHUNKS_MAX: usize = 4096;
 const TYPES: usize = 256;
 
 /// An object here: what the driver calls it, and whose functions are called with it.
@@ -27,27 +27,54 @@ struct Slot {
     owner: AtomicU32,
 }
 
+/// The objects of a type: slots, where there are any. Memory that nobody touched takes none.
+type Chunks = [AtomicPtr<Slots>; CHUNKS_MAX];
+type Slots = [Slot; CHUNK_SLOTS];
+
 /// All objects that are alive.
 pub(crate) struct Objects {
-    /// By type and number: slots, where there are any. Most of it is never touched, and takes no memory.
-    chunks: Box<[AtomicPtr<Slot>]>,
-    /// The chunks that have slots.
-    used: Mutex<Vec<usize>>,
+    types: Box<[AtomicPtr<Chunks>]>,
+    /// Where there are slots: the type, and which of its chunks.
+    used: Mutex<Vec<(usize, usize)>>,
+}
+
+/// What is there, or else made now of zeros.
+///
+/// # Safety
+///
+/// Zeros must be a value of this type.
+unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> (&T, bool) {
+    // SAFETY: what is stored was made below, and lives as long as the place.
+    let found = unsafe { place.load(Ordering::Acquire).as_ref() };
+    if let Some(it) = found {
+        return (it, false);
+    }
+    // SAFETY: the caller's word.
+    let made: *mut T = Box::into_raw(unsafe { Box::new_zeroed().assume_init() });
+    match place.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: made above.
+        Ok(_) => (unsafe { &*made }, true),
+        Err(other) => {
+            // SAFETY: made above, and nobody else has it; another thread was faster, and its own lives on.
+            unsafe {
+                drop(Box::from_raw(made));
+                (&*other, false)
+            }
+        }
+    }
 }
 
 impl Objects {
     pub(crate) fn new() -> Objects {
-        // SAFETY: pointers of zeros are null.
-        let chunks = unsafe { Box::new_zeroed_slice(TYPES * CHUNKS_MAX).assume_init() };
-        Objects { chunks, used: Mutex::default() }
+        let types = (0..TYPES).map(|_| AtomicPtr::default()).collect();
+        Objects { types, used: Mutex::default() }
     }
 
     #[inline]
     fn slot(&self, id: ObjectId) -> Option<&Slot> {
-        let (chunk, at) = split(id)?;
-        let slots = self.chunks[chunk].load(Ordering::Acquire);
-        // SAFETY: what is not null are slots that live as long as we do, and the place is one of theirs.
-        (!slots.is_null()).then(|| unsafe { &*slots.add(at) })
+        let (ty, chunk, at) = split(id)?;
+        // SAFETY: what is stored lives as long as we do.
+        unsafe { Some(&self.types[ty].load(Ordering::Acquire).as_ref()?[chunk].load(Ordering::Acquire).as_ref()?[at]) }
     }
 
     #[inline]
@@ -61,36 +88,23 @@ impl Objects {
 
     /// An object begins. False where a trace has more objects of a type than anybody could make.
     pub(crate) fn insert(&self, id: ObjectId, object: Object) -> bool {
-        let Some((chunk, _)) = split(id) else { return false };
-        if self.slot(id).is_none() {
-            self.add_slots(chunk);
+        let Some((ty, chunk, at)) = split(id) else { return false };
+        // SAFETY: zeros are null pointers, and slots without objects.
+        let (slots, is_new) = unsafe { get_or_make(&get_or_make(&self.types[ty]).0[chunk]) };
+        if is_new {
+            lock(&self.used).push((ty, chunk));
         }
-        let Some(slot) = self.slot(id) else { return false };
-        slot.owner.store(object.owner, Ordering::Relaxed);
-        slot.handle.store(object.handle, Ordering::Release);
+        slots[at].owner.store(object.owner, Ordering::Relaxed);
+        slots[at].handle.store(object.handle, Ordering::Release);
         true
-    }
-
-    /// Slots where there are none.
-    fn add_slots(&self, chunk: usize) {
-        // SAFETY: slots of zeros are slots without objects.
-        let slots: Box<[Slot; CHUNK_SLOTS]> = unsafe { Box::new_zeroed().assume_init() };
-        let slots = Box::into_raw(slots);
-        let stored =
-            self.chunks[chunk].compare_exchange(ptr::null_mut(), slots.cast(), Ordering::AcqRel, Ordering::Acquire);
-        match stored {
-            Ok(_) => lock(&self.used).push(chunk),
-            // SAFETY: made above, and another thread was faster, so nobody else has them.
-            Err(_) => drop(unsafe { Box::from_raw(slots) }),
-        }
     }
 
     /// All objects of a type, by their ids.
     pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, Object)> {
-        let mut chunks: Vec<usize> =
-            lock(&self.used).iter().copied().filter(|it| it / CHUNKS_MAX == ty as usize).collect();
+        let used = lock(&self.used).clone();
+        let mut chunks: Vec<usize> = used.iter().filter(|it| it.0 == ty as usize).map(|it| it.1).collect();
         chunks.sort_unstable();
-        let serials = chunks.iter().flat_map(|it| (0..CHUNK_SLOTS).map(move |at| it % CHUNKS_MAX * CHUNK_SLOTS + at));
+        let serials = chunks.iter().flat_map(|it| (0..CHUNK_SLOTS).map(move |at| it * CHUNK_SLOTS + at));
         let ids = serials.filter_map(|it| ObjectId::new(ty, it as u64));
         ids.filter_map(|it| Some((it, self.find(it)?))).collect()
     }
@@ -104,20 +118,23 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        for chunk in lock(&self.used).drain(..) {
-            let slots = self.chunks[chunk].get_mut().cast::<[Slot; CHUNK_SLOTS]>();
-            // SAFETY: made by `add_slots`, named once, and nobody has a reference any more.
-            drop(unsafe { Box::from_raw(slots) });
+        for ty in self.types.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
+            // SAFETY: made by `get_or_make`, and nobody has a reference any more.
+            let mut chunks = unsafe { Box::from_raw(*ty) };
+            for slots in chunks.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(*slots) });
+            }
         }
     }
 }
 
-/// Which slots an id is in, and at which place of them.
+/// The type of an id, which slots it is in, and at which place of them.
 #[inline]
-fn split(id: ObjectId) -> Option<(usize, usize)> {
+fn split(id: ObjectId) -> Option<(usize, usize, usize)> {
     let (ty, serial) = ((id.raw() >> 56) as usize, id.serial() as usize);
     let is_possible = !id.is_null() && serial < CHUNKS_MAX * CHUNK_SLOTS;
-    is_possible.then_some((ty * CHUNKS_MAX + serial / CHUNK_SLOTS, serial % CHUNK_SLOTS))
+    is_possible.then_some((ty, serial / CHUNK_SLOTS, serial % CHUNK_SLOTS))
 }
 
 #[cfg(test)]

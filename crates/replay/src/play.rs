@@ -92,14 +92,16 @@ impl<'a> Player<'a> {
     /// Performs a record, which is used up by that.
     pub(crate) fn step(&mut self, it: Taken<'_>) -> Result<(), ReplayError> {
         let Taken { record: words, time } = it;
-        let head = Head::from_words(words[0], words[1]);
-        for it in &words[words.len() - head.touches as usize..] {
-            self.wait(head.call, Touch::from_word(*it))?;
+        // As words, here and below: a head in parts would go by way of memory with every record.
+        let head = (words[0], words[1]);
+        let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
+        for it in &words[words.len() - touches as usize..] {
+            self.wait(call, Touch::from_word(*it))?;
         }
         if let Some(hold) = &mut self.hold {
-            hold.before(&head, time)?;
+            hold.before(&Head::from_words(head.0, head.1), time)?;
         }
-        let is_complete = match head.kind {
+        let is_complete = match kind {
             beside::MEMORY => self.write(words).map(|()| true)?,
             beside::HOST => self.keep(words).map(|()| true)?,
             kind if kind == Kind::Enter as u8 => self.enter(head, words)?,
@@ -107,7 +109,7 @@ impl<'a> Player<'a> {
             _ => false,
         };
         if is_complete {
-            self.performer.replay.positions.publish(self.place, head.call);
+            self.performer.replay.positions.publish(self.place, call);
         }
         Ok(())
     }
@@ -132,9 +134,9 @@ impl<'a> Player<'a> {
 
     /// A call begins. Where it has no second record it is performed, and that is said.
     #[inline]
-    fn enter(&mut self, head: Head, words: &mut [u64]) -> Result<bool, ReplayError> {
+    fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
-        if let Some(row) = replay.treatments.get(head.command) {
+        if let Some(row) = replay.treatments.get(Head::from_words(head.0, head.1).command) {
             if row.has_leave {
                 return self.begin(row, words).map(|()| false);
             }
@@ -172,7 +174,8 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    fn leave(&mut self, head: Head, words: &[u64]) -> Result<(), ReplayError> {
+    fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
+        let head = Head::from_words(head.0, head.1);
         let call = head.call;
         let place = self.open.iter().rposition(|it| Head::from_words(it[0], it[1]).call == call);
         let Some(place) = place else {
@@ -195,7 +198,7 @@ impl<'a> Player<'a> {
         if let Some((straight, code)) =
             straight.zip(only_code(head, leave)).filter(|it| it.0.fits(self.performer.replay))
         {
-            let begun = Head::from_words(enter[0], enter[1]);
+            let begun = (enter[0], enter[1]);
             if code < 0 {
                 return check(enter).map(drop).map_err(|it| self.wrong(it.to_string()));
             }

@@ -134,10 +134,11 @@ impl Performer<'_> {
     pub(crate) fn straight(
         &mut self,
         it: &Straight,
-        head: Head,
+        head: (u64, u64),
         words: &mut [u64],
     ) -> Result<Option<u64>, ReplayError> {
-        let Some(record) = words.get_mut(..head.body_words as usize).filter(|it| it.len() > FIRST) else {
+        let size = Head::from_words(head.0, head.1).body_words as usize;
+        let Some(record) = words.get_mut(..size).filter(|it| it.len() > FIRST) else {
             return Ok(None);
         };
         let subject = record[FIRST];
@@ -164,22 +165,24 @@ impl Performer<'_> {
     }
 
     /// After a call that succeeded in the trace.
-    pub(crate) fn expect_success(&self, head: Head, result: u64) -> Result<(), ReplayError> {
+    pub(crate) fn expect_success(&self, head: (u64, u64), result: u64) -> Result<(), ReplayError> {
         let code = lavascope_abi::Result(result as u32 as i32);
-        match Command::from_number(head.command).filter(|_| code.0 < 0) {
+        let command = Head::from_words(head.0, head.1).command;
+        match Command::from_number(command).filter(|_| code.0 < 0) {
             Some(command) => Err(self.failed(head, command, format!("the driver answers {}", result_name(code)))),
             None => Ok(()),
         }
     }
 
     #[cold]
-    fn failed(&self, head: Head, command: Command, what: String) -> ReplayError {
-        ReplayError::Call { stream: self.stream, call: head.call, command: command.desc().name, what }
+    fn failed(&self, head: (u64, u64), command: Command, what: String) -> ReplayError {
+        let call = Head::from_words(head.0, head.1).call;
+        ReplayError::Call { stream: self.stream, call, command: command.desc().name, what }
     }
 
     /// The driver does not have a command.
     #[cold]
-    fn lacks(&self, head: Head, command: Command) -> Result<(), ReplayError> {
+    fn lacks(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
         // Names and labels are for people.
         if command.desc().block.contains("debug") {
             return Ok(());

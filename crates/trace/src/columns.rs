@@ -6,7 +6,7 @@
 //! all lowest bytes first, as they are or as differences. What is left to the compressor is what really varies.
 
 use lavascope_event::Kind;
-use lavascope_event::record::{HEAD_SIZE, Head, beside};
+use lavascope_event::record::{CALL_MAX, HEAD_SIZE, Head, TOUCHES_SHIFT, beside};
 use rustc_hash::FxHashMap;
 
 use crate::bytes::{Bad, Bytes, put_varint};
@@ -288,8 +288,8 @@ fn join_planes<const PLANES: usize>(bytes: &[u8], count: usize, mut give: impl F
 }
 
 fn get_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize) -> Result<Vec<u64>, Bad> {
-    let mut all = vec![0; count];
-    each_of_planes(take_planes::<MAX>(from, count)?, count, |at, value| all[at] = value);
+    let mut all = Vec::with_capacity(count);
+    each_of_planes(take_planes::<MAX>(from, count)?, count, |_, value| all.push(value));
     Ok(all)
 }
 
@@ -357,6 +357,10 @@ pub(crate) fn decode_into(block: &[u8], all: &mut Decoded) -> Result<(), Bad> {
     }
     let touches = get_planes::<8>(&mut from, touch_count as usize)?;
     // Heads, touches and bodies fill all of it, so what stands there may stay.
+    if all.words.capacity() < words as usize {
+        // Blocks of one stream are about as large, so that a little more room does for all of them.
+        all.words = Vec::with_capacity((words as usize).next_power_of_two().min(WORDS_MAX));
+    }
     all.words.resize(words as usize, 0);
     all.places.reserve(count);
     all.put_heads(&Heads { last, shapes: &shapes, order: &order, odd: &odd, touched: &touched, times, touches });
@@ -388,17 +392,24 @@ struct Heads<'a> {
 impl Decoded {
     /// Places all records, and fills in heads and touches.
     fn put_heads(&mut self, it: &Heads<'_>) {
+        // What the records of a shape have in common, ready to be stored.
+        let form = |it: &Shape| {
+            let Shape { command, kind, remarks, body_words, is_elsewhere, width } = *it;
+            let head = Head { body_words, command, kind, remarks, call: 0, touches: 0 };
+            (head.to_words()[0], expected(0, kind), width as usize, is_elsewhere)
+        };
+        let forms: Vec<(u64, u64, usize, bool)> = it.shapes.iter().map(form).collect();
         let (mut odd, mut touched) = (it.odd.iter().peekable(), it.touched.iter().peekable());
         let (mut last, mut first, mut touches) = (it.last, 0usize, &it.touches[..]);
         for (index, (table, time)) in it.order.iter().zip(&it.times).enumerate() {
             let is_this = |it: &&(u32, u64)| it.0 as usize == index;
-            let Shape { command, kind, remarks, body_words, is_elsewhere, width } = it.shapes[usize::from(*table)];
-            let call = odd.next_if(is_this).map_or_else(|| expected(last.0, kind), |it| it.1);
+            let (head, step, width, is_elsewhere) = forms[usize::from(*table)];
+            let call = odd.next_if(is_this).map_or(last.0.wrapping_add(step), |it| it.1);
             let touch_count = touched.next_if(is_this).map_or(0, |it| it.1 as usize);
             last = (call, last.1.wrapping_add(*time));
-            let head = Head { body_words, command, kind, remarks, call, touches: touch_count as u32 };
-            self.words[first..first + HEAD_WORDS].copy_from_slice(&head.to_words());
-            let body_end = first + HEAD_WORDS + width as usize;
+            self.words[first] = head;
+            self.words[first + 1] = call & CALL_MAX | (touch_count as u64) << TOUCHES_SHIFT;
+            let body_end = first + HEAD_WORDS + width;
             let end = body_end + touch_count;
             if touch_count > 0 {
                 let (own, rest) = touches.split_at(touch_count);

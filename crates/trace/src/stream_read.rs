@@ -82,17 +82,17 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         StreamReader { trace, stream, feed, block: Block::default(), given: 0, whole: Vec::new() }
     }
 
-    /// The time of the next record and what it comes after; none at the end.
+    /// The time and the call of the next record, and what it comes after; none at the end.
     #[inline]
-    pub fn look(&mut self) -> Result<Option<(u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
+    pub fn look(&mut self) -> Result<Option<(u64, u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
         let Decoded { words, places } = &self.block.0.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
-        let touches = Head::from_words(words[0], words[1]).touches as usize;
-        Ok(Some((place.time, words[words.len() - touches..].iter().map(|it| Touch::from_word(*it)))))
+        let Head { call, touches, .. } = Head::from_words(words[0], words[1]);
+        Ok(Some((place.time, call, words[words.len() - touches as usize..].iter().map(|it| Touch::from_word(*it)))))
     }
 
     /// Makes sure that the next record is there. False at the end.

@@ -3,7 +3,7 @@
 //! The sample `recording` is captured by both, on each driver and with one and four threads; then everything runs in
 //! turns, each in a process of its own, and the least of the rounds counts. Times are wall times of whole processes,
 //! start, opening the driver and reading the trace included; only the cost of a call is what the replay says itself,
-//! from opening the loader to the last call, reading and unpacking the trace included.
+//! from when the loader is open to the last call, reading and unpacking the trace included.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -43,18 +43,21 @@ sys.exit(ended.returncode)
 struct Cost {
     seconds: f64,
     megabytes: f64,
-    /// What the replay says itself.
+    /// What the replay says itself, and what all its threads took of the processor meanwhile.
     own: f64,
+    processor: f64,
 }
 
 impl Cost {
-    const NONE: Cost = Cost { seconds: f64::INFINITY, megabytes: f64::INFINITY, own: f64::INFINITY };
+    const NONE: Cost =
+        Cost { seconds: f64::INFINITY, megabytes: f64::INFINITY, own: f64::INFINITY, processor: f64::INFINITY };
 
     fn least(self, other: Cost) -> Cost {
         Cost {
             seconds: self.seconds.min(other.seconds),
             megabytes: self.megabytes.min(other.megabytes),
             own: self.own.min(other.own),
+            processor: self.processor.min(other.processor),
         }
     }
 }
@@ -167,6 +170,7 @@ impl Case<'_> {
                 name: name("a call on a thread"),
                 unit: "ns".to_owned(),
                 ours: ours.own * 1e9 / calls * f64::from(self.threads),
+                process: Some(ours.processor * 1e9 / calls),
                 limit: (self.driver.name == "null").then_some(CALL_MAX),
                 ..Entry::default()
             },
@@ -249,8 +253,9 @@ fn cost(told: &str) -> Option<Cost> {
     let mut numbers = measured.split_whitespace().map(|it| it.parse::<f64>().ok());
     let (seconds, kilobytes) = (numbers.next()??, numbers.next()??);
     let document: Option<serde_json::Value> = serde_json::from_str(document).ok();
-    let own = document.and_then(|it| it["seconds"][0].as_f64()).unwrap_or(seconds);
-    Some(Cost { seconds, megabytes: kilobytes / 1000.0, own })
+    let own = |what: &str| document.as_ref().and_then(|it| it[what][0].as_f64()).unwrap_or(seconds);
+    let (own, processor) = (own("seconds"), own("processor_seconds"));
+    Some(Cost { seconds, megabytes: kilobytes / 1000.0, own, processor })
 }
 
 #[cfg(test)]

@@ -1,16 +1,32 @@
 //! What a hand-over between threads costs, for the benchmark: by the positions of a replay, and by a bare futex.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::futex;
+use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_setaffinity};
 
 use crate::positions::Positions;
 
 /// Long enough for whoever waits to fall asleep.
 const PAUSE: Duration = Duration::from_micros(150);
+
+/// Keeps the calling thread on a processor of its own: where the scheduler puts two threads decides more than anything
+/// that is measured here.
+fn pin(place: usize) {
+    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
+    let processors = PROCESSORS.get_or_init(|| {
+        let all = sched_getaffinity(None).unwrap_or_default();
+        (0..CpuSet::MAX_CPU).filter(|it| all.is_set(*it)).collect()
+    });
+    if processors.len() > 1 {
+        let mut own = CpuSet::new();
+        own.set(processors[place % processors.len()]);
+        // Where that is not allowed the figures are only noisier.
+        let _ = sched_setaffinity(None, &own);
+    }
+}
 
 /// Nanoseconds of a hand-over between two threads that both run, the median of so many.
 pub fn both_running(times: u64) -> f64 {
@@ -22,7 +38,11 @@ pub fn both_running(times: u64) -> f64 {
         positions.settle(place);
     };
     thread::scope(|scope| {
-        scope.spawn(|| (1..=times).for_each(|it| turn(1, it, it)));
+        pin(0);
+        scope.spawn(|| {
+            pin(1);
+            (1..=times).for_each(|it| turn(1, it, it));
+        });
         let mut took = Vec::new();
         for it in 1..=times {
             let began = Instant::now();
@@ -67,7 +87,9 @@ fn wakes(times: u64, wait: impl Fn(u64) + Sync, wake: impl Fn(u64)) -> f64 {
     let epoch = Instant::now();
     let woken: Vec<AtomicU64> = (0..times).map(|_| AtomicU64::new(0)).collect();
     let began: Vec<u64> = thread::scope(|scope| {
+        pin(0);
         scope.spawn(|| {
+            pin(1);
             for (turn, it) in woken.iter().enumerate() {
                 wait(turn as u64 + 1);
                 it.store(epoch.elapsed().as_nanos() as u64, Ordering::Relaxed);

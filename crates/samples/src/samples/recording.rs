@@ -69,15 +69,19 @@ impl<'a> Scene<'a> {
     /// One thread: frame after frame into the same command buffer. Gives how many draws those were.
     fn record(&self, frames: u32, mut random: Random) -> Result<u64, Failure> {
         let gpu = self.gpu;
-        let pool = gpu.loose_command_pool(gpu.main)?;
+        // What begins a command buffer again resets it, and that is nobody else's affair; a reset of the pool would have
+        // all threads wait for each other in a trace.
+        let info = vk::CommandPoolCreateInfo::default()
+            .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER)
+            .queue_family_index(gpu.main.family);
+        // SAFETY: a live device, and a family that it has (lifetime).
+        let pool = unsafe { gpu.device.create_command_pool(&info, None)? };
         let commands = gpu.command_buffer(pool, vk::CommandBufferLevel::PRIMARY)?;
         let mut draws = 0;
         for _ in 0..frames {
-            // SAFETY: the pool is this thread's, and its command buffer was never submitted (lifetime, owner).
-            unsafe { gpu.device.reset_command_pool(pool, vk::CommandPoolResetFlags::empty())? };
             gpu.record(commands, || draws += self.draw(commands, &mut random))?;
         }
-        // SAFETY: as above.
+        // SAFETY: the pool is this thread's, and its command buffer was never submitted (lifetime, owner).
         unsafe { gpu.device.destroy_command_pool(pool, None) };
         Ok(draws)
     }

@@ -101,6 +101,12 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
+    /// How many threads can run at once.
+    fn at_once(&self) -> f64 {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.threads as usize).min(cores) as f64
+    }
+
     fn file(&self, threads: u32, ending: &str) -> PathBuf {
         self.stage.folder.join(format!("recording-{}-{threads}.{ending}", self.driver.name))
     }
@@ -169,7 +175,7 @@ impl Case<'_> {
             Entry {
                 name: name("a call on a thread"),
                 unit: "ns".to_owned(),
-                ours: ours.own * 1e9 / calls * f64::from(self.threads),
+                ours: ours.own * 1e9 / calls * self.at_once(),
                 process: Some(ours.processor * 1e9 / calls),
                 limit: (self.driver.name == "null").then_some(CALL_MAX),
                 ..Entry::default()

@@ -14,7 +14,7 @@ const BYTE: f64 = 10.0;
 fn main() {
     let mut suite = Suite::default();
     for (name, share) in [("a load", 16), ("four loads", 4)] {
-        for statements in [1_000, 100_000] {
+        for statements in [1_000, 20_000] {
             let words = shader(statements, share);
             let size = words.len() * 4;
             suite.add(Bench {

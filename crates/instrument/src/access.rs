@@ -52,7 +52,7 @@ impl Body<'_, '_> {
             Base::Own => self.copy(it),
             Base::Unknown => self.unknown(it, pointer),
             Base::Address(base) => {
-                let guarded = self.address(it.at, pointer, base);
+                let guarded = self.address(it.at, pointer, base, false);
                 self.copy_with(it, &[(3, guarded.pointer)]);
             }
             Base::Descriptor(_) => {
@@ -93,7 +93,7 @@ impl Body<'_, '_> {
                 as_is
             }
             // It goes to scratch memory, so there is no need for a branch.
-            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base) },
+            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base, true) },
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => self.buffer(it.at, pointer, &path, Way::Branch),
                 None => {
@@ -130,7 +130,7 @@ impl Body<'_, '_> {
     fn copy_memory(&mut self, it: Instruction<'_>) {
         let source = it.id(2);
         let from = match self.cx.paths.base(&self.cx.types, source) {
-            Base::Address(base) => self.address(it.at, source, base).pointer,
+            Base::Address(base) => self.address(it.at, source, base, false).pointer,
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => self.buffer(it.at, source, &path, Way::Select).pointer,
                 None => source.0,
@@ -196,6 +196,7 @@ impl Body<'_, '_> {
             check: Check::Buffer,
             verdict: Verdict::Unchecked(reason),
             binding: None,
+            element: None,
             bytes: 0,
             counted: Counted::Bytes,
         });

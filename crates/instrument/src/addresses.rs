@@ -1,124 +1,236 @@
 //! Checks of device addresses: bytes at an address must be inside of the buffer that the pointer began in.
 //!
-//! Without integers of 64 bits, which not every device has: addresses are pairs of words.
+//! Once for each base pointer its buffer is looked up: how many bytes there are from it to the end, and before it.
+//! Accesses with one index are then checked as those of a buffer that begins there. Addresses are pairs of words, since
+//! not every device has integers of 64 bits.
 
 use lavascope_spirv::{At, Id};
+use smallvec::SmallVec;
 use spirv::Op;
 
 use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
     body::{Body, Hoisted},
-    buffers::Guarded,
+    buffers::{Guarded, divided, fitting},
     known::Done,
+    path::{Path, from_address},
     types::Matrix,
 };
 
+/// Where a base pointer is in its buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Room {
+    /// The two words of the address.
+    low: u32,
+    high: u32,
+    /// Bytes up to the end of the buffer, and bytes before: none of either, where there is no buffer.
+    left: u32,
+    before: u32,
+}
+
+/// What is found out about an access.
+struct Found {
+    ok: u32,
+    details: [Option<u32>; 3],
+    counted: Counted,
+}
+
 impl Body<'_, '_> {
-    /// Checks an access at a device address. A wrong one goes to scratch memory.
-    pub(crate) fn address(&mut self, at: At, pointer: Id, base: Id) -> Guarded {
+    /// Checks an access at a device address. A wrong one goes to scratch memory, or to the first element if it reads.
+    pub(crate) fn address(&mut self, at: At, pointer: Id, base: Id, is_written: bool) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
-        let size = self.cx.types.pointer_value(pointer).and_then(|it| self.cx.types.size(it.1, Matrix::default()));
+        let path = from_address(self.cx.module, &self.cx.types, pointer, base);
+        let size = path.as_ref().and_then(|it| it.size).or_else(|| {
+            let (_, ty) = self.cx.types.pointer_value(pointer)?;
+            self.cx.types.size(ty, Matrix::default())
+        });
         let site = Site {
             at,
             check: Check::Address,
             verdict: Verdict::Unchecked(Reason::Size),
             binding: None,
+            element: None,
             bytes: size.unwrap_or(0),
-            counted: Counted::Bytes,
+            counted: Counted::Constant { offset: 0 },
         };
         let Some(size) = size.filter(|it| *it <= 1 << 30) else {
             self.cx.note(site);
             return as_is;
         };
-        let Some(ty) = self.cx.types.of_value(pointer) else { return as_is };
-        let key = (self.numbering.of(pointer), size);
-        if let Some(done) = self.known.addresses.get(&key).copied() {
-            if self.flow.dominates(self.cx.module, done.block, self.block) {
-                self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-                return Guarded { ok: Some(done.ok), pointer: done.pointer.unwrap_or(pointer.0) };
-            }
+        if let Some(done) = self.known_address((self.numbering.of(pointer), size, is_written)) {
+            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+            return Guarded { ok: Some(done.ok), pointer: done.pointer.unwrap_or(pointer.0) };
         }
         self.cx.scratch_bytes = self.cx.scratch_bytes.max(size);
-        let range = self.range(base);
-        let (low, high) = self.halves(pointer.0);
-        let ok = self.is_inside(range, low, high, size);
-        self.check(site, ok, [Some(low), Some(high), None], false);
+        let simple = path.filter(|it| self.is_simple(it, size));
+        let other = self.known_address((self.numbering.of(pointer), size, !is_written));
+        let found = match (&simple, other) {
+            (Some(path), _) => self.simple_address(base, path, size),
+            (None, _) => self.any_address(pointer, size),
+        };
+        match other {
+            Some(_) => self.cx.note(Site { verdict: Verdict::Repeated, ..site }),
+            None => self.check(Site { counted: found.counted, ..site }, found.ok, found.details, false),
+        }
+        let made = match &simple {
+            Some(path) => self.redirected(pointer, base, path, size, found.ok, is_written),
+            None => self.to_scratch(pointer, found.details[0].zip(found.details[1]), found.ok),
+        };
+        let made = made.unwrap_or(pointer.0);
+        let done = Done { block: self.block, ok: found.ok, pointer: Some(made) };
+        self.known.addresses.insert((self.numbering.of(pointer), size, is_written), done);
+        Guarded { ok: Some(found.ok), pointer: made }
+    }
+
+    fn known_address(&mut self, key: (u32, u64, bool)) -> Option<Done> {
+        let done = self.known.addresses.get(&key).copied()?;
+        self.flow.dominates(self.cx.module, done.block, self.block).then_some(done)
+    }
+
+    /// Whether an access has at most one index, of 32 bits, and small numbers.
+    fn is_simple(&self, path: &Path, size: u64) -> bool {
+        let is_small = path.offset.checked_add(size).is_some_and(|it| it < 1 << 30);
+        let is_plain = |id: Id| {
+            let ty = self.cx.types.of_value(id).and_then(|it| self.cx.types.integer(it));
+            ty.is_some_and(|it| it.0 == 32)
+        };
+        match path.terms[..] {
+            [] => is_small,
+            [term] => is_small && (1..1 << 30).contains(&term.stride) && is_plain(path.indices[term.place]),
+            _ => false,
+        }
+    }
+
+    /// An access relative to its base.
+    fn simple_address(&mut self, base: Id, path: &Path, size: u64) -> Found {
+        let room = self.room(base);
+        let least = path.offset + size;
+        let (low, high) = (Some(room.low), Some(room.high));
+        let [term] = path.terms[..] else {
+            let ok = self.sum((0, room.left, least, 0), |body| {
+                let least = body.cx.number(least as u32);
+                body.test(Op::UGreaterThanEqual, &[room.left, least])
+            });
+            return Found { ok, details: [low, high, None], counted: Counted::Constant { offset: path.offset } };
+        };
+        let uint = self.cx.ids.uint;
+        let index = path.indices[term.place];
+        let number = self.as_uint(index).unwrap_or(index.0);
+        let count = self.count_of(room, least, term.stride);
+        let ok = if self.is_signed(index) {
+            // An index may lead backward, as far as the buffer goes.
+            let before = self.sum((2, room.before, path.offset, term.stride), |body| {
+                let offset = body.cx.number(path.offset as u32);
+                let bytes = body.value(Op::IAdd, uint, &[room.before, offset]);
+                divided(body.cx, &mut body.out, bytes, term.stride)
+            });
+            let all = self.value(Op::IAdd, uint, &[count, before]);
+            let moved = self.value(Op::IAdd, uint, &[number, before]);
+            self.test(Op::ULessThan, &[moved, all])
+        } else {
+            self.test(Op::ULessThan, &[number, count])
+        };
+        let counted = Counted::Elements { offset: path.offset, stride: term.stride };
+        Found { ok, details: [low, high, Some(number)], counted }
+    }
+
+    fn is_signed(&self, index: Id) -> bool {
+        let ty = self.cx.types.of_value(index).and_then(|it| self.cx.types.integer(it));
+        ty.is_some_and(|it| it.1)
+    }
+
+    /// How many elements fit behind a base.
+    fn count_of(&mut self, room: Room, least: u64, stride: u64) -> u32 {
+        self.sum((1, room.left, least, stride), |body| fitting(body.cx, &mut body.out, room.left, least, stride))
+    }
+
+    /// Any other access: its own address is looked up.
+    fn any_address(&mut self, pointer: Id, size: u64) -> Found {
+        let (low, high, left, _) = self.look_up(pointer);
+        let size = self.cx.number(size as u32);
+        let ok = self.test(Op::UGreaterThanEqual, &[left, size]);
+        Found { ok, details: [Some(low), Some(high), None], counted: Counted::Constant { offset: 0 } }
+    }
+
+    /// The pointer of a simple access that may be used.
+    fn redirected(&mut self, pointer: Id, base: Id, path: &Path, size: u64, ok: u32, is_written: bool) -> Option<u32> {
+        let room = self.room(base);
+        let halves = Some((room.low, room.high));
+        let start = match path.terms[..] {
+            [] => self.sum((3, ok, 0, u64::from(base.0)), |body| body.to_scratch(base, halves, ok).unwrap_or(base.0)),
+            // The first element is there, or there is no buffer at all.
+            [term] if !is_written && !self.is_signed(path.indices[term.place]) => {
+                let count = self.count_of(room, path.offset + size, term.stride);
+                self.sum((4, count, 0, u64::from(base.0)), |body| {
+                    let zero = body.cx.number(0);
+                    let is_any = body.test(Op::INotEqual, &[count, zero]);
+                    body.to_scratch(base, halves, is_any).unwrap_or(base.0)
+                })
+            }
+            _ => self.to_scratch(base, halves, ok)?,
+        };
+        self.cx.scratch_bytes = self.cx.scratch_bytes.max(path.offset + size);
+        if path.indices.is_empty() {
+            return Some(start);
+        }
+        let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[start]);
+        for (place, index) in path.indices.iter().enumerate() {
+            let is_term = path.terms.iter().any(|it| it.place == place);
+            operands.push(if is_term { self.clamp(*index, ok, None, true)? } else { index.0 });
+        }
+        let ty = self.cx.types.of_value(pointer)?;
+        Some(self.value(Op::AccessChain, ty.0, &operands))
+    }
+
+    /// A pointer where a condition holds, else scratch memory.
+    fn to_scratch(&mut self, pointer: Id, halves: Option<(u32, u32)>, condition: u32) -> Option<u32> {
+        let (low, high) = halves?;
+        let ty = self.cx.types.of_value(pointer)?;
         let scratch = [0, 1].map(|half| self.scratch(half));
-        let uint = self.cx.ids.uint;
-        let low = self.value(Op::Select, uint, &[ok, low, scratch[0]]);
-        let high = self.value(Op::Select, uint, &[ok, high, scratch[1]]);
-        let pair = self.value(Op::CompositeConstruct, self.cx.ids.uint_pair, &[low, high]);
-        let made = self.value(Op::Bitcast, ty.0, &[pair]);
-        self.known.addresses.insert(key, Done { block: self.block, ok, pointer: Some(made) });
-        Guarded { ok: Some(ok), pointer: made }
+        let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
+        let low = self.value(Op::Select, uint, &[condition, low, scratch[0]]);
+        let high = self.value(Op::Select, uint, &[condition, high, scratch[1]]);
+        let address = self.value(Op::CompositeConstruct, pair, &[low, high]);
+        Some(self.value(Op::Bitcast, ty.0, &[address]))
     }
 
-    /// The two words of an address.
-    fn halves(&mut self, pointer: u32) -> (u32, u32) {
-        let (uint, uint_pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
-        let pair = self.value(Op::Bitcast, uint_pair, &[pointer]);
-        let low = self.value(Op::CompositeExtract, uint, &[pair, 0]);
-        let high = self.value(Op::CompositeExtract, uint, &[pair, 1]);
-        (low, high)
-    }
-
-    /// The range that a base pointer is in, looked up once.
-    fn range(&mut self, base: Id) -> u32 {
+    /// Where a base pointer is, looked up once.
+    fn room(&mut self, base: Id) -> Room {
         let key = self.numbering.of(base);
-        if let Some((block, range)) = self.known.ranges.get(&key).copied() {
+        if let Some((block, room)) = self.known.rooms.get(&key).copied() {
             if self.flow.dominates(self.cx.module, block, self.block) {
-                return range;
+                return room;
             }
         }
+        let (low, high, left, before) = self.look_up(base);
+        let room = Room { low, high, left, before };
+        self.known.rooms.insert(key, (self.block, room));
+        room
+    }
+
+    /// The words of an address, the bytes from it to the end of its buffer, and those before it.
+    fn look_up(&mut self, pointer: Id) -> (u32, u32, u32, u32) {
         self.cx.tables_used[Table::Addresses as usize] = true;
-        let (low, high) = self.halves(base.0);
-        let (four, find) = (self.cx.ids.uint_four, self.cx.ids.find);
-        let range = self.value(Op::FunctionCall, four, &[find, low, high]);
-        self.known.ranges.insert(key, (self.block, range));
-        range
+        let (uint, pair, find) = (self.cx.ids.uint, self.cx.ids.uint_pair, self.cx.ids.find);
+        let address = self.value(Op::Bitcast, pair, &[pointer.0]);
+        let low = self.value(Op::CompositeExtract, uint, &[address, 0]);
+        let high = self.value(Op::CompositeExtract, uint, &[address, 1]);
+        let found = self.value(Op::FunctionCall, pair, &[find, low, high]);
+        let left = self.value(Op::CompositeExtract, uint, &[found, 0]);
+        let before = self.value(Op::CompositeExtract, uint, &[found, 1]);
+        (low, high, left, before)
     }
 
-    /// Whether so many bytes at an address are inside of a range.
-    fn is_inside(&mut self, range: u32, low: u32, high: u32, size: u64) -> u32 {
-        let uint = self.cx.ids.uint;
-        let [last_low, last_high, is_large] = self.last(range, size);
-        let start_low = self.value(Op::CompositeExtract, uint, &[range, 0]);
-        let start_high = self.value(Op::CompositeExtract, uint, &[range, 1]);
-        let (one, zero) = (self.cx.number(1), self.cx.number(0));
-        let offset_low = self.value(Op::ISub, uint, &[low, start_low]);
-        let borrows = self.test(Op::ULessThan, &[low, start_low]);
-        let borrow = self.value(Op::Select, uint, &[borrows, one, zero]);
-        let offset_high = self.value(Op::ISub, uint, &[high, start_high]);
-        let offset_high = self.value(Op::ISub, uint, &[offset_high, borrow]);
-        let is_below = self.test(Op::ULessThan, &[offset_high, last_high]);
-        let is_equal = self.test(Op::IEqual, &[offset_high, last_high]);
-        let is_low = self.test(Op::ULessThanEqual, &[offset_low, last_low]);
-        let is_at_end = self.test(Op::LogicalAnd, &[is_equal, is_low]);
-        let is_in = self.test(Op::LogicalOr, &[is_below, is_at_end]);
-        self.test(Op::LogicalAnd, &[is_large, is_in])
-    }
-
-    /// Where in a range the last access of a size may begin, and whether it is large enough for one.
-    fn last(&mut self, range: u32, size: u64) -> [u32; 3] {
-        if let Some((block, last)) = self.known.lasts.get(&(range, size)).copied() {
+    /// A value that is made once, where that is on every way to here.
+    fn sum(&mut self, key: (u8, u32, u64, u64), make: impl FnOnce(&mut Self) -> u32) -> u32 {
+        if let Some((block, id)) = self.known.sums.get(&key).copied() {
             if self.flow.dominates(self.cx.module, block, self.block) {
-                return last;
+                return id;
             }
         }
-        let uint = self.cx.ids.uint;
-        let (bytes, one, zero) = (self.cx.number(size as u32), self.cx.number(1), self.cx.number(0));
-        let length_low = self.value(Op::CompositeExtract, uint, &[range, 2]);
-        let length_high = self.value(Op::CompositeExtract, uint, &[range, 3]);
-        let borrows = self.test(Op::ULessThan, &[length_low, bytes]);
-        let borrow = self.value(Op::Select, uint, &[borrows, one, zero]);
-        let low = self.value(Op::ISub, uint, &[length_low, bytes]);
-        let high = self.value(Op::ISub, uint, &[length_high, borrow]);
-        let has_low = self.test(Op::LogicalNot, &[borrows]);
-        let has_high = self.test(Op::INotEqual, &[length_high, zero]);
-        let is_large = self.test(Op::LogicalOr, &[has_low, has_high]);
-        let last = [low, high, is_large];
-        self.known.lasts.insert((range, size), (self.block, last));
-        last
+        let id = make(self);
+        self.known.sums.insert(key, (self.block, id));
+        id
     }
 
     /// Half of the address of the scratch memory.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use spirv::Op;
 
 use crate::{
-    Site, Table, Verdict,
+    Check, Site, Table, Verdict,
     context::{Context, emit, emit_value},
     flow::Flow,
     number::Numbering,
@@ -46,7 +46,8 @@ pub(crate) struct Body<'c, 'a> {
     pub(crate) hoisted: FxHashMap<Hoisted, u32>,
     pub(crate) known: crate::known::Known,
     pub(crate) images: crate::images::Images,
-    remembered: Vec<(usize, u32, u32)>,
+    /// What was remembered in this block: by truth value and kind of check, for which instruction.
+    remembered: FxHashMap<(u32, Check), At>,
 }
 
 /// A value at the beginning of a function.
@@ -103,7 +104,7 @@ impl<'c, 'a> Body<'c, 'a> {
             hoisted: FxHashMap::default(),
             known: crate::known::Known::default(),
             images: crate::images::Images::default(),
-            remembered: Vec::new(),
+            remembered: FxHashMap::default(),
         };
         body.run(function);
         body.finish()
@@ -308,15 +309,14 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
     pub(crate) fn check(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
-        let place = self.remembered.iter().position(|it| *it == (site.at.0 as usize, ok, site.check as u32));
-        if place.is_some() {
-            return;
-        }
-        if self.remembered.iter().any(|it| it.1 == ok && it.2 == site.check as u32) {
-            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-            return;
-        }
-        self.remembered.push((site.at.0 as usize, ok, site.check as u32));
+        match self.remembered.get(&(ok, site.check)) {
+            Some(at) if *at == site.at => return,
+            Some(_) => {
+                self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+                return;
+            }
+            None => self.remembered.insert((ok, site.check), site.at),
+        };
         let number = self.cx.count(site, is_hoisted);
         if self.cx.options.immediate.contains(&number) && self.can_split {
             self.report(number, ok, details);
@@ -327,12 +327,11 @@ impl<'c, 'a> Body<'c, 'a> {
 
     fn report(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
         let bad = self.test(Op::LogicalNot, &[ok]);
-        let info = self.cx.infos[number as usize];
-        let (info, number, zero) = (self.cx.number(info), self.cx.number(number), self.cx.number(0));
+        let (number, zero) = (self.cx.number(number), self.cx.number(0));
         let [a, b, c] = details.map(|it| it.unwrap_or(zero));
         let (void, report) = (self.cx.ids.void, self.cx.ids.report);
         self.guarded(bad, None, |body, _| {
-            body.value(Op::FunctionCall, void, &[report, info, number, a, b, c]);
+            body.value(Op::FunctionCall, void, &[report, number, a, b, c]);
         });
     }
 
@@ -343,9 +342,9 @@ impl<'c, 'a> Body<'c, 'a> {
             Some(held) => held,
             None => self.hold(),
         };
-        let bad = self.value(Op::LogicalNot, boolean, &[ok]);
-        let is_first = self.value(Op::LogicalAnd, boolean, &[held.fine, bad]);
-        held.fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
+        let fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
+        let is_first = self.value(Op::LogicalNotEqual, boolean, &[held.fine, fine]);
+        held.fine = fine;
         let name = self.cx.number(number + 1);
         held.first = self.value(Op::Select, uint, &[is_first, name, held.first]);
         for (at, detail) in details.iter().enumerate() {
@@ -356,7 +355,7 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         let (zero, bit) = (self.cx.number(0), self.cx.number(1 << (number % 32)));
         let bit = self.value(Op::Select, uint, &[ok, zero, bit]);
-        let place = held.masks.iter().position(|it| it.0 == mask);
+        let place = held.masks.iter().rposition(|it| it.0 == mask);
         let before = match place {
             Some(place) => held.masks[place].1,
             None => self.value(Op::Load, uint, &[mask]),
@@ -466,8 +465,7 @@ impl<'c, 'a> Body<'c, 'a> {
             },
             (64, _) => {
                 let most = self.cx.editor.constant(ty, &[u32::MAX, 0]).0;
-                let is_small =
-                    self.test(if is_signed { Op::ULessThanEqual } else { Op::ULessThanEqual }, &[id.0, most]);
+                let is_small = self.test(Op::ULessThanEqual, &[id.0, most]);
                 let cut = self.value(Op::UConvert, uint, &[id.0]);
                 let largest = self.cx.number(u32::MAX);
                 self.value(Op::Select, uint, &[is_small, cut, largest])

@@ -49,10 +49,12 @@ impl Body<'_, '_> {
             check: Check::Buffer,
             verdict: Verdict::Proven,
             binding: Some((path.set, path.binding)),
+            element: None,
             bytes: path.size.unwrap_or(0),
             counted: counted(path),
         };
-        let unchecked = |reason| Site { verdict: Verdict::Unchecked(reason), ..site };
+        let bare = site;
+        let unchecked = |reason| Site { verdict: Verdict::Unchecked(reason), ..bare };
         let Some(size) = path.size else {
             self.cx.note(unchecked(Reason::Size));
             return as_is;
@@ -69,6 +71,7 @@ impl Body<'_, '_> {
             };
             return self.chosen_buffer(site, pointer, path, least, key, way);
         };
+        site.element = Some(element);
         if let Some(most) = self.most(path, least).filter(|_| !self.cx.is_branching()) {
             self.cx.require(path.set, path.binding, Some(element), most);
             site.counted = counted(path);
@@ -99,7 +102,8 @@ impl Body<'_, '_> {
             let state = self.state_word(path.set, path.binding, element);
             let fits = self.fits_known(path, state, least);
             let descriptor = (element != 0).then(|| self.cx.number(element));
-            self.check(site, fits.ok, [descriptor, fits.index, Some(state)], fits.is_hoisted);
+            // What is bound is looked up again if it must be told.
+            self.check(site, fits.ok, [descriptor, fits.index, None], fits.is_hoisted);
             let done = Done { block: self.block, ok: fits.ok, pointer: None };
             self.known.buffers.insert(key.clone(), done);
         } else {
@@ -368,7 +372,13 @@ fn counted(path: &Path) -> Counted {
 }
 
 /// How many elements fit into `state` bytes, where the first one ends at `least`.
-fn fitting(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, state: u32, least: u64, stride: u64) -> u32 {
+pub(crate) fn fitting(
+    cx: &mut crate::context::Context<'_>,
+    code: &mut Vec<u32>,
+    state: u32,
+    least: u64,
+    stride: u64,
+) -> u32 {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let (zero, one) = (cx.number(0), cx.number(1));
     let Ok(least) = u32::try_from(least) else { return zero };
@@ -381,7 +391,7 @@ fn fitting(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, state: u32
 }
 
 /// A number divided by a constant. What lies no bytes apart fits as often as one likes.
-fn divided(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, number: u32, by: u64) -> u32 {
+pub(crate) fn divided(cx: &mut crate::context::Context<'_>, code: &mut Vec<u32>, number: u32, by: u64) -> u32 {
     let uint = cx.ids.uint;
     match by {
         0 => cx.number(u32::MAX - 1),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_spirv::{At, Editor, Id, Module};
+use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{Check, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
@@ -20,8 +20,8 @@ pub(crate) struct Context<'a> {
     pub(crate) editor: Editor<'a>,
     pub(crate) ids: Ids,
     pub(crate) sites: Vec<Site>,
-    /// By number: the instruction, and the kind of check above it.
-    pub(crate) infos: Vec<u32>,
+    /// By number: what the host puts into the site's cell.
+    pub(crate) infos: Vec<[u32; 4]>,
     pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
@@ -29,7 +29,10 @@ pub(crate) struct Context<'a> {
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
     pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
+    /// Unsigned numbers: those of the module and ours, and the words that make ours.
     constants: FxHashMap<u32, u32>,
+    constant_words: Vec<u32>,
+    constant_place: Option<Reserved>,
     nulls: FxHashMap<Id, u32>,
 }
 
@@ -39,7 +42,6 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
-    pub(crate) uint_four: u32,
     /// Private variables: whether all went well so far, the first fault's number plus one, and its details.
     pub(crate) fine: u32,
     pub(crate) first: u32,
@@ -81,7 +83,9 @@ impl<'a> Context<'a> {
         if let Root::PushConstant { .. } = options.root {
             crate::entry::move_integers_up(&mut editor);
         }
-        let ids = Ids::new(&mut editor, options.root);
+        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+        let constant_place = Some(editor.reserve(Section::Globals));
+        let ids = Ids::new(&mut editor, uint, options.root);
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         Context {
@@ -98,7 +102,9 @@ impl<'a> Context<'a> {
             scratch_bytes: 0,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
-            constants: FxHashMap::default(),
+            constants: known_numbers(module, uint.0),
+            constant_words: Vec::new(),
+            constant_place,
             nulls: FxHashMap::default(),
         }
     }
@@ -109,8 +115,21 @@ impl<'a> Context<'a> {
 
     /// An unsigned constant of 32 bits.
     pub(crate) fn number(&mut self, number: u32) -> u32 {
-        let (editor, uint) = (&mut self.editor, self.ids.uint);
-        *self.constants.entry(number).or_insert_with(|| editor.constant(Id(uint), &[number]).0)
+        let (editor, uint, words) = (&mut self.editor, self.ids.uint, &mut self.constant_words);
+        *self.constants.entry(number).or_insert_with(|| {
+            let id = editor.fresh().0;
+            emit_value(words, Op::Constant, uint, id, &[number]);
+            id
+        })
+    }
+
+    /// The words of the instrumented module.
+    pub(crate) fn finish(&mut self) -> Vec<u32> {
+        let mut editor = std::mem::replace(&mut self.editor, Editor::new(self.module));
+        if let Some(place) = self.constant_place.take() {
+            editor.fill(place, std::mem::take(&mut self.constant_words));
+        }
+        editor.finish()
     }
 
     pub(crate) fn null(&mut self, ty: Id) -> u32 {
@@ -130,7 +149,7 @@ impl<'a> Context<'a> {
     /// Notes a site that is checked, and gives it a number.
     pub(crate) fn count(&mut self, mut site: Site, is_hoisted: bool) -> u32 {
         let number = self.infos.len() as u32;
-        self.infos.push(info(site.at, site.check));
+        self.infos.push(info(&site));
         site.verdict = if is_hoisted { Verdict::Hoisted { number } } else { Verdict::Checked { number } };
         self.sites.push(site);
         number
@@ -215,9 +234,16 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Instruction and kind of check in one word.
-pub(crate) fn info(at: At, check: Check) -> u32 {
-    at.0.min(INSTRUCTION_MAX) | (check as u32) << 28
+/// Instruction and kind of check in one word, and what a record needs besides what was remembered: set, binding and
+/// element of a buffer that is known, set plus one, or offset and stride of an access at an address.
+fn info(site: &Site) -> [u32; 4] {
+    let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
+    match (site.check, site.element, site.binding, site.counted) {
+        (Check::Buffer, Some(element), Some((set, binding)), _) => [word, set.saturating_add(1), binding, element],
+        (Check::Address, _, _, Counted::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
+        (Check::Address, _, _, Counted::Constant { offset }) => [word, offset as u32, 0, 0],
+        _ => [word, 0, 0, 0],
+    }
 }
 
 const ALIGNED: u32 = 2;
@@ -234,8 +260,7 @@ pub(crate) fn emit_value(code: &mut Vec<u32>, op: Op, ty: u32, id: u32, operands
 }
 
 impl Ids {
-    fn new(editor: &mut Editor<'_>, root: Root) -> Ids {
-        let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    fn new(editor: &mut Editor<'_>, uint: Id, root: Root) -> Ids {
         let boolean = editor.ty(Op::TypeBool, &[]);
         let private_uint = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
         let private_bool = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, boolean.0]);
@@ -252,7 +277,6 @@ impl Ids {
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
-            uint_four: editor.ty(Op::TypeVector, &[uint.0, 4]).0,
             fine,
             first,
             details,
@@ -364,4 +388,11 @@ fn first_free_constant(module: &Module) -> u32 {
         free = number.wrapping_add(1);
     }
     free
+}
+
+/// The unsigned constants that a module has, by their value.
+fn known_numbers(module: &Module, uint: u32) -> FxHashMap<u32, u32> {
+    let constants = module.instructions(module.globals()).filter(|it| it.is(Op::Constant) && it.word(1) == uint);
+    let bare = constants.filter(|it| module.decorations(it.id(2)).next().is_none());
+    bare.map(|it| (it.word(3), it.word(2))).collect()
 }

@@ -3,7 +3,7 @@
 //! A record is written once per site; whoever comes later only counts. Records are complete or not there at all.
 
 use lavascope_spirv::{Id, Section};
-use spirv::{Op, StorageClass};
+use spirv::Op;
 
 use crate::{
     CELL_WORDS, Table,
@@ -11,7 +11,7 @@ use crate::{
     entry::Stages,
     options::ROOT_OUTPUT_WORDS,
     record::HEAD_WORDS,
-    tables::{ADDRESS_HEAD, ADDRESS_WORDS},
+    tables::{ADDRESS_HEAD, ADDRESS_WORDS, BINDING_WORDS},
 };
 
 /// Adds the functions. All sites are known by now.
@@ -61,34 +61,120 @@ fn when(
 
 /// Counts a fault and, if it is the first at its site, writes its record.
 ///
-/// Parameters: the site's word of instruction and kind, its number, and the details.
+/// Parameters: the number of the site, and the details.
 fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.report);
-    let parameters = begin(cx, code, function, void, 5);
-    let [info, site, a, b, c] = parameters[..] else { unreachable!("five parameters were asked for") };
+    let parameters = begin(cx, code, function, void, 4);
+    let [site, a, b, c] = parameters[..] else { unreachable!("four parameters were asked for") };
+    let cell = cell_of(cx, code, site);
+    let info = cell_word(cx, code, cell, 3);
     let shift = cx.number(28);
     let kind = cx.value(code, Op::ShiftRightLogical, uint, &[info, shift]);
     let three = cx.number(3);
     let is_buffer = cx.value(code, Op::IEqual, boolean, &[kind, three]);
+    let two = cx.number(2);
+    let is_address = cx.value(code, Op::IEqual, boolean, &[kind, two]);
     let index = cx.value(code, Op::Select, uint, &[is_buffer, b, a]);
-    let old = count(cx, code, site, index);
+    let index = cx.value(code, Op::Select, uint, &[is_address, c, index]);
+    let old = count(cx, code, cell, index);
     let zero = cx.number(0);
     let is_first = cx.value(code, Op::IEqual, boolean, &[old, zero]);
-    when(cx, code, is_first, |cx, code| write_record(cx, code, stages, (info, kind, is_buffer), [a, b, c]));
+    when(cx, code, is_first, |cx, code| {
+        let c = bound_bytes(cx, code, cell, is_buffer, c);
+        let (a, b) = address(cx, code, cell, is_address, [a, b, c]);
+        write_record(cx, code, stages, (info, kind, is_buffer), [a, b, c]);
+    });
     emit(code, Op::Return, &[]);
     emit(code, Op::FunctionEnd, &[]);
     std::mem::take(code)
 }
 
-/// Counts in the cell of a site, and gives the count before.
-fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, site: u32, index: u32) -> u32 {
-    let (uint, base, scope) = (cx.ids.uint, cx.ids.cell_base, cx.ids.scope);
+/// A cell: the base of the table, and the place of its first word.
+type Cell = (u32, u32);
+
+fn cell_of(cx: &mut Context<'_>, code: &mut Vec<u32>, site: u32) -> Cell {
+    let (uint, base) = (cx.ids.uint, cx.ids.cell_base);
     let cells = cx.table(code, Table::Cells);
-    let (size, zero, one, two) = (cx.number(CELL_WORDS), cx.number(0), cx.number(1), cx.number(2));
+    let size = cx.number(CELL_WORDS);
     let place = cx.value(code, Op::IMul, uint, &[site, size]);
-    let place = cx.value(code, Op::IAdd, uint, &[base, place]);
+    (cells, cx.value(code, Op::IAdd, uint, &[base, place]))
+}
+
+fn cell_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, word: u32) -> u32 {
+    let word = cx.number(word);
+    let place = cx.value(code, Op::IAdd, cx.ids.uint, &[place, word]);
+    cx.word(code, cells, place)
+}
+
+/// What is bound to a buffer that is known, which was not remembered; else what was.
+fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer: u32, remembered: u32) -> u32 {
+    if !cx.tables_used[Table::Descriptors as usize] {
+        return remembered;
+    }
+    let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
+    let set = cell_word(cx, code, cell, 4);
+    let has_set = cx.value(code, Op::INotEqual, boolean, &[set, zero]);
+    let is_known = cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set]);
+    let (before, then, merge) = (cx.fresh(), cx.fresh(), cx.fresh());
+    emit(code, Op::Branch, &[before]);
+    emit(code, Op::Label, &[before]);
+    emit(code, Op::SelectionMerge, &[merge, 0]);
+    emit(code, Op::BranchConditional, &[is_known, then, merge]);
+    emit(code, Op::Label, &[then]);
+    let table = cx.table(code, Table::Descriptors);
+    let start = cx.word(code, table, set);
+    let binding = cell_word(cx, code, cell, 5);
+    let size = cx.number(BINDING_WORDS);
+    let entry = cx.value(code, Op::IMul, uint, &[binding, size]);
+    let one = cx.number(1);
+    let entry = cx.value(code, Op::IAdd, uint, &[entry, one]);
+    let entry = cx.value(code, Op::IAdd, uint, &[entry, start]);
+    let first = cx.word(code, table, entry);
+    let element = cell_word(cx, code, cell, 6);
+    let place = cx.value(code, Op::IAdd, uint, &[first, element]);
+    let state = cx.word(code, table, place);
+    emit(code, Op::Branch, &[merge]);
+    emit(code, Op::Label, &[merge]);
+    cx.value(code, Op::Phi, uint, &[state, then, remembered, before])
+}
+
+/// Where an access was: its base, the offset, and the index times the stride; else what was remembered.
+fn address(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    cell: Cell,
+    is_address: u32,
+    [low, high, index]: [u32; 3],
+) -> (u32, u32) {
+    if !cx.tables_used[Table::Addresses as usize] {
+        return (low, high);
+    }
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let pair = cx.editor.new_type(Op::TypeStruct, &[uint, uint]).0;
+    let offset = cell_word(cx, code, cell, 4);
+    let stride = cell_word(cx, code, cell, 5);
+    let product = cx.value(code, Op::UMulExtended, pair, &[index, stride]);
+    let bytes = [0, 1].map(|half| cx.value(code, Op::CompositeExtract, uint, &[product, half]));
+    let mut sum = [low, high];
+    for [add_low, add_high] in [[offset, zero], bytes] {
+        let lower = cx.value(code, Op::IAdd, uint, &[sum[0], add_low]);
+        let carries = cx.value(code, Op::ULessThan, boolean, &[lower, add_low]);
+        let carry = cx.value(code, Op::Select, uint, &[carries, one, zero]);
+        let upper = cx.value(code, Op::IAdd, uint, &[sum[1], add_high]);
+        sum = [lower, cx.value(code, Op::IAdd, uint, &[upper, carry])];
+    }
+    let low = cx.value(code, Op::Select, uint, &[is_address, sum[0], low]);
+    let high = cx.value(code, Op::Select, uint, &[is_address, sum[1], high]);
+    (low, high)
+}
+
+/// Counts in the cell of a site, and gives the count before.
+fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, index: u32) -> u32 {
+    let (uint, scope) = (cx.ids.uint, cx.ids.scope);
+    let (zero, one, two) = (cx.number(0), cx.number(1), cx.number(2));
     let counter = cx.word_at(code, cells, place);
     let old = cx.value(code, Op::AtomicIAdd, uint, &[counter, scope, zero, one]);
     // The complement, so that zero is a beginning for the smallest, too.
@@ -178,13 +264,7 @@ fn flush(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (void, uint, boolean, function, fine) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.flush, cx.ids.fine);
-    let infos = info_table(cx);
     begin(cx, code, function, void, 0);
-    // A table of constants is a variable that has them from the beginning.
-    let infos = infos.map(|(pointer, element, constant)| {
-        let class = StorageClass::Function as u32;
-        (cx.value(code, Op::Variable, pointer, &[class, constant]), element)
-    });
     let is_fine = cx.value(code, Op::Load, boolean, &[fine]);
     let is_bad = cx.value(code, Op::LogicalNot, boolean, &[is_fine]);
     when(cx, code, is_bad, |cx, code| {
@@ -193,17 +273,10 @@ fn flush(cx: &mut Context<'_>) -> Vec<u32> {
         let first = cx.value(code, Op::Load, uint, &[cx.ids.first]);
         let one = cx.number(1);
         let site = cx.value(code, Op::ISub, uint, &[first, one]);
-        let info = match infos {
-            Some((variable, element)) => {
-                let pointer = cx.value(code, Op::AccessChain, element, &[variable, site]);
-                cx.value(code, Op::Load, uint, &[pointer])
-            }
-            None => cx.number(cx.infos.first().copied().unwrap_or(0)),
-        };
         let details = cx.ids.details;
         let [a, b, c] = details.map(|it| cx.value(code, Op::Load, uint, &[it]));
         let report = cx.ids.report;
-        cx.value(code, Op::FunctionCall, void, &[report, info, site, a, b, c]);
+        cx.value(code, Op::FunctionCall, void, &[report, site, a, b, c]);
         let yes = cx.editor.truth(Id(boolean), true).0;
         emit(code, Op::Store, &[fine, yes]);
         emit(code, Op::Store, &[cx.ids.first, zero]);
@@ -228,49 +301,55 @@ fn see(cx: &mut Context<'_>, code: &mut Vec<u32>) {
     }
 }
 
-/// What sites are, by number: pointer to the table, pointer to an element, and the constant.
-fn info_table(cx: &mut Context<'_>) -> Option<(u32, u32, u32)> {
-    if cx.infos.len() < 2 {
-        return None;
-    }
-    let uint = cx.ids.uint;
-    let infos: Vec<u32> = cx.infos.clone().into_iter().map(|it| cx.number(it)).collect();
-    let length = cx.number(infos.len() as u32);
-    let array = cx.editor.ty(Op::TypeArray, &[uint, length]);
-    let constant = cx.editor.new_global(Op::ConstantComposite, array, &infos).0;
-    let class = StorageClass::Function as u32;
-    let pointer = cx.editor.ty(Op::TypePointer, &[class, array.0]).0;
-    let element = cx.editor.ty(Op::TypePointer, &[class, uint]).0;
-    Some((pointer, element, constant))
-}
-
-/// The range that an address is in, or else the next one: address and length, two words each.
+/// The bytes from an address to the end of its buffer, and those before it: none of either, where there is no buffer.
 fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
-    let (uint, boolean, four, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_four, cx.ids.find);
-    let parameters = begin(cx, code, function, four, 2);
+    let (uint, boolean, pair, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_pair, cx.ids.find);
+    let parameters = begin(cx, code, function, pair, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
     let [zero, one] = [0, 1].map(|it| cx.number(it));
     let table = cx.table(code, Table::Addresses);
     let count = cx.word(code, table, zero);
     let above = search(cx, code, table, count, low, high);
-    // The last range that begins at or before the address, if the address is in it, else the one behind it.
-    let has_before = cx.value(code, Op::INotEqual, boolean, &[above, zero]);
-    let before = cx.value(code, Op::ISub, uint, &[above, one]);
-    let before = cx.value(code, Op::Select, uint, &[has_before, before, zero]);
-    let is_in = is_in_range(cx, code, table, before, low, high);
-    let has_next = cx.value(code, Op::ULessThan, boolean, &[above, count]);
-    let moves = cx.value(code, Op::LogicalNot, boolean, &[is_in]);
-    let moves = cx.value(code, Op::LogicalAnd, boolean, &[moves, has_next]);
-    let chosen = cx.value(code, Op::Select, uint, &[moves, above, before]);
-    let parts = [0, 1, 2, 3].map(|word| range_word(cx, code, table, chosen, word));
-    let is_any = cx.value(code, Op::INotEqual, boolean, &[count, zero]);
-    let parts = parts.map(|it| cx.value(code, Op::Select, uint, &[is_any, it, zero]));
-    let range = cx.value(code, Op::CompositeConstruct, four, &parts);
-    emit(code, Op::ReturnValue, &[range]);
+    let has_range = cx.value(code, Op::INotEqual, boolean, &[above, zero]);
+    let range = cx.value(code, Op::ISub, uint, &[above, one]);
+    // Without any range this reads the first one, which the table has room for.
+    let range = cx.value(code, Op::Select, uint, &[has_range, range, zero]);
+    let [start_low, start_high, length_low, length_high] =
+        [0, 1, 2, 3].map(|word| range_word(cx, code, table, range, word));
+    let offset = less(cx, code, [low, high], [start_low, start_high]);
+    let is_below = cx.value(code, Op::ULessThan, boolean, &[offset[1], length_high]);
+    let is_equal = cx.value(code, Op::IEqual, boolean, &[offset[1], length_high]);
+    let is_low = cx.value(code, Op::ULessThan, boolean, &[offset[0], length_low]);
+    let is_at = cx.value(code, Op::LogicalAnd, boolean, &[is_equal, is_low]);
+    let is_in = cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at]);
+    let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_in, has_range]);
+    let left = less(cx, code, [length_low, length_high], offset);
+    // Both are cut to what 31 bits can say, so that sums of theirs do not wrap around.
+    let most = cx.number(0x7fff_ffff);
+    let both = [left, offset].map(|[low, high]| {
+        let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
+        let is_low = cx.value(code, Op::ULessThan, boolean, &[low, most]);
+        let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_small, is_low]);
+        let cut = cx.value(code, Op::Select, uint, &[fits, low, most]);
+        cx.value(code, Op::Select, uint, &[is_in, cut, zero])
+    });
+    let found = cx.value(code, Op::CompositeConstruct, pair, &both);
+    emit(code, Op::ReturnValue, &[found]);
     emit(code, Op::FunctionEnd, &[]);
     std::mem::take(code)
+}
+
+/// The difference of two numbers of two words.
+fn less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let low = cx.value(code, Op::ISub, uint, &[left[0], right[0]]);
+    let borrows = cx.value(code, Op::ULessThan, boolean, &[left[0], right[0]]);
+    let borrow = cx.value(code, Op::Select, uint, &[borrows, one, zero]);
+    let high = cx.value(code, Op::ISub, uint, &[left[1], right[1]]);
+    [low, cx.value(code, Op::ISub, uint, &[high, borrow])]
 }
 
 /// How many ranges begin at or before an address: a binary search.
@@ -314,22 +393,4 @@ fn range_word(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, range: u32,
     let place = cx.value(code, Op::IMul, uint, &[range, size]);
     let place = cx.value(code, Op::IAdd, uint, &[place, first]);
     cx.word(code, table, place)
-}
-
-/// Whether an address is less than a range's length behind its start.
-fn is_in_range(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, range: u32, low: u32, high: u32) -> u32 {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let [start_low, start_high, length_low, length_high] =
-        [0, 1, 2, 3].map(|word| range_word(cx, code, table, range, word));
-    let offset_low = cx.value(code, Op::ISub, uint, &[low, start_low]);
-    let borrows = cx.value(code, Op::ULessThan, boolean, &[low, start_low]);
-    let borrow = cx.value(code, Op::Select, uint, &[borrows, one, zero]);
-    let offset_high = cx.value(code, Op::ISub, uint, &[high, start_high]);
-    let offset_high = cx.value(code, Op::ISub, uint, &[offset_high, borrow]);
-    let is_below = cx.value(code, Op::ULessThan, boolean, &[offset_high, length_high]);
-    let is_equal = cx.value(code, Op::IEqual, boolean, &[offset_high, length_high]);
-    let is_low = cx.value(code, Op::ULessThan, boolean, &[offset_low, length_low]);
-    let is_at = cx.value(code, Op::LogicalAnd, boolean, &[is_equal, is_low]);
-    cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at])
 }

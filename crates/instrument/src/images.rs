@@ -216,6 +216,7 @@ fn bare_site(at: At) -> Site {
         check: Check::Descriptor,
         verdict: Verdict::Proven,
         binding: None,
+        element: None,
         bytes: 0,
         counted: Counted::Constant { offset: 0 },
     }

@@ -19,9 +19,10 @@ pub(crate) struct Done {
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) buffers: FxHashMap<Key, Done>,
-    /// By base pointer: the range it is in, as a vector.
-    pub(crate) ranges: FxHashMap<u32, (usize, u32)>,
-    /// By range and size: where the last access of that size may begin.
-    pub(crate) lasts: FxHashMap<(u32, u64), (usize, [u32; 3])>,
-    pub(crate) addresses: FxHashMap<(u32, u64), Done>,
+    /// By base pointer: what is known of its place in a buffer.
+    pub(crate) rooms: FxHashMap<u32, (usize, crate::addresses::Room)>,
+    /// What was computed of rooms, by kind, room, bytes up to the end of the first element, and stride.
+    pub(crate) sums: FxHashMap<(u8, u32, u64, u64), (usize, u32)>,
+    /// By pointer, size, and whether it is written.
+    pub(crate) addresses: FxHashMap<(u32, u64, bool), Done>,
 }

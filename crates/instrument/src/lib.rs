@@ -57,6 +57,7 @@ pub struct Instrumented {
     pub scratch_bytes: u64,
     pub reads_descriptors: bool,
     pub reads_addresses: bool,
+    infos: Vec<[u32; 4]>,
 }
 
 impl Instrumented {
@@ -68,6 +69,13 @@ impl Instrumented {
     /// The words that the module's cells take, with the bits of the sites that were seen.
     pub fn cell_words(&self) -> u32 {
         self.numbers * CELL_WORDS + self.numbers.div_ceil(32)
+    }
+
+    /// What the cells are at the beginning.
+    pub fn cells(&self) -> Vec<u32> {
+        let mut words: Vec<u32> = self.infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, *a, *b, *c, *d, 0]).collect();
+        words.resize(self.cell_words() as usize, 0);
+        words
     }
 
     /// The site of a number.
@@ -125,8 +133,8 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);
     }
-    let editor = std::mem::replace(&mut cx.editor, lavascope_spirv::Editor::new(module));
-    Ok(describe(cx, editor.finish()))
+    let words = cx.finish();
+    Ok(describe(cx, words))
 }
 
 fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
@@ -142,5 +150,6 @@ fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
         reads_descriptors: cx.tables_used[Table::Descriptors as usize],
         reads_addresses: cx.tables_used[Table::Addresses as usize],
         sites: cx.sites,
+        infos: cx.infos,
     }
 }

@@ -47,8 +47,8 @@ pub enum Table {
     Descriptors = 1,
     /// See [`crate::tables::addresses`].
     Addresses = 2,
-    /// Four words for each site (how often, the complement of the smallest index, the largest one, a spare), then a
-    /// bit for each site that was seen. All begin as zero.
+    /// Words for each site: how often, the complement of the smallest index, the largest one, and what the site is; then
+    /// a bit for each site that was seen. They begin as [`crate::Instrumented::cells`] says.
     Cells = 3,
 }
 
@@ -57,4 +57,4 @@ pub const ROOT_OUTPUT_WORDS: u32 = 8;
 /// The words of the root table.
 pub const ROOT_WORDS: u32 = 12;
 /// The words of a cell.
-pub const CELL_WORDS: u32 = 4;
+pub const CELL_WORDS: u32 = 8;

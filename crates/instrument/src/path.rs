@@ -178,6 +178,49 @@ impl<'a> Paths<'a> {
     }
 }
 
+/// The bytes behind a device address that a pointer leads to: the path from the base on, constants added up.
+pub(crate) fn from_address(module: &Module, types: &Types<'_>, pointer: Id, base: Id) -> Option<Path> {
+    let mut chains: SmallVec<[Id; 4]> = SmallVec::new();
+    let mut at = pointer;
+    while at != base {
+        let it = module.made(at).filter(|_| chains.len() < CHAIN_MAX)?;
+        if !it.is(Op::AccessChain) && !it.is(Op::InBoundsAccessChain) {
+            return None;
+        }
+        chains.push(at);
+        at = it.id(3);
+    }
+    let (class, block) = types.pointer_value(base)?;
+    let mut indices: SmallVec<[Id; 6]> = SmallVec::new();
+    for chain in chains.iter().rev() {
+        indices.extend(module.made(*chain)?.from(4).iter().map(|it| Id(*it)));
+    }
+    let mut path = Path {
+        variable: base,
+        class,
+        set: 0,
+        binding: 0,
+        depth: 0,
+        arrays: SmallVec::new(),
+        offset: 0,
+        terms: SmallVec::new(),
+        size: None,
+        is_open: false,
+        block_size: None,
+        indices,
+    };
+    lay_out(types, &mut path, block)?;
+    let mut terms = SmallVec::new();
+    for term in &path.terms {
+        match types.literal(path.indices[term.place]) {
+            Some(known) => path.offset = path.offset.checked_add(known.checked_mul(term.stride)?)?,
+            None => terms.push(*term),
+        }
+    }
+    path.terms = terms;
+    Some(path)
+}
+
 /// Adds up what the indices behind the descriptor's say.
 fn lay_out(types: &Types<'_>, path: &mut Path, block: Id) -> Option<()> {
     let mut ty = block;

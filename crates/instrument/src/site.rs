@@ -11,6 +11,8 @@ pub struct Site {
     pub verdict: Verdict,
     /// The descriptor's set and binding, where one is accessed.
     pub binding: Option<(u32, u32)>,
+    /// Which element of the binding, where the module says it.
+    pub element: Option<u32>,
     /// Bytes of one access.
     pub bytes: u64,
     /// How `index` of a [`crate::RecordError::BufferOutOfBounds`] counts.

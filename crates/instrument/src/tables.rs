@@ -73,6 +73,8 @@ pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     for it in merged {
         words.extend([it.address as u32, (it.address >> 32) as u32, it.bytes as u32, (it.bytes >> 32) as u32]);
     }
+    // Shaders read the first range even if there is none.
+    words.resize(words.len().max((ADDRESS_HEAD + ADDRESS_WORDS) as usize), 0);
     words
 }
 

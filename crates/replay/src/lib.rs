@@ -15,6 +15,7 @@ mod atomics;
 mod bind;
 mod blobs;
 mod call;
+mod capabilities;
 mod chain;
 mod chaos;
 mod clock;
@@ -23,6 +24,7 @@ mod end;
 mod error;
 mod families;
 mod features;
+mod formats;
 mod functions;
 #[rustfmt::skip]
 mod generated;
@@ -92,13 +94,11 @@ pub struct Summary {
 pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Summary, ReplayError> {
     let (result, _) = go_through(trace, tail, options, Purpose::Perform)?;
     match result {
-        Err(ReplayError::Elsewhere) => {
-            let plan = plan(trace, tail, options)?;
-            match plan.refused.is_empty() {
-                true => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
-                false => Err(ReplayError::Refused(plan.refusals())),
-            }
-        }
+        Err(ReplayError::Elsewhere) => match plan(trace, tail, options) {
+            Ok(plan) if !plan.refused.is_empty() => Err(ReplayError::Refused(plan.refusals())),
+            // What is wrong with the trace itself is told where it is performed.
+            _ => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
+        },
         result => result,
     }
 }

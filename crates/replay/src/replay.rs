@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::families::Families;
+use crate::formats::Formats;
 use crate::functions::{Functions, Loader, Source};
 use crate::held::Held;
 use crate::hold::Pace;
@@ -50,6 +51,7 @@ pub(crate) struct Replay {
     pub(crate) linear: LinearImages,
     pub(crate) addresses: Addresses,
     pub(crate) families: Families,
+    pub(crate) formats: Formats,
     pub(crate) results: Mutex<Results>,
     pub(crate) clock: Clock,
     /// None where the replay is as fast as it can be.
@@ -120,6 +122,7 @@ impl Replay {
             linear: LinearImages::default(),
             addresses: Addresses::default(),
             families: Families::default(),
+            formats: Formats::default(),
             results: Mutex::default(),
             calls: AtomicU64::new(0),
             owners: RwLock::new(vec![Arc::new(global)]),

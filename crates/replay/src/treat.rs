@@ -6,7 +6,9 @@ use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
 use crate::straight::Straight;
-use crate::{addresses, bind, blobs, device, held, instance, layout, memory, pipeline, pitches, plan, present, wait};
+use crate::{
+    addresses, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan, present, wait,
+};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -104,6 +106,7 @@ fn special(command: Command) -> Option<Special> {
         C::GetDescriptorEXT => blobs::descriptor,
         C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
+        C::CreateImageView | C::CreateRenderPass | C::CreateRenderPass2 => formats::create,
         C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,

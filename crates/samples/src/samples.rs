@@ -4,6 +4,7 @@ mod compute;
 mod descriptors;
 mod events;
 mod indirect;
+mod linear;
 mod mapped;
 mod multi_queue_upload;
 mod present;
@@ -32,6 +33,7 @@ pub(crate) const ALL: &[&Sample] = &[
     &indirect::SAMPLE,
     &descriptors::SAMPLE,
     &mapped::SAMPLE,
+    &linear::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
     &recording::SAMPLE,

@@ -42,6 +42,10 @@ pub struct Editor<'a> {
     known: HashMap<Vec<u32>, Id>,
 }
 
+/// A place for instructions that are not known yet.
+#[derive(Debug)]
+pub struct Reserved(usize);
+
 #[derive(Debug)]
 struct Addition {
     /// Before this instruction, or after it.
@@ -203,6 +207,17 @@ impl<'a> Editor<'a> {
     pub fn add(&mut self, section: Section, words: Vec<u32>) {
         let at = self.module.end_of(section);
         self.additions.push(Addition { at, side: Side::Before, words });
+    }
+
+    /// Keeps a place at the end of a section, behind all that was added so far, for [`Editor::fill`].
+    pub fn reserve(&mut self, section: Section) -> Reserved {
+        self.add(section, Vec::new());
+        Reserved(self.additions.len() - 1)
+    }
+
+    /// Puts instructions into a place that was kept.
+    pub fn fill(&mut self, reserved: Reserved, words: Vec<u32>) {
+        self.additions[reserved.0].words = words;
     }
 
     /// Inserts before an instruction. What ends a block keeps its merge instruction directly before it.

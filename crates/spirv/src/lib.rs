@@ -18,7 +18,7 @@ mod module;
 mod reflect;
 mod source;
 
-pub use edit::{Editor, instruction, string_words};
+pub use edit::{Editor, Reserved, instruction, string_words};
 pub use error::{Error, Fault};
 pub use instruction::{Instruction, text};
 pub use module::{Block, EntryPoint, Function, Module, Note, Section};

@@ -126,3 +126,19 @@ pub(crate) fn after_present(kind: HazardKind) -> HazardKind {
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The presentation engine's dealings with each image are by themselves: neither a queue's nor the host's.
+    #[test]
+    fn every_presented_image_has_a_number() {
+        let queue = lavascope_program::Queue { family: 0, flags: 1 };
+        let mut device = Device::new(&[queue, queue], 0, 0, 0);
+        let numbers = [5, 3, 5, 9].map(|it| device.presentation_queue(ResourceId(it)));
+        assert_eq!((device.host_queue(), numbers), (2, [3, 4, 3, 5]));
+        let many: Vec<u8> = (10..400).map(|it| device.presentation_queue(ResourceId(it))).collect();
+        assert_eq!((many[0], many.last()), (6, Some(&u8::MAX)));
+    }
+}

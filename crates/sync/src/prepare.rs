@@ -206,7 +206,13 @@ mod tests {
         assert_eq!(prepared.version, 2);
         prepared.replace(1, Command::Action(Vec::new()));
         assert_eq!((prepared.version, prepared.moves), (3, STALE));
+        assert!(!prepared.is_special);
+        let wait = lavascope_program::WaitEvents::Two { events: Vec::new() };
+        prepared.push(Command::WaitEvents(wait), &[], &addresses);
+        prepared.push(Command::NextSubpass, &[], &addresses);
+        assert!(prepared.is_special);
         prepared.begin(None, &addresses);
+        assert!(!prepared.is_special);
         assert_eq!((prepared.version, prepared.plans.len(), prepared.executed.len()), (4, 0, 0));
     }
 

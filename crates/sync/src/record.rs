@@ -405,19 +405,76 @@ mod tests {
         let image = lavascope_program::Image { format, extent: [4, 4, 1], mips: 1, layers: 1, tiling, alias };
         engine.set_resource(ResourceId(2), &Resource::new(ResourceKind::Image(image), None));
         let aspects = lavascope_abi::ImageAspectFlags::COLOR.0;
-        let access = |components, stage: S, access: A| {
+        let access = |components, row, stage: S, access: A| {
             let components = lavascope_program::Components(components);
-            let region = ImageRegion { aspects, mips: 0..1, layers: 0..1, area: None, components };
+            let area = Some(lavascope_program::Area { offset: [0, row, 0], extent: [4, 1, 1] });
+            let region = ImageRegion { aspects, mips: 0..1, layers: 0..1, area, components };
             Command::Action(vec![Access::new(ResourceId(2), Region::Image(region), stage.0, access.0)])
         };
         let [fill, look] = [0, 1].map(CommandBufferId);
         engine.begin_recording(fill, GRAPHICS, false);
-        engine.record(fill, access(15, S::COPY, A::TRANSFER_WRITE));
+        engine.record(fill, access(15, 1, S::COPY, A::TRANSFER_WRITE));
         assert_eq!(submit(&mut engine, fill), []);
-        engine.begin_recording(look, GRAPHICS, false);
-        engine.record(look, access(2, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
-        let found = submit(&mut engine, look);
-        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), [HazardKind::ReadAfterWrite]);
+        // The row that was written, and the one behind it.
+        for (row, wanted) in [(2, vec![]), (1, vec![HazardKind::ReadAfterWrite])] {
+            engine.begin_recording(look, GRAPHICS, false);
+            engine.record(look, access(2, row, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
+            let found = submit(&mut engine, look);
+            assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), wanted);
+        }
+    }
+
+    /// What was told of a command that was taken back is told again, should it be wrong later.
+    #[test]
+    fn what_is_taken_back_was_not_told() {
+        let (mut engine, id) = (engine(GRAPHICS), CommandBufferId(0));
+        let write = || access(1, A::TRANSFER_WRITE);
+        engine.begin_recording(id, GRAPHICS, false);
+        engine.record(id, write());
+        assert_eq!(engine.record(id, write()).hazards.len(), 1);
+        engine.unrecord(id);
+        assert!(engine.record(id, Command::Action(Vec::new())).is_empty());
+        engine.amend(id, 1, write());
+        assert_eq!(submit(&mut engine, id).len(), 1);
+    }
+
+    /// What waits for events, or executes others itself, is looked at as a whole each time.
+    #[test]
+    fn special_command_buffers_leave_no_marks() {
+        let mut engine = engine(GRAPHICS);
+        let [primary, secondary, inner] = [0, 1, 2].map(CommandBufferId);
+        let wait = Command::WaitEvents(lavascope_program::WaitEvents::Two { events: Vec::new() });
+        let execute = Command::Execute(vec![inner]);
+        for (own, is_marked) in [(access(1, A::TRANSFER_READ), true), (wait, false), (execute, false)] {
+            engine.begin_recording(inner, GRAPHICS, true);
+            engine.begin_recording(secondary, GRAPHICS, true);
+            engine.record(secondary, own);
+            engine.begin_recording(primary, GRAPHICS, false);
+            engine.record(primary, access(1, A::TRANSFER_READ));
+            engine.record(primary, Command::Execute(vec![secondary]));
+            assert_eq!(engine.command_buffers[0].is_marked(&engine.device.addresses), is_marked);
+            let versions = [secondary].map(|it| (it, engine.command_buffers[it.0 as usize].version));
+            assert_eq!(engine.command_buffers[0].executed, versions);
+        }
+    }
+
+    /// Contents that are undefined inside of a command buffer are told when it is recorded, and not again.
+    #[test]
+    fn faults_are_told_once() {
+        let text = include_str!("../tests/scenarios/render_pass/not_preserved.vks");
+        let program = lavascope_scenario::parse(text).expect("a scenario").program;
+        let (mut engine, id) = (Engine::of(crate::Rules::CONTRACT, &program), CommandBufferId(7));
+        engine.begin_recording(id, GRAPHICS, false);
+        let commands = program.command_buffers[0].commands.iter();
+        let told: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
+        assert_eq!(told, 1);
+        engine.command_buffers[7].unmark();
+        submit(&mut engine, id);
+        assert_eq!(engine.take_faults(), []);
+        // Another one, of which nothing was told.
+        let again = engine.add_command_buffer(program.command_buffers[0].clone());
+        submit(&mut engine, again);
+        assert_eq!(engine.take_faults().len(), 1);
     }
 
     #[test]

@@ -42,3 +42,20 @@ impl Spot {
         self.is_same_range(other) && key(self) == key(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::TRANSITION_WRITE;
+
+    #[test]
+    fn neighbors_do_not_overlap() {
+        let spot = |range: Range<u64>| {
+            let (resource, through) = (ResourceId(0), Identity::default());
+            Spot { range, resource, through, usage: TRANSITION_WRITE, order: Order::None }
+        };
+        let own = spot(8..16);
+        assert!(!own.overlaps(&spot(0..8)) && !own.overlaps(&spot(16..24)));
+        assert!(own.overlaps(&spot(0..9)) && own.overlaps(&spot(15..24)) && own.overlaps(&spot(10..12)));
+    }
+}

@@ -218,6 +218,15 @@ mod tests {
     }
 
     #[test]
+    fn what_leads_elsewhere_is_not_joined() {
+        let mut all = Stretches::default();
+        all.add(stretch(10, 15, 0b1));
+        all.add(stretch(20, 25, 0b10));
+        all.keep_only(&Asked::new([12, 22].map(|it| Ask::of_stage(0, SRC, it)).to_vec()));
+        assert_eq!(tags(&all), [(10, 15), (20, 25)]);
+    }
+
+    #[test]
     fn other_queues_and_stages_are_not_between() {
         let mut all = Stretches::default();
         all.add(stretch(10, 15, 0b1));

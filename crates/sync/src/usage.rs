@@ -396,6 +396,26 @@ mod tests {
         assert_eq!(reads & AccessFlags2::TRANSFER_WRITE.0, 0);
     }
 
+    /// Of a group there is no stage and no usage, and one bit each names a usage.
+    #[test]
+    fn single_bits_are_usages() {
+        use AccessFlags2 as A;
+        use PipelineStageFlags2 as S;
+        assert!(TABLES.stages_of_bits(S::ALL_COMMANDS.0 | S::TOP_OF_PIPE.0 | S::BOTTOM_OF_PIPE.0).is_empty());
+        let groups = A::MEMORY_READ.0 | A::MEMORY_WRITE.0;
+        assert!(TABLES.usages.iter().all(|it| it.access & groups == 0));
+        let copy = S::COPY.0;
+        assert!(TABLES.usage(copy, A::TRANSFER_READ.0).is_some() && TABLES.usage(copy, A::TRANSFER_WRITE.0).is_some());
+        assert!(TABLES.usage(copy, A::TRANSFER_READ.0 | A::TRANSFER_WRITE.0).is_none());
+        assert!(TABLES.usage(copy | S::BLIT.0, A::TRANSFER_READ.0).is_none() && TABLES.usage(copy, 0).is_none());
+        // A member beside its group stays.
+        let graphics = group_members(S::ALL_GRAPHICS.0);
+        assert_eq!(group_members(S::ALL_GRAPHICS.0 | S::INDEX_INPUT.0), graphics);
+        assert_eq!(group_members(S::VERTEX_INPUT.0 | S::INDEX_INPUT.0), group_members(S::VERTEX_INPUT.0));
+        let writes = access_members(A::MEMORY_WRITE.0);
+        assert!(writes & A::UNIFORM_READ.0 == 0 && writes & A::TRANSFER_WRITE.0 != 0 && writes & A::MEMORY_READ.0 == 0);
+    }
+
     #[test]
     fn pipelines_order_their_stages() {
         let stage = |bit: PipelineStageFlags2| TABLES.stages_of_bits(bit.0).iter().next().expect("a stage");
@@ -404,5 +424,12 @@ mod tests {
         assert!(fragment.later.has(stage(PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT)));
         assert!(!fragment.earlier.has(stage(PipelineStageFlags2::COMPUTE_SHADER)));
         assert!(!fragment.later.has(stage(PipelineStageFlags2::COPY)));
+        // It stands beside the pipeline, in front of a stage and all that comes behind that.
+        let density = &TABLES.stages[usize::from(stage(PipelineStageFlags2::FRAGMENT_DENSITY_PROCESS_EXT).0)];
+        for behind in [PipelineStageFlags2::EARLY_FRAGMENT_TESTS, PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT] {
+            assert!(density.later.has(stage(behind)));
+        }
+        assert!(!density.later.has(stage(PipelineStageFlags2::VERTEX_SHADER)) && density.earlier.is_empty());
+        assert!(!fragment.later.has(stage(PipelineStageFlags2::FRAGMENT_DENSITY_PROCESS_EXT)));
     }
 }

@@ -1,7 +1,8 @@
 //! Events that are set, reset and waited for without order.
 
+use lavascope_program::{Command, CommandBuffer, CommandBufferId, EventId, SetEvent, WaitEvents};
 use lavascope_scenario::parse;
-use lavascope_sync::{RaceKind, event_races};
+use lavascope_sync::{EventRaces, RaceKind, event_races, uses_events};
 
 /// The races of a program, each by its kind and the two commands.
 fn races(text: &str) -> Vec<(RaceKind, u32, u32)> {
@@ -41,6 +42,11 @@ fn a_barrier_between_two_uses_decides() {
             assert_eq!(in_one(&[first, between, second]), [], "{first}, {between}, {second}");
         }
         assert_eq!(in_one(&[first, "barrier copy => vertex", "barrier vertex => compute", second]), []);
+        // Also where the first one leads back to its own stage, before which there is no other.
+        let early = first.replace("copy", "indirect");
+        let (chain, late) =
+            (["barrier indirect => indirect", "barrier indirect => copy"], second.replace("compute", "copy"));
+        assert_eq!(in_one(&[&early, chain[0], chain[1], &late]), []);
         assert_eq!(in_one(&[first, &second.replace("compute", "all")]), []);
         // Not from or to somewhere else.
         for between in ["barrier vertex => compute", "barrier copy => transfer"] {
@@ -90,4 +96,51 @@ fn version_two_is_the_same() {
     let set = "set e copy:write => compute:storage_read";
     assert_eq!(in_one(&[set, set]), [(SetAfterSet, 1, 0)]);
     assert_eq!(in_one(&[set, "wait e copy:write => compute:storage_read", "reset e compute"]), []);
+}
+
+/// All stages of a set count, whichever of its dependencies names them.
+#[test]
+fn a_set_of_version_two_comes_after_all_of_its_dependencies() {
+    for (set, between) in [
+        ("set e copy:write => compute:storage_read, copy:write => fragment:storage_read", "barrier copy => compute"),
+        ("set e copy:write => compute:storage_read, blit:write => compute:storage_read", "barrier copy => compute"),
+        ("set e copy:write => compute:storage_read, blit:write => compute:storage_read", "barrier blit => compute"),
+    ] {
+        assert_eq!(in_one(&[set, between, "reset e compute"]), [], "{set}, {between}");
+    }
+}
+
+#[test]
+fn barriers_of_version_one_order_too_and_chain() {
+    assert_eq!(in_one(&["set1 e copy", "barrier1 copy => compute", "reset e compute"]), []);
+    assert_eq!(in_one(&["set1 e copy", "barrier1 vertex => compute", "reset e compute"]), [(ResetAfterSet, 2, 0)]);
+    // The stage of the set itself is behind the first barrier, and in front of the second.
+    assert_eq!(in_one(&["set1 e copy", "barrier copy => copy", "barrier copy => compute", "reset e compute"]), []);
+}
+
+/// What the host sets or resets it has to order itself.
+#[test]
+fn the_host_decides_about_its_events() {
+    let commands = "cmd main\n  set1 e copy\n";
+    assert_eq!(races(&format!("{commands}q submit main\nhost reset e\nq submit main")), []);
+    assert_eq!(races(&format!("{commands}q submit main\nhost set e\nq submit main")), []);
+    assert_eq!(races(&format!("{commands}q submit main\nhost reset f\nq submit main")), [(SetAfterSet, 0, 0)]);
+}
+
+#[test]
+fn whoever_uses_no_events_need_not_ask() {
+    let event = EventId(0);
+    let set = Command::SetEvent(SetEvent::One { event, stages: 1 });
+    let wait = Command::WaitEvents(WaitEvents::Two { events: Vec::new() });
+    assert!(uses_events(&set) && uses_events(&wait) && uses_events(&Command::ResetEvent { event, stages: 1 }));
+    assert!(!uses_events(&Command::NextSubpass) && !uses_events(&Command::Action(Vec::new())));
+    let (mut races, buffer) = (EventRaces::default(), CommandBuffer { is_secondary: false, commands: vec![set] });
+    assert!(races.is_idle());
+    let batch = lavascope_program::Batch { command_buffers: vec![CommandBufferId(0)], ..Default::default() };
+    let step =
+        lavascope_program::Step::Submit { queue: lavascope_program::QueueId(0), batches: vec![batch], fence: None };
+    races.step(0, &step, &[lavascope_program::Queue { family: 0, flags: 7 }], &|_| Some(&buffer));
+    assert!(!races.is_idle());
+    races.forget(event);
+    assert!(races.is_idle());
 }

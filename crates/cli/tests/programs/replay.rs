@@ -120,7 +120,8 @@ fn what_cannot_be_replayed_is_told_with_its_place() {
     }
 }
 
-/// Captured from our samples, with their results, on a discrete GPU with other memory, queues and features.
+/// Captured from our samples, with their results, on a discrete GPU with other memory, queues and features; `linear` on
+/// SwiftShader, whose rows are closer.
 #[test]
 fn traces_of_another_gpu_give_the_same_results_here() {
     let stage = Stage::new("replay-other-gpu");

@@ -51,6 +51,10 @@ pub(crate) struct Dispatch {
     /// The push constants behind those.
     pub(crate) push: Vec<u32>,
     pub(crate) groups: u32,
+    /// The entry point, if it is not `main`.
+    pub(crate) entry: Option<&'static CStr>,
+    /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
+    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<(vk::ShaderStageFlags, Vec<u32>)>)>,
 }
 
 /// What a dispatch left.
@@ -151,6 +155,19 @@ impl Gpu {
     /// Runs an instrumented shader.
     pub(crate) fn run_checked(&self, made: &Instrumented, root: Root, dispatch: &Dispatch) -> Outcome {
         Job::new(self, dispatch).run(self, &made.words, Some((made, root)), dispatch)
+    }
+
+    /// Creates a compute pipeline over a storage buffer and our set, and nothing else.
+    pub(crate) fn create(&self, words: &[u32]) {
+        let kind = vk::DescriptorType::STORAGE_BUFFER;
+        let mut layouts = vec![self.set_layout(&[(0, kind, 1)])];
+        layouts.resize(7, self.set_layout(&[]));
+        layouts.push(self.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1))));
+        let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
+        // SAFETY: live layouts of this device.
+        let layout = unsafe { self.device.create_pipeline_layout(&info, None) }.expect("a layout");
+        pipeline(self, words, layout, &[], None);
     }
 
     fn module(&self, words: &[u32]) -> vk::ShaderModule {
@@ -265,7 +282,14 @@ impl Job {
             let [low, high] = it.0.root_constants;
             vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32)]
         });
-        let pipeline = pipeline(gpu, words, layout, &special.unwrap_or_default());
+        let special = special.unwrap_or_default();
+        let (point, pipeline) = match &dispatch.draw {
+            None => (vk::PipelineBindPoint::COMPUTE, pipeline(gpu, words, layout, &special, dispatch.entry)),
+            Some((stage, others)) => {
+                let pipeline = graphics_pipeline(gpu, (*stage, words), others, layout, &special);
+                (vk::PipelineBindPoint::GRAPHICS, pipeline)
+            }
+        };
         let mut push: Vec<u32> =
             self.addressed.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         push.extend(&dispatch.push);
@@ -273,7 +297,7 @@ impl Job {
         push.extend([root as u32, (root >> 32) as u32]);
         let sets: Vec<(u32, vk::DescriptorSet)> =
             std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (7, it.set))).collect();
-        submit(gpu, pipeline, layout, &sets, &push, dispatch.groups);
+        submit(gpu, (point, pipeline), layout, &sets, &push, dispatch.groups);
         let all = self.elements.iter().flatten().flatten().chain(&self.addressed);
         Outcome {
             buffers: all.map(|it| gpu.read(*it)).collect(),
@@ -295,7 +319,7 @@ impl Job {
         let output = gpu.buffer(&vec![0; OUTPUT_WORDS + 1]);
         let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
         let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
-        let cells = gpu.buffer(&vec![0; (made.cell_words() + CELL_BASE) as usize]);
+        let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());
         let all = [output, descriptors, addresses, cells];
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);
@@ -310,20 +334,19 @@ impl Job {
     }
 }
 
-fn pipeline(gpu: &Gpu, words: &[u32], layout: vk::PipelineLayout, special: &[(u32, u32)]) -> vk::Pipeline {
-    let entry = |(at, it): (usize, &(u32, u32))| vk::SpecializationMapEntry {
-        constant_id: it.0,
-        offset: at as u32 * 4,
-        size: 4,
-    };
-    let entries: Vec<_> = special.iter().enumerate().map(entry).collect();
-    let data: Vec<u8> = special.iter().flat_map(|it| it.1.to_ne_bytes()).collect();
+fn pipeline(
+    gpu: &Gpu,
+    words: &[u32],
+    layout: vk::PipelineLayout,
+    special: &[(u32, u32)],
+    entry: Option<&'static CStr>,
+) -> vk::Pipeline {
+    let (entries, data) = specialization(special);
     let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
-    let main: &CStr = c"main";
     let stage = vk::PipelineShaderStageCreateInfo::default()
         .stage(vk::ShaderStageFlags::COMPUTE)
         .module(gpu.module(words))
-        .name(main)
+        .name(entry.unwrap_or(c"main"))
         .specialization_info(&special);
     let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
     // SAFETY: all that the structures name lives until the call returns.
@@ -331,16 +354,66 @@ fn pipeline(gpu: &Gpu, words: &[u32], layout: vk::PipelineLayout, special: &[(u3
     pipelines.expect("a pipeline")[0]
 }
 
+fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, Vec<u8>) {
+    let entry = |(at, it): (usize, &(u32, u32))| vk::SpecializationMapEntry {
+        constant_id: it.0,
+        offset: at as u32 * 4,
+        size: 4,
+    };
+    (special.iter().enumerate().map(entry).collect(), special.iter().flat_map(|it| it.1.to_ne_bytes()).collect())
+}
+
+/// Eight by eight pixels, and no attachments: what matters are the buffers.
+fn graphics_pipeline(
+    gpu: &Gpu,
+    (stage, words): (vk::ShaderStageFlags, &[u32]),
+    others: &[(vk::ShaderStageFlags, Vec<u32>)],
+    layout: vk::PipelineLayout,
+    special: &[(u32, u32)],
+) -> vk::Pipeline {
+    let (entries, data) = specialization(special);
+    let special = vk::SpecializationInfo::default().map_entries(&entries).data(&data);
+    let shader = |stage, words: &[u32]| {
+        vk::PipelineShaderStageCreateInfo::default().stage(stage).module(gpu.module(words)).name(c"main")
+    };
+    let mut stages = vec![shader(stage, words).specialization_info(&special)];
+    stages.extend(others.iter().map(|it| shader(it.0, &it.1)));
+    let has_patches = stages.iter().any(|it| it.stage == vk::ShaderStageFlags::TESSELLATION_CONTROL);
+    let topology = if has_patches { vk::PrimitiveTopology::PATCH_LIST } else { vk::PrimitiveTopology::TRIANGLE_LIST };
+    let area = vk::Rect2D { offset: vk::Offset2D::default(), extent: vk::Extent2D { width: 8, height: 8 } };
+    let (viewports, scissors) =
+        ([vk::Viewport { x: 0.0, y: 0.0, width: 8.0, height: 8.0, min_depth: 0.0, max_depth: 1.0 }], [area]);
+    let input = vk::PipelineVertexInputStateCreateInfo::default();
+    let assembly = vk::PipelineInputAssemblyStateCreateInfo::default().topology(topology);
+    let patches = vk::PipelineTessellationStateCreateInfo::default().patch_control_points(3);
+    let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
+    let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+    let samples = vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let mut rendering = vk::PipelineRenderingCreateInfo::default();
+    let info = vk::GraphicsPipelineCreateInfo::default()
+        .stages(&stages)
+        .vertex_input_state(&input)
+        .input_assembly_state(&assembly)
+        .tessellation_state(&patches)
+        .viewport_state(&viewport)
+        .rasterization_state(&raster)
+        .multisample_state(&samples)
+        .layout(layout)
+        .push_next(&mut rendering);
+    // SAFETY: all that the structures name lives until the call returns.
+    let pipelines = unsafe { gpu.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
+    pipelines.expect("a pipeline")[0]
+}
+
 fn submit(
     gpu: &Gpu,
-    pipeline: vk::Pipeline,
+    (point, pipeline): (vk::PipelineBindPoint, vk::Pipeline),
     layout: vk::PipelineLayout,
     sets: &[(u32, vk::DescriptorSet)],
     push: &[u32],
     groups: u32,
 ) {
     let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
-    let point = vk::PipelineBindPoint::COMPUTE;
     let device = &gpu.device;
     // SAFETY: live objects of this device, recorded and submitted by this thread, which waits for the end.
     unsafe {
@@ -352,7 +425,15 @@ fn submit(
             device.cmd_bind_descriptor_sets(commands[0], point, layout, *at, &[*set], &[]);
         }
         device.cmd_push_constants(commands[0], layout, ALL, 0, &push);
-        device.cmd_dispatch(commands[0], groups, 1, 1);
+        if point == vk::PipelineBindPoint::COMPUTE {
+            device.cmd_dispatch(commands[0], groups, 1, 1);
+        } else {
+            let area = vk::Rect2D { offset: vk::Offset2D::default(), extent: vk::Extent2D { width: 8, height: 8 } };
+            let info = vk::RenderingInfo::default().render_area(area).layer_count(1);
+            device.cmd_begin_rendering(commands[0], &info);
+            device.cmd_draw(commands[0], 3, groups, 0, 0);
+            device.cmd_end_rendering(commands[0]);
+        }
         device.end_command_buffer(commands[0]).expect("it ends");
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
         device.queue_submit(gpu.queue, &submits, vk::Fence::null()).expect("it is submitted");

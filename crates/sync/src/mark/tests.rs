@@ -106,6 +106,13 @@ fn marks_are_of_one_spot_each() {
     assert_eq!(marks(&engine), [vec!["", ""], vec!["al", "al"], vec!["al"], vec!["l", ""], vec!["a", "i"]]);
 }
 
+/// What is written over and over is kept once.
+#[test]
+fn only_the_last_write_stays() {
+    let engine = recorded(&with_barriers(&[&[write(A0)], &[write(A0)], &[write(A0)]]));
+    assert_eq!(marks(&engine), [["l"], ["il"], ["i"]]);
+}
+
 /// The same range, and in the same way.
 #[test]
 fn what_is_done_otherwise_shows_nothing() {

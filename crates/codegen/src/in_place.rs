@@ -102,14 +102,16 @@ fn emit_image(layout: &Layout, out: &mut String) {
     let _ = writeln!(out, "    const SIZE: usize = {};\n    const IS_FLAT: bool = {is_flat};", layout.size);
     let conditions = conditions(layout);
     if !conditions.is_empty() {
-        let _ = writeln!(out, "\n    #[inline(always)]\n    fn fits(at: usize, it: &mut Fits<'_>) -> bool {{");
-        let _ = writeln!(out, "        {}\n    }}", conditions.join("\n            && "));
+        let conditions = conditions.join(" && ");
+        let _ = writeln!(
+            out,
+            "    #[inline(always)]\n    fn fits(at: usize, it: &mut Fits<'_>) -> bool {{ {conditions} }}"
+        );
     }
     let steps = steps(layout);
     if !steps.is_empty() {
-        let _ = writeln!(out, "\n    #[inline(always)]");
-        let _ = writeln!(out, "    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {{");
-        let _ = writeln!(out, "        {}\n    }}", steps.join("\n        "));
+        let (head, steps) = ("fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>)", steps.join(" "));
+        let _ = writeln!(out, "    #[inline(always)]\n    {head} {{ {steps} }}");
     }
     let _ = writeln!(out, "}}");
 }

@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 #[path = "mark.rs"]
-#[allow(dead_code, reason = "only what is modeled is used")]
+#[allow(dead_code, clippy::duplicate_mod, reason = "compiled with other atomics, and only what is modeled is used")]
 mod mark;
 
 use mark::Mark;

@@ -60,7 +60,7 @@ impl Straight {
     /// Whether its numbers mean the same here.
     #[inline]
     pub(crate) fn fits(&self, replay: &Replay) -> bool {
-        !(self.has_addresses && replay.addresses.are_used()) && !(self.has_families && replay.families.are_used())
+        !(self.has_addresses && replay.addresses.are_used() || self.has_families && replay.families.are_used())
     }
 }
 

@@ -5,6 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 #[path = "post.rs"]
+#[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
 mod post;
 
 use post::Post;

@@ -8,141 +8,72 @@ use crate::unpack::Handles;
 impl Image for AccelerationStructureInfoNV {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)); }
 }
 
 impl Image for BeginCustomResolveInfoEXT {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BindDescriptorBufferEmbeddedSamplersInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::PipelineLayout)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::PipelineLayout);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); }
 }
 
 impl Image for BindDescriptorSetsInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::PipelineLayout)
-            && it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet)
-            && it.values(at + 56, it.number::<4>(at + 48), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet) && it.values(at + 56, it.number::<4>(at + 48), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::PipelineLayout);
-        it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet);
-        it.pointer(at + 56);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet); it.pointer(at + 56); }
 }
 
 impl Image for BindHeapInfoEXT {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BindIndexBuffer3InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BindTransformFeedbackBuffer2InfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BindVertexBuffer3InfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BlitImageInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.is_handles(at + 32, 1, HandleType::Image)
-            && it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Image);
-        it.here(at + 32, 1, HandleType::Image);
-        it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 impl Image for BufferCopy {
@@ -153,12 +84,8 @@ impl Image for BufferCopy {
 impl Image for BufferCopy2 {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BufferImageCopy {
@@ -169,60 +96,33 @@ impl Image for BufferImageCopy {
 impl Image for BufferImageCopy2 {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for BufferMemoryBarrier {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 32, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 32, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 32, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 32, 1, HandleType::Buffer); }
 }
 
 impl Image for BufferMemoryBarrier2 {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 56, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 56, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 56, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 56, 1, HandleType::Buffer); }
 }
 
 impl Image for BuildPartitionedAccelerationStructureInfoNV {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_zero(at + 24, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 24, 8) }
 }
 
 impl Image for ClearAttachment {
@@ -258,17 +158,10 @@ impl Image for CoarseSampleLocationNV {
 impl Image for CoarseSampleOrderCustomNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
 impl Image for ColorBlendAdvancedEXT {
@@ -284,391 +177,187 @@ impl Image for ColorBlendEquationEXT {
 impl Image for CommandBufferBeginInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<CommandBufferInheritanceInfo>(at + 24, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<CommandBufferInheritanceInfo>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<CommandBufferInheritanceInfo>(at + 24, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CommandBufferInheritanceInfo>(at + 24, 1); }
 }
 
 impl Image for CommandBufferInheritanceInfo {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::RenderPass)
-            && it.is_handles(at + 32, 1, HandleType::Framebuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 32, 1, HandleType::Framebuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::RenderPass);
-        it.here(at + 32, 1, HandleType::Framebuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 32, 1, HandleType::Framebuffer); }
 }
 
 impl Image for CommandBufferSubmitInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for ComputeOccupancyPriorityParametersNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for ConditionalRenderingBeginInfo2EXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for ConditionalRenderingBeginInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); }
 }
 
 impl Image for CopyAccelerationStructureInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::AccelerationStructureKHR)
-            && it.is_handles(at + 24, 1, HandleType::AccelerationStructureKHR)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureKHR) && it.is_handles(at + 24, 1, HandleType::AccelerationStructureKHR) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::AccelerationStructureKHR);
-        it.here(at + 24, 1, HandleType::AccelerationStructureKHR);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::AccelerationStructureKHR); it.here(at + 24, 1, HandleType::AccelerationStructureKHR); }
 }
 
 impl Image for CopyBufferInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-            && it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-        it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)); }
 }
 
 impl Image for CopyBufferToImageInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Image)
-            && it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Image);
-        it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Image); it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)); }
 }
 
 impl Image for CopyDescriptorSet {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::DescriptorSet)
-            && it.is_handles(at + 32, 1, HandleType::DescriptorSet)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.is_handles(at + 32, 1, HandleType::DescriptorSet) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::DescriptorSet);
-        it.here(at + 32, 1, HandleType::DescriptorSet);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.here(at + 32, 1, HandleType::DescriptorSet); }
 }
 
 impl Image for CopyDeviceMemoryImageInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Image);
-        it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)); }
 }
 
 impl Image for CopyDeviceMemoryInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)); }
 }
 
 impl Image for CopyImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.is_handles(at + 32, 1, HandleType::Image)
-            && it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Image);
-        it.here(at + 32, 1, HandleType::Image);
-        it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 impl Image for CopyImageToBufferInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.is_handles(at + 32, 1, HandleType::Buffer)
-            && it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Buffer) && it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Image);
-        it.here(at + 32, 1, HandleType::Buffer);
-        it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Buffer); it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)); }
 }
 
 impl Image for CopyMemoryIndirectInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for CopyMemoryToImageIndirectInfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 48, 1, HandleType::Image)
-            && it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 48, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 48, 1, HandleType::Image);
-        it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 48, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)); }
 }
 
 impl Image for CopyMicromapInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::MicromapEXT)
-            && it.is_handles(at + 24, 1, HandleType::MicromapEXT)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::MicromapEXT) && it.is_handles(at + 24, 1, HandleType::MicromapEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::MicromapEXT);
-        it.here(at + 24, 1, HandleType::MicromapEXT);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::MicromapEXT); it.here(at + 24, 1, HandleType::MicromapEXT); }
 }
 
 impl Image for CopyTensorInfoARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::TensorARM)
-            && it.is_handles(at + 24, 1, HandleType::TensorARM)
-            && it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::TensorARM) && it.is_handles(at + 24, 1, HandleType::TensorARM) && it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::TensorARM);
-        it.here(at + 24, 1, HandleType::TensorARM);
-        it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::TensorARM); it.here(at + 24, 1, HandleType::TensorARM); it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)); }
 }
 
 impl Image for DataGraphPipelineDispatchInfoARM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DebugMarkerMarkerInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_zero(at + 16, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
 impl Image for DebugUtilsLabelEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_zero(at + 16, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
 impl Image for DecompressMemoryInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
 impl Image for DecompressMemoryRegionEXT {
@@ -684,36 +373,17 @@ impl Image for DecompressMemoryRegionNV {
 impl Image for DependencyInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20))
-            && it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32))
-            && it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20));
-        it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32));
-        it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)); }
 }
 
 impl Image for DepthBiasInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DepthClampRangeEXT {
@@ -724,46 +394,26 @@ impl Image for DepthClampRangeEXT {
 impl Image for DescriptorBufferBindingInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DescriptorBufferInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
 }
 
 impl Image for DescriptorImageInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::Sampler)
-            && it.is_handles(at + 8, 1, HandleType::ImageView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Sampler) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Sampler);
-        it.here(at + 8, 1, HandleType::ImageView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Sampler); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
 impl Image for DeviceAddressRangeKHR {
@@ -774,83 +424,50 @@ impl Image for DeviceAddressRangeKHR {
 impl Image for DeviceMemoryCopyKHR {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DeviceMemoryImageCopyKHR {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DispatchIndirect2InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DispatchParametersARM {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DispatchTileInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DrawIndirect2InfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for DrawIndirectCount2InfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for Extent2D {
@@ -861,84 +478,28 @@ impl Image for Extent2D {
 impl Image for GeneratedCommandsInfoEXT {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 76, 4)
-            && it.is_zero(at + 92, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::IndirectExecutionSetEXT)
-            && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutEXT)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::IndirectExecutionSetEXT) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::IndirectExecutionSetEXT);
-        it.here(at + 32, 1, HandleType::IndirectCommandsLayoutEXT);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::IndirectExecutionSetEXT); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutEXT); }
 }
 
 impl Image for GeneratedCommandsInfoNV {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::Pipeline)
-            && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutNV)
-            && it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40))
-            && it.is_handles(at + 64, 1, HandleType::Buffer)
-            && it.is_handles(at + 88, 1, HandleType::Buffer)
-            && it.is_handles(at + 104, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Pipeline) && it.is_handles(at + 32, 1, HandleType::IndirectCommandsLayoutNV) && it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)) && it.is_handles(at + 64, 1, HandleType::Buffer) && it.is_handles(at + 88, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::Pipeline);
-        it.here(at + 32, 1, HandleType::IndirectCommandsLayoutNV);
-        it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40));
-        it.here(at + 64, 1, HandleType::Buffer);
-        it.here(at + 88, 1, HandleType::Buffer);
-        it.here(at + 104, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Pipeline); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutNV); it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)); it.here(at + 64, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); }
 }
 
 impl Image for GeometryNV {
     const SIZE: usize = 168;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 76, 4)
-            && it.is_zero(at + 124, 4)
-            && it.is_zero(at + 164, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_zero(at + 32, 8)
-            && it.is_handles(at + 40, 1, HandleType::Buffer)
-            && it.is_handles(at + 80, 1, HandleType::Buffer)
-            && it.is_handles(at + 104, 1, HandleType::Buffer)
-            && it.is_zero(at + 128, 8)
-            && it.is_handles(at + 136, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 76, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 164, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 32, 8) && it.is_handles(at + 40, 1, HandleType::Buffer) && it.is_handles(at + 80, 1, HandleType::Buffer) && it.is_handles(at + 104, 1, HandleType::Buffer) && it.is_zero(at + 128, 8) && it.is_handles(at + 136, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 40, 1, HandleType::Buffer);
-        it.here(at + 80, 1, HandleType::Buffer);
-        it.here(at + 104, 1, HandleType::Buffer);
-        it.here(at + 136, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Buffer); it.here(at + 80, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); it.here(at + 136, 1, HandleType::Buffer); }
 }
 
 impl Image for ImageBlit {
@@ -949,12 +510,8 @@ impl Image for ImageBlit {
 impl Image for ImageBlit2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for ImageCopy {
@@ -965,49 +522,26 @@ impl Image for ImageCopy {
 impl Image for ImageCopy2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 84, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for ImageMemoryBarrier {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 68, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 40, 1, HandleType::Image)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::Image) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 40, 1, HandleType::Image);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Image); }
 }
 
 impl Image for ImageMemoryBarrier2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 92, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 64, 1, HandleType::Image)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 92, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 64, 1, HandleType::Image) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 64, 1, HandleType::Image);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 64, 1, HandleType::Image); }
 }
 
 impl Image for ImageResolve {
@@ -1018,13 +552,8 @@ impl Image for ImageResolve {
 impl Image for ImageResolve2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 84, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for ImageSubresourceLayers {
@@ -1040,201 +569,111 @@ impl Image for ImageSubresourceRange {
 impl Image for IndirectCommandsStreamNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
 }
 
 impl Image for MemoryBarrier {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for MemoryBarrier2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for MemoryMarkerInfoAMD {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for OpticalFlowExecuteInfoNV {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<Rect2D>(at + 24, it.number::<4>(at + 20))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<Rect2D>(at + 24, it.number::<4>(at + 20));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)); }
 }
 
 impl Image for PerTileBeginInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for PerTileEndInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for PerformanceMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for PerformanceOverrideInfoINTEL {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for PerformanceStreamMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for PushConstantsInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::PipelineLayout)
-            && it.values(at + 40, it.number::<4>(at + 32), 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 32), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::PipelineLayout);
-        it.pointer(at + 40);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 40); }
 }
 
 impl Image for PushDataInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.values(at + 24, it.number::<8>(at + 32), 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<8>(at + 32), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.pointer(at + 24);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
 }
 
 impl Image for PushDescriptorSetInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::PipelineLayout)
-            && it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::PipelineLayout);
-        it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)); }
 }
 
 impl Image for PushDescriptorSetWithTemplateInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::DescriptorUpdateTemplate)
-            && it.is_handles(at + 24, 1, HandleType::PipelineLayout)
-            && it.is_zero(at + 40, 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorUpdateTemplate) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.is_zero(at + 40, 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::DescriptorUpdateTemplate);
-        it.here(at + 24, 1, HandleType::PipelineLayout);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorUpdateTemplate); it.here(at + 24, 1, HandleType::PipelineLayout); }
 }
 
 impl Image for Rect2D {
@@ -1245,137 +684,62 @@ impl Image for Rect2D {
 impl Image for RenderPassBeginInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::RenderPass)
-            && it.is_handles(at + 24, 1, HandleType::Framebuffer)
-            && it.images::<ClearValue>(at + 56, it.number::<4>(at + 48))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::RenderPass) && it.is_handles(at + 24, 1, HandleType::Framebuffer) && it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::RenderPass);
-        it.here(at + 24, 1, HandleType::Framebuffer);
-        it.images::<ClearValue>(at + 56, it.number::<4>(at + 48));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 24, 1, HandleType::Framebuffer); it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)); }
 }
 
 impl Image for RenderingAttachmentInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 68, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::ImageView)
-            && it.is_handles(at + 32, 1, HandleType::ImageView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 68, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::ImageView) && it.is_handles(at + 32, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::ImageView);
-        it.here(at + 32, 1, HandleType::ImageView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::ImageView); it.here(at + 32, 1, HandleType::ImageView); }
 }
 
 impl Image for RenderingAttachmentLocationInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.values(at + 24, it.number::<4>(at + 16), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.pointer(at + 24);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
 }
 
 impl Image for RenderingEndInfoKHR {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for RenderingInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44))
-            && it.images::<RenderingAttachmentInfo>(at + 56, 1)
-            && it.images::<RenderingAttachmentInfo>(at + 64, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)) && it.images::<RenderingAttachmentInfo>(at + 56, 1) && it.images::<RenderingAttachmentInfo>(at + 64, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44));
-        it.images::<RenderingAttachmentInfo>(at + 56, 1);
-        it.images::<RenderingAttachmentInfo>(at + 64, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)); it.images::<RenderingAttachmentInfo>(at + 56, 1); it.images::<RenderingAttachmentInfo>(at + 64, 1); }
 }
 
 impl Image for RenderingInputAttachmentIndexInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.values(at + 24, it.number::<4>(at + 16), 4)
-            && it.values(at + 32, 1, 4)
-            && it.values(at + 40, 1, 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 4) && it.values(at + 32, 1, 4) && it.values(at + 40, 1, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.pointer(at + 24);
-        it.pointer(at + 32);
-        it.pointer(at + 40);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 impl Image for ResolveImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.is_handles(at + 32, 1, HandleType::Image)
-            && it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Image) && it.is_handles(at + 32, 1, HandleType::Image) && it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Image);
-        it.here(at + 32, 1, HandleType::Image);
-        it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)); }
 }
 
 impl Image for SampleLocationEXT {
@@ -1386,74 +750,37 @@ impl Image for SampleLocationEXT {
 impl Image for SampleLocationsInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)); }
 }
 
 impl Image for SemaphoreSubmitInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::Semaphore)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::Semaphore) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::Semaphore);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Semaphore); }
 }
 
 impl Image for SetDescriptorBufferOffsetsInfoEXT {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::PipelineLayout)
-            && it.values(at + 40, it.number::<4>(at + 36), 4)
-            && it.values(at + 48, it.number::<4>(at + 36), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::PipelineLayout) && it.values(at + 40, it.number::<4>(at + 36), 4) && it.values(at + 48, it.number::<4>(at + 36), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::PipelineLayout);
-        it.pointer(at + 40);
-        it.pointer(at + 48);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.pointer(at + 40); it.pointer(at + 48); }
 }
 
 impl Image for ShadingRatePaletteNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.values(at + 8, it.number::<4>(at + 0), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.values(at + 8, it.number::<4>(at + 0), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.pointer(at + 8);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 8); }
 }
 
 impl Image for StridedDeviceAddressRangeKHR {
@@ -1469,274 +796,124 @@ impl Image for StridedDeviceAddressRegionKHR {
 impl Image for SubmitInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 60, 4)
-            && it.is_zero(at + 8, 8)
-            && it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore)
-            && it.values(at + 32, it.number::<4>(at + 16), 4)
-            && it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer)
-            && it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) && it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore) && it.values(at + 32, it.number::<4>(at + 16), 4) && it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer) && it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore);
-        it.pointer(at + 32);
-        it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer);
-        it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore); it.pointer(at + 32); it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer); it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore); }
 }
 
 impl Image for SubmitInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20))
-            && it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32))
-            && it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)) && it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20));
-        it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32));
-        it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)); it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)); it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)); }
 }
 
 impl Image for SubpassBeginInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for SubpassEndInfo {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for TensorCopyARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.values(at + 24, it.number::<4>(at + 16), 8)
-            && it.values(at + 32, it.number::<4>(at + 16), 8)
-            && it.values(at + 40, it.number::<4>(at + 16), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.values(at + 24, it.number::<4>(at + 16), 8) && it.values(at + 32, it.number::<4>(at + 16), 8) && it.values(at + 40, it.number::<4>(at + 16), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.pointer(at + 24);
-        it.pointer(at + 32);
-        it.pointer(at + 40);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 impl Image for TileMemoryBindInfoQCOM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::DeviceMemory)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DeviceMemory) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::DeviceMemory);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DeviceMemory); }
 }
 
 impl Image for VertexInputAttributeDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for VertexInputBindingDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for VideoBeginCodingInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::VideoSessionKHR)
-            && it.is_handles(at + 32, 1, HandleType::VideoSessionParametersKHR)
-            && it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::VideoSessionKHR) && it.is_handles(at + 32, 1, HandleType::VideoSessionParametersKHR) && it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::VideoSessionKHR);
-        it.here(at + 32, 1, HandleType::VideoSessionParametersKHR);
-        it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::VideoSessionKHR); it.here(at + 32, 1, HandleType::VideoSessionParametersKHR); it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)); }
 }
 
 impl Image for VideoCodingControlInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for VideoDecodeInfoKHR {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 84, 4)
-            && it.is_zero(at + 108, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-            && it.is_zero(at + 56, 8)
-            && it.is_handles(at + 88, 1, HandleType::ImageView)
-            && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1)
-            && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::Buffer);
-        it.here(at + 88, 1, HandleType::ImageView);
-        it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1);
-        it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
 impl Image for VideoEncodeInfoKHR {
     const SIZE: usize = 128;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 84, 4)
-            && it.is_zero(at + 108, 4)
-            && it.is_zero(at + 124, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-            && it.is_zero(at + 56, 8)
-            && it.is_handles(at + 88, 1, HandleType::ImageView)
-            && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1)
-            && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 108, 4) && it.is_zero(at + 124, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_zero(at + 56, 8) && it.is_handles(at + 88, 1, HandleType::ImageView) && it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1) && it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 24, 1, HandleType::Buffer);
-        it.here(at + 88, 1, HandleType::ImageView);
-        it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1);
-        it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
 impl Image for VideoEndCodingInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-    }
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
 impl Image for VideoPictureResourceInfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 40, 1, HandleType::ImageView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 40, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 40, 1, HandleType::ImageView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::ImageView); }
 }
 
 impl Image for VideoReferenceSlotInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 20, 4)
-            && it.is_zero(at + 8, 8)
-            && it.images::<VideoPictureResourceInfoKHR>(at + 24, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) && it.images::<VideoPictureResourceInfoKHR>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.images::<VideoPictureResourceInfoKHR>(at + 24, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<VideoPictureResourceInfoKHR>(at + 24, 1); }
 }
 
 impl Image for Viewport {
@@ -1757,4570 +934,2341 @@ impl Image for ViewportWScalingNV {
 impl Image for WriteDescriptorSet {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 4, 4)
-            && it.is_zero(at + 8, 8)
-            && it.is_handles(at + 16, 1, HandleType::DescriptorSet)
-            && it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32))
-            && it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32))
-            && it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_handles(at + 16, 1, HandleType::DescriptorSet) && it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)) && it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)) && it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 16, 1, HandleType::DescriptorSet);
-        it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32));
-        it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32));
-        it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)); it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)); it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView); }
 }
 
 impl Image for BeginCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CommandBufferBeginInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CommandBufferBeginInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CommandBufferBeginInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CommandBufferBeginInfo>(at + 8, 1); }
 }
 
 impl Image for CmdBeginConditionalRendering2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1); }
 }
 
 impl Image for CmdBeginConditionalRenderingEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBeginCustomResolveEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BeginCustomResolveInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BeginCustomResolveInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BeginCustomResolveInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BeginCustomResolveInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBeginDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DebugUtilsLabelEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DebugUtilsLabelEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBeginGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::GpaSessionAMD);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 impl Image for CmdBeginPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PerTileBeginInfoQCOM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileBeginInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PerTileBeginInfoQCOM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileBeginInfoQCOM>(at + 8, 1); }
 }
 
 impl Image for CmdBeginQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdBeginQueryIndexedEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdBeginRenderPassParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderPassBeginInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderPassBeginInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); }
 }
 
 impl Image for CmdBeginRenderPass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderPassBeginInfo>(at + 8, 1)
-            && it.images::<SubpassBeginInfo>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderPassBeginInfo>(at + 8, 1) && it.images::<SubpassBeginInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderPassBeginInfo>(at + 8, 1);
-        it.images::<SubpassBeginInfo>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); it.images::<SubpassBeginInfo>(at + 16, 1); }
 }
 
 impl Image for CmdBeginRenderingParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderingInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderingInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInfo>(at + 8, 1); }
 }
 
 impl Image for CmdBeginShaderInstrumentationARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::ShaderInstrumentationARM)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ShaderInstrumentationARM) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::ShaderInstrumentationARM);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ShaderInstrumentationARM); }
 }
 
 impl Image for CmdBeginTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdBeginTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer)
-            && it.values(at + 24, it.number::<4>(at + 12), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer);
-        it.pointer(at + 24);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 impl Image for CmdBeginVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VideoBeginCodingInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoBeginCodingInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VideoBeginCodingInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoBeginCodingInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::PipelineLayout)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::PipelineLayout);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); }
 }
 
 impl Image for CmdBindDescriptorBuffersEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)); }
 }
 
 impl Image for CmdBindDescriptorSetsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::PipelineLayout)
-            && it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet)
-            && it.values(at + 48, it.number::<4>(at + 40), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet) && it.values(at + 48, it.number::<4>(at + 40), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::PipelineLayout);
-        it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet);
-        it.pointer(at + 48);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet); it.pointer(at + 48); }
 }
 
 impl Image for CmdBindDescriptorSets2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindDescriptorSetsInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindDescriptorSetsInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindDescriptorSetsInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorSetsInfo>(at + 8, 1); }
 }
 
 impl Image for CmdBindIndexBufferParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdBindIndexBuffer2Params {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdBindIndexBuffer3KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdBindInvocationMaskHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::ImageView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::ImageView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
 impl Image for CmdBindPipelineParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Pipeline)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Pipeline);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
 impl Image for CmdBindPipelineShaderGroupNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Pipeline)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Pipeline);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
 impl Image for CmdBindResourceHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindHeapInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindHeapInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBindSamplerHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindHeapInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindHeapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindHeapInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdBindShadersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 8), 4)
-            && it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) && it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-        it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT); }
 }
 
 impl Image for CmdBindShadingRateImageNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::ImageView)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::ImageView) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::ImageView);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
 impl Image for CmdBindTileMemoryQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<TileMemoryBindInfoQCOM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<TileMemoryBindInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<TileMemoryBindInfoQCOM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<TileMemoryBindInfoQCOM>(at + 8, 1); }
 }
 
 impl Image for CmdBindTransformFeedbackBuffers2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdBindTransformFeedbackBuffersEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer)
-            && it.values(at + 24, it.number::<4>(at + 12), 8)
-            && it.values(at + 32, it.number::<4>(at + 12), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer);
-        it.pointer(at + 24);
-        it.pointer(at + 32);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); }
 }
 
 impl Image for CmdBindVertexBuffersParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer)
-            && it.values(at + 24, it.number::<4>(at + 12), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer);
-        it.pointer(at + 24);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 impl Image for CmdBindVertexBuffers2Params {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer)
-            && it.values(at + 24, it.number::<4>(at + 12), 8)
-            && it.values(at + 32, it.number::<4>(at + 12), 8)
-            && it.values(at + 40, it.number::<4>(at + 12), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) && it.values(at + 32, it.number::<4>(at + 12), 8) && it.values(at + 40, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer);
-        it.pointer(at + 24);
-        it.pointer(at + 32);
-        it.pointer(at + 40);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 impl Image for CmdBindVertexBuffers3KHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdBlitImageParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.is_handles(at + 24, 1, HandleType::Image)
-            && it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.here(at + 24, 1, HandleType::Image);
-        it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)); }
 }
 
 impl Image for CmdBlitImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BlitImageInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BlitImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BlitImageInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BlitImageInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdBuildAccelerationStructureNVParams {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<AccelerationStructureInfoNV>(at + 8, 1)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-            && it.is_handles(at + 40, 1, HandleType::AccelerationStructureNV)
-            && it.is_handles(at + 48, 1, HandleType::AccelerationStructureNV)
-            && it.is_handles(at + 56, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<AccelerationStructureInfoNV>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.is_handles(at + 40, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 48, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 56, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<AccelerationStructureInfoNV>(at + 8, 1);
-        it.here(at + 16, 1, HandleType::Buffer);
-        it.here(at + 40, 1, HandleType::AccelerationStructureNV);
-        it.here(at + 48, 1, HandleType::AccelerationStructureNV);
-        it.here(at + 56, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<AccelerationStructureInfoNV>(at + 8, 1); it.here(at + 16, 1, HandleType::Buffer); it.here(at + 40, 1, HandleType::AccelerationStructureNV); it.here(at + 48, 1, HandleType::AccelerationStructureNV); it.here(at + 56, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdBuildPartitionedAccelerationStructuresNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1); }
 }
 
 impl Image for CmdClearAttachmentsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8))
-            && it.images::<ClearRect>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)) && it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8));
-        it.images::<ClearRect>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)); it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)); }
 }
 
 impl Image for CmdClearColorImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.images::<ClearColorValue>(at + 24, 1)
-            && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearColorValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.images::<ClearColorValue>(at + 24, 1);
-        it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearColorValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
 impl Image for CmdClearDepthStencilImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.images::<ClearDepthStencilValue>(at + 24, 1)
-            && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.images::<ClearDepthStencilValue>(at + 24, 1) && it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.images::<ClearDepthStencilValue>(at + 24, 1);
-        it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearDepthStencilValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
 impl Image for CmdControlVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VideoCodingControlInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoCodingControlInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VideoCodingControlInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoCodingControlInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyAccelerationStructureKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyAccelerationStructureNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::AccelerationStructureNV)
-            && it.is_handles(at + 16, 1, HandleType::AccelerationStructureNV)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::AccelerationStructureNV) && it.is_handles(at + 16, 1, HandleType::AccelerationStructureNV) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::AccelerationStructureNV);
-        it.here(at + 16, 1, HandleType::AccelerationStructureNV);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::AccelerationStructureNV); it.here(at + 16, 1, HandleType::AccelerationStructureNV); }
 }
 
 impl Image for CmdCopyBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-            && it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Buffer) && it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 16, 1, HandleType::Buffer);
-        it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Buffer); it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)); }
 }
 
 impl Image for CmdCopyBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyBufferInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyBufferInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdCopyBufferToImageParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 16, 1, HandleType::Image)
-            && it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 16, 1, HandleType::Image) && it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 16, 1, HandleType::Image);
-        it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Image); it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)); }
 }
 
 impl Image for CmdCopyBufferToImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyBufferToImageInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyBufferToImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyBufferToImageInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferToImageInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdCopyGpaSessionResultsAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::GpaSessionAMD);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 impl Image for CmdCopyImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.is_handles(at + 24, 1, HandleType::Image)
-            && it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.here(at + 24, 1, HandleType::Image);
-        it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)); }
 }
 
 impl Image for CmdCopyImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyImageInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyImageInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdCopyImageToBufferParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-            && it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.here(at + 24, 1, HandleType::Buffer);
-        it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)); }
 }
 
 impl Image for CmdCopyImageToBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyImageToBufferInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyImageToBufferInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyImageToBufferInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageToBufferInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdCopyImageToMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyMemoryIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyMemoryIndirectNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdCopyMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyMemoryToImageIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyMemoryToImageIndirectNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 24, 1, HandleType::Image)
-            && it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 24, 1, HandleType::Image);
-        it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 24, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)); }
 }
 
 impl Image for CmdCopyMemoryToImageKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdCopyMicromapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyMicromapInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyMicromapInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyMicromapInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMicromapInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdCopyQueryPoolResultsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 52, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-        it.here(at + 24, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdCopyQueryPoolResultsToMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-            && it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) && it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-        it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1); }
 }
 
 impl Image for CmdCopyTensorARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CopyTensorInfoARM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CopyTensorInfoARM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CopyTensorInfoARM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyTensorInfoARM>(at + 8, 1); }
 }
 
 impl Image for CmdDebugMarkerBeginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdDebugMarkerEndEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDebugMarkerInsertEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdDecodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VideoDecodeInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoDecodeInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VideoDecodeInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoDecodeInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDecompressMemoryEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DecompressMemoryInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DecompressMemoryInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdDecompressMemoryIndirectCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDecompressMemoryIndirectCountNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDecompressMemoryNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
 impl Image for CmdDispatchParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDispatchBaseParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDispatchDataGraphARMParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::DataGraphPipelineSessionARM)
-            && it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::DataGraphPipelineSessionARM) && it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::DataGraphPipelineSessionARM);
-        it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::DataGraphPipelineSessionARM); it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1); }
 }
 
 impl Image for CmdDispatchGraphIndirectCountAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDispatchIndirectParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDispatchIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DispatchIndirect2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DispatchIndirect2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchIndirect2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDispatchTileQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DispatchTileInfoQCOM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchTileInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DispatchTileInfoQCOM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchTileInfoQCOM>(at + 8, 1); }
 }
 
 impl Image for CmdDrawParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDrawClusterHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDrawClusterIndirectHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndexedParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDrawIndexedIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndexedIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirect2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirect2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawIndexedIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndexedIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirect2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirect2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawIndirectByteCount2EXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1); }
 }
 
 impl Image for CmdDrawIndirectByteCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawMeshTasksEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdDrawMeshTasksIndirect2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirect2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirect2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirect2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawMeshTasksIndirectCount2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdDrawMeshTasksIndirectCountEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawMeshTasksIndirectCountNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawMeshTasksIndirectEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawMeshTasksIndirectNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdDrawMeshTasksNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEncodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VideoEncodeInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEncodeInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VideoEncodeInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEncodeInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdEndConditionalRenderingEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEndDebugUtilsLabelEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEndGpaSampleAMDParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::GpaSessionAMD);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 impl Image for CmdEndGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::GpaSessionAMD) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::GpaSessionAMD);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
 impl Image for CmdEndPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PerTileEndInfoQCOM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerTileEndInfoQCOM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PerTileEndInfoQCOM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileEndInfoQCOM>(at + 8, 1); }
 }
 
 impl Image for CmdEndQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdEndQueryIndexedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdEndRenderPassParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEndRenderPass2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<SubpassEndInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassEndInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<SubpassEndInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassEndInfo>(at + 8, 1); }
 }
 
 impl Image for CmdEndRenderingParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEndRendering2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderingEndInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingEndInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderingEndInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingEndInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdEndShaderInstrumentationARMParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdEndTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdEndTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer)
-            && it.values(at + 24, it.number::<4>(at + 12), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer) && it.values(at + 24, it.number::<4>(at + 12), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer);
-        it.pointer(at + 24);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
 impl Image for CmdEndVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VideoEndCodingInfoKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VideoEndCodingInfoKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VideoEndCodingInfoKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEndCodingInfoKHR>(at + 8, 1); }
 }
 
 impl Image for CmdExecuteCommandsParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer); }
 }
 
 impl Image for CmdExecuteGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<GeneratedCommandsInfoEXT>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<GeneratedCommandsInfoEXT>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 16, 1); }
 }
 
 impl Image for CmdExecuteGeneratedCommandsNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<GeneratedCommandsInfoNV>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<GeneratedCommandsInfoNV>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 16, 1); }
 }
 
 impl Image for CmdFillBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdFillMemoryKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DeviceAddressRangeKHR>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DeviceAddressRangeKHR>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); }
 }
 
 impl Image for CmdInitializeGraphScratchMemoryAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Pipeline)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Pipeline);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Pipeline); }
 }
 
 impl Image for CmdInsertDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DebugUtilsLabelEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DebugUtilsLabelEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DebugUtilsLabelEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
 impl Image for CmdNextSubpassParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdNextSubpass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<SubpassBeginInfo>(at + 8, 1)
-            && it.images::<SubpassEndInfo>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SubpassBeginInfo>(at + 8, 1) && it.images::<SubpassEndInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<SubpassBeginInfo>(at + 8, 1);
-        it.images::<SubpassEndInfo>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassBeginInfo>(at + 8, 1); it.images::<SubpassEndInfo>(at + 16, 1); }
 }
 
 impl Image for CmdOpticalFlowExecuteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::OpticalFlowSessionNV)
-            && it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::OpticalFlowSessionNV) && it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::OpticalFlowSessionNV);
-        it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::OpticalFlowSessionNV); it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1); }
 }
 
 impl Image for CmdPipelineBarrierParams {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20))
-            && it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32))
-            && it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)) && it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20));
-        it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32));
-        it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)); }
 }
 
 impl Image for CmdPipelineBarrier2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DependencyInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DependencyInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DependencyInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DependencyInfo>(at + 8, 1); }
 }
 
 impl Image for CmdPreprocessGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<GeneratedCommandsInfoEXT>(at + 8, 1)
-            && it.is_handles(at + 16, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoEXT>(at + 8, 1) && it.is_handles(at + 16, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<GeneratedCommandsInfoEXT>(at + 8, 1);
-        it.here(at + 16, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 8, 1); it.here(at + 16, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdPreprocessGeneratedCommandsNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<GeneratedCommandsInfoNV>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<GeneratedCommandsInfoNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<GeneratedCommandsInfoNV>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 8, 1); }
 }
 
 impl Image for CmdPushConstantsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::PipelineLayout)
-            && it.values(at + 32, it.number::<4>(at + 24), 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::PipelineLayout);
-        it.pointer(at + 32);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::PipelineLayout); it.pointer(at + 32); }
 }
 
 impl Image for CmdPushConstants2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PushConstantsInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushConstantsInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PushConstantsInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushConstantsInfo>(at + 8, 1); }
 }
 
 impl Image for CmdPushDataEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PushDataInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDataInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PushDataInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDataInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdPushDescriptorSetParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::PipelineLayout)
-            && it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::PipelineLayout);
-        it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)); }
 }
 
 impl Image for CmdPushDescriptorSet2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PushDescriptorSetInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PushDescriptorSetInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetInfo>(at + 8, 1); }
 }
 
 impl Image for CmdPushDescriptorSetWithTemplate2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1); }
 }
 
 impl Image for CmdResetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Event);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
 impl Image for CmdResetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Event);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
 impl Image for CmdResetQueryPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdResolveImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Image)
-            && it.is_handles(at + 24, 1, HandleType::Image)
-            && it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Image) && it.is_handles(at + 24, 1, HandleType::Image) && it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Image);
-        it.here(at + 24, 1, HandleType::Image);
-        it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)); }
 }
 
 impl Image for CmdResolveImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ResolveImageInfo2>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ResolveImageInfo2>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ResolveImageInfo2>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ResolveImageInfo2>(at + 8, 1); }
 }
 
 impl Image for CmdSetAlphaToCoverageEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetAlphaToOneEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetBlendConstantsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 8, 4, 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 8, 4, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 8);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 8); }
 }
 
 impl Image for CmdSetCoarseSampleOrderNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetColorBlendAdvancedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetColorBlendEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 12), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetColorBlendEquationEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetColorWriteEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 8), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetColorWriteMaskEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 12), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetComputeOccupancyPriorityNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1); }
 }
 
 impl Image for CmdSetConservativeRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCoverageModulationModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCoverageModulationTableEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCoverageModulationTableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 8), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 8), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetCoverageReductionModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCoverageToColorEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCoverageToColorLocationNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetCullModeParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthBiasParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthBias2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DepthBiasInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthBiasInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DepthBiasInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthBiasInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdSetDepthBiasEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthBoundsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthBoundsTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthClampEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthClampRangeEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DepthClampRangeEXT>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DepthClampRangeEXT>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DepthClampRangeEXT>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthClampRangeEXT>(at + 16, 1); }
 }
 
 impl Image for CmdSetDepthClipEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthClipNegativeOneToOneEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthCompareOpParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDepthWriteEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDescriptorBufferOffsets2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdSetDescriptorBufferOffsetsEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::PipelineLayout)
-            && it.values(at + 32, it.number::<4>(at + 28), 4)
-            && it.values(at + 40, it.number::<4>(at + 28), 8)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::PipelineLayout) && it.values(at + 32, it.number::<4>(at + 28), 4) && it.values(at + 40, it.number::<4>(at + 28), 8) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::PipelineLayout);
-        it.pointer(at + 32);
-        it.pointer(at + 40);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
 impl Image for CmdSetDeviceMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDiscardRectangleEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Rect2D>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetDiscardRectangleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDiscardRectangleModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetDispatchParametersARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DispatchParametersARM>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DispatchParametersARM>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DispatchParametersARM>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchParametersARM>(at + 8, 1); }
 }
 
 impl Image for CmdSetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Event);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
 impl Image for CmdSetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-            && it.images::<DependencyInfo>(at + 16, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Event) && it.images::<DependencyInfo>(at + 16, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Event);
-        it.images::<DependencyInfo>(at + 16, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); it.images::<DependencyInfo>(at + 16, 1); }
 }
 
 impl Image for CmdSetExclusiveScissorEnableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, it.number::<4>(at + 12), 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, it.number::<4>(at + 12), 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetExclusiveScissorNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Rect2D>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetFragmentShadingRateEnumNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.values(at + 16, 2, 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.values(at + 16, 2, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetFragmentShadingRateKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Extent2D>(at + 8, 1)
-            && it.values(at + 16, 2, 4)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Extent2D>(at + 8, 1) && it.values(at + 16, 2, 4) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Extent2D>(at + 8, 1);
-        it.pointer(at + 16);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Extent2D>(at + 8, 1); it.pointer(at + 16); }
 }
 
 impl Image for CmdSetFrontFaceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLineRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLineStippleParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 14, 2)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 14, 2) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLineStippleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLineWidthParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLogicOpEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetLogicOpEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetPatchControlPointsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetPerformanceMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1); }
 }
 
 impl Image for CmdSetPerformanceOverrideINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1); }
 }
 
 impl Image for CmdSetPerformanceStreamMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1); }
 }
 
 impl Image for CmdSetPolygonModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetPrimitiveRestartEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetPrimitiveRestartIndexEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetPrimitiveTopologyParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetProvokingVertexModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetRasterizationSamplesEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetRasterizationStreamEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetRasterizerDiscardEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetRayTracingPipelineStackSizeKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetRenderingAttachmentLocationsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderingAttachmentLocationInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingAttachmentLocationInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderingAttachmentLocationInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingAttachmentLocationInfo>(at + 8, 1); }
 }
 
 impl Image for CmdSetRenderingInputAttachmentIndicesParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1); }
 }
 
 impl Image for CmdSetRepresentativeFragmentTestEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetSampleLocationsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<SampleLocationsInfoEXT>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<SampleLocationsInfoEXT>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<SampleLocationsInfoEXT>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SampleLocationsInfoEXT>(at + 8, 1); }
 }
 
 impl Image for CmdSetSampleLocationsEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetScissorParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Rect2D>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetScissorWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Rect2D>(at + 16, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Rect2D>(at + 16, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)); }
 }
 
 impl Image for CmdSetShadingRateImageEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetStencilCompareMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetStencilOpParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetStencilReferenceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetStencilTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetStencilWriteMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetTessellationDomainOriginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetVertexInputEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8))
-            && it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)) && it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8));
-        it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)); it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
 impl Image for CmdSetViewportParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Viewport>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Viewport>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetViewportShadingRatePaletteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetViewportSwizzleNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetViewportWScalingEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdSetViewportWScalingNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
 impl Image for CmdSetViewportWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<Viewport>(at + 16, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<Viewport>(at + 16, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<Viewport>(at + 16, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 8)); }
 }
 
 impl Image for CmdSubpassShadingHUAWEIParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdTraceRaysIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for CmdTraceRaysIndirectKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
 impl Image for CmdTraceRaysKHRParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 52, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1)
-            && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 52, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1) && it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1);
-        it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
 impl Image for CmdTraceRaysNVParams {
     const SIZE: usize = 112;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 108, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.is_handles(at + 24, 1, HandleType::Buffer)
-            && it.is_handles(at + 48, 1, HandleType::Buffer)
-            && it.is_handles(at + 72, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 108, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.is_handles(at + 24, 1, HandleType::Buffer) && it.is_handles(at + 48, 1, HandleType::Buffer) && it.is_handles(at + 72, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.here(at + 24, 1, HandleType::Buffer);
-        it.here(at + 48, 1, HandleType::Buffer);
-        it.here(at + 72, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.here(at + 48, 1, HandleType::Buffer); it.here(at + 72, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdUpdateBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 8, 1, HandleType::Buffer)
-            && it.values(at + 32, it.number::<8>(at + 24), 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 8, 1, HandleType::Buffer) && it.values(at + 32, it.number::<8>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 8, 1, HandleType::Buffer);
-        it.pointer(at + 32);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.pointer(at + 32); }
 }
 
 impl Image for CmdUpdateMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<DeviceAddressRangeKHR>(at + 8, 1)
-            && it.values(at + 32, it.number::<8>(at + 24), 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<DeviceAddressRangeKHR>(at + 8, 1) && it.values(at + 32, it.number::<8>(at + 24), 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<DeviceAddressRangeKHR>(at + 8, 1);
-        it.pointer(at + 32);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); it.pointer(at + 32); }
 }
 
 impl Image for CmdUpdatePipelineIndirectBufferNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Pipeline)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Pipeline) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Pipeline);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
 impl Image for CmdWaitEventsParams {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_zero(at + 52, 4)
-            && it.is_zero(at + 68, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event)
-            && it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32))
-            && it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48))
-            && it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 68, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)) && it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)) && it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event);
-        it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32));
-        it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48));
-        it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)); it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)); }
 }
 
 impl Image for CmdWaitEvents2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event)
-            && it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event) && it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event);
-        it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)); }
 }
 
 impl Image for CmdWriteAccelerationStructuresPropertiesKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR)
-            && it.is_handles(at + 32, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR);
-        it.here(at + 32, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdWriteAccelerationStructuresPropertiesNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV)
-            && it.is_handles(at + 32, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV);
-        it.here(at + 32, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdWriteBufferMarker2AMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdWriteBufferMarkerAMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 36, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::Buffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 36, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::Buffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::Buffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
 impl Image for CmdWriteMarkerToMemoryAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.images::<MemoryMarkerInfoAMD>(at + 8, 1)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.images::<MemoryMarkerInfoAMD>(at + 8, 1) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.images::<MemoryMarkerInfoAMD>(at + 8, 1);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryMarkerInfoAMD>(at + 8, 1); }
 }
 
 impl Image for CmdWriteMicromapsPropertiesEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_zero(at + 44, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT)
-            && it.is_handles(at + 32, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 44, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT) && it.is_handles(at + 32, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT);
-        it.here(at + 32, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdWriteTimestampParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
 }
 
 impl Image for CmdWriteTimestamp2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-            && it.is_handles(at + 16, 1, HandleType::QueryPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) && it.is_handles(at + 16, 1, HandleType::QueryPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-        it.here(at + 16, 1, HandleType::QueryPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
 }
 
 impl Image for EndCommandBufferParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for QueueSubmitParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::Queue)
-            && it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8))
-            && it.is_handles(at + 24, 1, HandleType::Fence)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Queue);
-        it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8));
-        it.here(at + 24, 1, HandleType::Fence);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
 }
 
 impl Image for QueueSubmit2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::Queue)
-            && it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8))
-            && it.is_handles(at + 24, 1, HandleType::Fence)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Queue) && it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)) && it.is_handles(at + 24, 1, HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Queue);
-        it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8));
-        it.here(at + 24, 1, HandleType::Fence);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
 }
 
 impl Image for ResetCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::CommandBuffer)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::CommandBuffer) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::CommandBuffer);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
 impl Image for ResetCommandPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::Device)
-            && it.is_handles(at + 8, 1, HandleType::CommandPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::CommandPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.here(at + 8, 1, HandleType::CommandPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::CommandPool); }
 }
 
 impl Image for ResetDescriptorPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 20, 4)
-            && it.is_handles(at + 0, 1, HandleType::Device)
-            && it.is_handles(at + 8, 1, HandleType::DescriptorPool)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 20, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::DescriptorPool) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.here(at + 8, 1, HandleType::DescriptorPool);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::DescriptorPool); }
 }
 
 impl Image for ResetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::Device)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.here(at + 8, 1, HandleType::Event);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
 }
 
 impl Image for ResetFencesParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_handles(at + 0, 1, HandleType::Device)
-            && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence); }
 }
 
 impl Image for SetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_handles(at + 0, 1, HandleType::Device)
-            && it.is_handles(at + 8, 1, HandleType::Event)
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_handles(at + 0, 1, HandleType::Device) && it.is_handles(at + 8, 1, HandleType::Event) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.here(at + 8, 1, HandleType::Event);
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
 }
 
 impl Image for UpdateDescriptorSetsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
-
     #[inline(always)]
-    fn fits(at: usize, it: &mut Fits<'_>) -> bool {
-        it.is_zero(at + 12, 4)
-            && it.is_zero(at + 28, 4)
-            && it.is_handles(at + 0, 1, HandleType::Device)
-            && it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8))
-            && it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24))
-    }
-
+    fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 12, 4) && it.is_zero(at + 28, 4) && it.is_handles(at + 0, 1, HandleType::Device) && it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)) && it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)) }
     #[inline(always)]
-    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) {
-        it.here(at + 0, 1, HandleType::Device);
-        it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8));
-        it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24));
-    }
+    fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.images::<WriteDescriptorSet>(at + 16, it.number::<4>(at + 8)); it.images::<CopyDescriptorSet>(at + 32, it.number::<4>(at + 24)); }
 }
 
 /// How records of a command become C memory where they lie; none where only the walkers know.

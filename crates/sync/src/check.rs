@@ -377,7 +377,8 @@ gfx submit use wait s
             engine.step(&Step::ResetFences(vec![FenceId(1)]));
             engine.step(&Step::QueueIdle(QueueId(1)));
         };
-        let cases: [(&dyn Fn(&mut Engine), usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
+        type Between<'a> = &'a dyn Fn(&mut Engine);
+        let cases: [(Between<'_>, usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
         for (between, wanted) in cases {
             let mut engine = Engine::of(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);

@@ -402,7 +402,6 @@ impl Addresses {
         };
         let base = self.base_of_bind(bind);
         let memory = bind.memory.filter(|_| base.is_some());
-        let base = memory.zip(base).map(|((memory, _), base)| (memory, base));
         let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
         let (whole, is_opaque, first, has_planes) =
             (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
@@ -441,11 +440,16 @@ impl Addresses {
         moved
     }
 
-    /// Where the memory of a binding lies, if it has one and there is room for it.
-    fn base_of_bind(&mut self, bind: &SparseBind) -> Option<u64> {
+    /// The memory of a binding, and where that lies; without room for it there is none.
+    fn base_of_bind(&mut self, bind: &SparseBind) -> Option<(MemoryId, u64)> {
         let (memory, offset) = bind.memory?;
-        let base = self.memories.place(Binding { memory, offset, size: bind.size });
-        base.inspect_err(|why| self.note(*why)).ok()
+        match self.memories.place(Binding { memory, offset, size: bind.size }) {
+            Ok(base) => Some((memory, base)),
+            Err(why) => {
+                self.note(why);
+                None
+            }
+        }
     }
 
     /// A sparse resource had parts of some memories, and has parts of others.

@@ -378,7 +378,8 @@ gfx submit use wait s
             engine.step(&Step::QueueIdle(QueueId(1)));
         };
         type Between<'a> = &'a dyn Fn(&mut Engine);
-        for (between, wanted) in [(&renew as Between<'_>, 1), (&reset, 1), (&other, 0)] {
+        let cases: [(Between<'_>, usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
+        for (between, wanted) in cases {
             let mut engine = Engine::of(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);
             between(&mut engine);

@@ -25,7 +25,7 @@ use crate::text;
 use crate::trace_file::TraceFile;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let file = TraceFile::read(&arguments.file)?;
+    let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = wanted(arguments) else {
         return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0));

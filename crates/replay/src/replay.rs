@@ -36,7 +36,7 @@ pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A replay under way.
 pub(crate) struct Replay {
     pub(crate) options: Options,
-    pub(crate) objects: Objects,
+    pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
     pub(crate) treatments: Treatments,
     /// Whether the trace has what the device wrote into memory that the host can see.
@@ -108,7 +108,7 @@ impl Replay {
             plan: is_plan.then(Mutex::default),
             is_planned: purpose != Purpose::Perform || options.force,
             left_out: Mutex::default(),
-            objects: Objects::new(),
+            objects: Arc::new(Objects::new()),
             positions: Positions::new(streams, options.interrupt.clone()),
             treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
             options,

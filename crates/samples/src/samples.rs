@@ -9,6 +9,7 @@ mod mapped;
 mod multi_queue_upload;
 mod present;
 mod queries;
+mod recording;
 mod textured;
 mod threads;
 mod threads_handoff;
@@ -35,4 +36,5 @@ pub(crate) const ALL: &[&Sample] = &[
     &linear::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
+    &recording::SAMPLE,
 ];

@@ -138,6 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // The same arguments: the other process performs, and this one looks at how it ends.
     let own: Vec<OsString> = std::env::args_os().skip(2).collect();
     command.arg("replay-here").args(own);
+    // Of our allocator: a replay asks for little, and pages of two megabytes would be mostly empty.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_PURGE_DELAY", "0");
     if arguments.null {
         command.envs(driver_files::variables()?);
     }

@@ -11,7 +11,7 @@ use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
 /// Samples whose results the host does not read.
-const WITHOUT_RESULTS: [&str; 2] = ["present", "queries"];
+const WITHOUT_RESULTS: [&str; 3] = ["present", "queries", "recording"];
 
 fn captured(stage: &Stage, arguments: &[&str], display: Option<&Screen>) {
     let mut command = stage.lavascope();

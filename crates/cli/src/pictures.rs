@@ -42,6 +42,15 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Picture> {
     Ok(Picture { width: info.width, height: info.height, rgba })
 }
 
+/// A number that is another one for any other picture, as good as surely.
+pub(crate) fn hash(picture: &Picture) -> String {
+    let sizes = [picture.width, picture.height].into_iter().flat_map(u32::to_le_bytes);
+    // Fowler, Noll and Vo's: the same on every machine.
+    let start = 0xcbf2_9ce4_8422_2325_u64;
+    let step = |all: u64, it: u8| (all ^ u64::from(it)).wrapping_mul(0x0000_0100_0000_01b3);
+    format!("{:016x}", sizes.chain(picture.rgba.iter().copied()).fold(start, step))
+}
+
 pub(crate) fn compare(one: &Picture, other: &Picture) -> anyhow::Result<Comparison> {
     if (one.width, one.height) != (other.width, other.height) {
         anyhow::bail!(
@@ -121,6 +130,8 @@ mod tests {
         assert!(close.difference == 3 && close.similarity > 0.99, "{close:?}");
         let other = compare(&whole, &disk(8, 200)).expect("of one size");
         assert!(other.difference == 180 && other.similarity < 0.8, "{other:?}");
+        assert_eq!(hash(&whole), hash(&disk(25, 200)));
+        assert_ne!(hash(&whole), hash(&disk(25, 201)));
         let cut = Picture { height: 39, rgba: whole.rgba[..39 * 50 * 4].to_vec(), ..whole.clone() };
         assert!(compare(&whole, &cut).is_err());
     }

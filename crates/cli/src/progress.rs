@@ -44,9 +44,9 @@ impl Progress {
         }
     }
 
-    /// How far it is by now, for one who counts himself, and what else is to be seen.
-    pub(crate) fn set(&self, done: u64, message: String) {
-        self.advance(done.saturating_sub(self.done.load(Ordering::Relaxed)));
+    /// As [`Progress::reach`], with what else is to be seen.
+    pub(crate) fn tell(&self, done: u64, message: String) {
+        self.reach(done);
         if let Some(bar) = self.bar.get() {
             bar.set_message(message);
         }
@@ -85,8 +85,7 @@ mod tests {
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(50));
         progress.reach(70);
         assert_eq!(progress.bar.get().map(ProgressBar::position), Some(70));
-        progress.set(70, ", 3 frames".to_owned());
-        progress.set(60, ", 4 frames".to_owned());
+        progress.tell(70, ", 4 frames".to_owned());
         let shown = progress.bar.get().map(|it| (it.position(), it.message()));
         assert_eq!(shown, Some((70, ", 4 frames".to_owned())));
         let unseen = of(long_ago, false);

@@ -2,15 +2,18 @@
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use lavascope_trace::{Merged, Tail, Trace, repair};
+use lavascope_trace::{Merged, ReadAt, Tail, Trace, repair};
 
 /// The bytes of a trace, and what its capture had not written yet.
 pub(crate) struct TraceFile {
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
+    /// Where the bytes are read from when they are needed.
+    file: Option<OnDisk>,
     tail: Option<Tail>,
 }
 
@@ -23,11 +26,28 @@ impl TraceFile {
     /// A file whose bytes are there already.
     pub(crate) fn of(path: &Path, bytes: Vec<u8>) -> TraceFile {
         let tail = fs::read(tail_of(path)).ok().and_then(|it| Tail::read(&it));
-        TraceFile { path: path.to_owned(), bytes, tail }
+        TraceFile { path: path.to_owned(), bytes, file: None, tail }
+    }
+
+    /// A file of which only what is needed is read, where it has an index.
+    pub(crate) fn read_lazily(path: &Path) -> anyhow::Result<TraceFile> {
+        let failed = || format!("{} cannot be read", path.display());
+        let file = File::open(path).with_context(failed)?;
+        let size = file.metadata().with_context(failed)?.len();
+        let file = OnDisk { file, size };
+        match Trace::open_indexed(&file) {
+            Ok(Some(_)) => Ok(TraceFile { file: Some(file), ..TraceFile::of(path, Vec::new()) }),
+            _ => TraceFile::read(path),
+        }
     }
 
     pub(crate) fn open(&self) -> anyhow::Result<Trace<'_>> {
-        Trace::open(&self.bytes).map_err(|it| anyhow!("{}: {it}", self.path.display()))
+        let opened = match &self.file {
+            Some(file) => Trace::open_indexed(file).transpose(),
+            None => Some(Trace::open(&self.bytes)),
+        };
+        let opened = opened.ok_or_else(|| anyhow!("{} has changed while it was read", self.path.display()))?;
+        opened.map_err(|it| anyhow!("{}: {it}", self.path.display()))
     }
 
     pub(crate) fn merged<'t, 'a>(&self, trace: &'t Trace<'a>) -> Merged<'t, 'a> {
@@ -36,7 +56,7 @@ impl TraceFile {
 
     /// Bytes of the file.
     pub(crate) fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.file.as_ref().map_or(self.bytes.len() as u64, |it| it.size)
     }
 
     /// What the capture had not written yet.
@@ -47,6 +67,22 @@ impl TraceFile {
     /// Whether there is something beside the file that belongs into it.
     pub(crate) fn has_tail(&self) -> bool {
         self.tail.is_some()
+    }
+}
+
+/// A file that is open.
+struct OnDisk {
+    file: File,
+    size: u64,
+}
+
+impl ReadAt for OnDisk {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, at: u64, to: &mut [u8]) -> bool {
+        self.file.read_exact_at(to, at).is_ok()
     }
 }
 

@@ -13,6 +13,7 @@ mod commands;
 mod coverage;
 mod entry_points;
 mod event;
+mod in_place;
 mod layout;
 mod marshal;
 mod model;
@@ -56,6 +57,7 @@ pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenE
     abi::emit(registry, &model, &mut files);
     event::emit(registry, &model, &mut files);
     marshal::emit(&model, &mut files);
+    in_place::emit(&model, &mut files);
     entry_points::emit(&model, &mut files);
     null_driver::emit(registry, &model, &mut files);
     replay::emit(&model, &mut files);

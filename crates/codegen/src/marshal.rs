@@ -42,6 +42,8 @@ const HOT: &[&str] = &[
 pub(crate) fn emit(model: &Model, files: &mut Files) {
     let mut text = Text::rust("marshal", "marshal");
     text.blank();
+    text.line("pub(crate) mod in_place;");
+    text.blank();
     text.line("use lavascope_abi::desc::Access;");
     text.line("use lavascope_abi::*;");
     text.blank();

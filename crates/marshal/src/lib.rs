@@ -12,6 +12,7 @@ mod c_memory;
 #[rustfmt::skip]
 #[allow(clippy::identity_op, clippy::needless_question_mark, reason = "generated lines all have one form")]
 mod generated;
+pub mod in_place;
 mod outputs;
 mod pack;
 pub mod straight;

@@ -81,7 +81,7 @@ pub struct Unpacker<'a, H: ?Sized> {
 /// A place for opaque pointers to point to: nobody may look into them.
 static SOMEWHERE: [u64; 2] = [0; 2];
 
-fn somewhere() -> u64 {
+pub(crate) fn somewhere() -> u64 {
     SOMEWHERE.as_ptr().expose_provenance() as u64
 }
 

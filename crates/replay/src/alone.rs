@@ -3,6 +3,7 @@
 //! What may come next is what the order of the trace allows; of that, what came first when the trace was made. A call
 //! that waits counts from when it returned: what it waited for had begun before.
 
+use lavascope_event::Touch;
 use lavascope_trace::StreamReader;
 
 use crate::error::ReplayError;
@@ -25,11 +26,11 @@ pub(crate) fn play(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<()
         let Part { player, reader, .. } = &mut parts[turn];
         // For as long as nobody else has anything older to do.
         loop {
-            if let Some(item) = reader.take_next()? {
-                player.step(&item)?;
+            if let Some(it) = reader.take_next()? {
+                player.step(it)?;
             }
             let goes_on = match reader.look()? {
-                Some((time, mut touches)) => {
+                Some((time, _, mut touches)) => {
                     (time < until || player.is_inside()) && touches.all(|it| replay.positions.is_done(it))
                 }
                 None => false,
@@ -51,7 +52,7 @@ fn choose(replay: &Replay, parts: &mut [Part<'_, '_, '_>], turn: usize) -> Resul
     // Of those that are not first, also such as cannot go on now.
     let mut until = u64::MAX;
     for (at, part) in parts.iter_mut().enumerate().filter(|it| !it.1.is_over) {
-        let Some((time, mut touches)) = part.reader.look()? else {
+        let Some((time, _, mut touches)) = part.reader.look()? else {
             part.is_over = true;
             part.player.end();
             continue;
@@ -80,7 +81,7 @@ fn choose(replay: &Replay, parts: &mut [Part<'_, '_, '_>], turn: usize) -> Resul
 
 fn has_ready(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<bool, ReplayError> {
     for part in parts.iter_mut().filter(|it| !it.is_over) {
-        if part.reader.look()?.is_some_and(|mut it| it.1.all(|it| replay.positions.is_done(it))) {
+        if part.reader.look()?.is_some_and(|mut it| it.2.all(|it| replay.positions.is_done(it))) {
             return Ok(true);
         }
     }
@@ -91,10 +92,11 @@ fn has_ready(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<bool, Re
 fn stuck(replay: &Replay, parts: &mut [Part<'_, '_, '_>]) -> Result<String, ReplayError> {
     let mut texts = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_over) {
-        if let Some((_, mut touches)) = part.reader.look()?
+        if let Some((_, call, mut touches)) = part.reader.look()?
             && let Some(it) = touches.find(|it| !replay.positions.is_done(*it))
         {
-            texts.push(format!("thread {} waits for call {} of thread {}", part.stream, it.call, it.thread));
+            let Touch { thread, call: until } = it;
+            texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));
         }
     }
     Ok(texts.join(", "))

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
-use crate::memory::{Memory, Moved, Shape};
+use crate::memory::{Memory, Moved, Shape, clear};
 use crate::perform::{Done, Performer};
 use crate::pitches::Pitches;
 use crate::present::check;
@@ -167,5 +167,9 @@ fn own_memory(
         FnAllocateMemory(device.handle, Ptr::to(&info), Ptr::NULL, out(&mut handle))
     );
     check("memory of its own", made)?;
-    Ok(Memory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false)))
+    let memory = Memory::new(device.clone(), owner.id, (handle, needs.size, ty), (false, false));
+    if is_host {
+        clear(&memory)?;
+    }
+    Ok(memory)
 }

@@ -43,24 +43,29 @@ impl Bits for u64 {
     }
 }
 
+/// Calls a function with the parameters at an image, and gives what it returns.
+///
+/// # Safety
+///
+/// The function must be that of the command, and the image the parameters of a call that the specification allows now.
+pub(crate) type Caller = unsafe fn(*const (), *const u8) -> u64;
+
 /// One way to call each command, and the names that a driver may know it by.
 macro_rules! calls {
     ($($command:ident, $image:ident, $function:ident, [$($name:literal),*] = fn($($parameter:ident),*);)*) => {
-        /// Calls `function` with the parameters at `image`, and gives what it returns.
-        ///
-        /// # Safety
-        ///
-        /// `function` must be the function of this command, and `image` the parameters of a call that the
-        /// specification allows now.
-        pub(crate) unsafe fn call(command: Command, function: *const (), image: *const u8) -> u64 {
+        /// What calls functions of a command.
+        pub(crate) fn caller(command: Command) -> Caller {
             match command {
                 $(Command::$command => {
-                    // SAFETY: the caller's word; images are aligned to eight, as the arena gives them.
-                    unsafe {
-                        let it = image.cast::<$image>();
-                        let function = std::mem::transmute::<*const (), $function>(function);
-                        Bits::bits(function($((*it).$parameter),*))
+                    unsafe fn call(function: *const (), image: *const u8) -> u64 {
+                        // SAFETY: the caller's word; images are aligned to eight, as arenas and records are.
+                        unsafe {
+                            let it = image.cast::<$image>();
+                            let function = std::mem::transmute::<*const (), $function>(function);
+                            Bits::bits(function($((*it).$parameter),*))
+                        }
                     }
+                    call
                 })*
             }
         }

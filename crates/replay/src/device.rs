@@ -123,6 +123,9 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     if is_foreign && !performer.replay.is_planned {
         return Err(ReplayError::Elsewhere);
     }
+    if is_foreign {
+        performer.replay.formats.learn(&functions, physical);
+    }
     let all_families = 0..origin.families.len() as u32;
     let mut about = About {
         there: origin.name.clone(),
@@ -150,8 +153,10 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         };
         result = performer.call(done, laid)?;
     }
-    for it in &about.missing_features {
-        performer.replay.remark(format!("this device does not have the feature {it}"));
+    match &about.missing_features[..] {
+        [] => {}
+        [one] => performer.replay.remark(format!("this device does not have the feature {one}")),
+        all => performer.replay.remark(format!("this device does not have the features {}", all.join(", "))),
     }
     // SAFETY: room for a handle, zero if the call failed.
     let handle = unsafe { (*image).p_device.as_ptr().read() };

@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::chain;
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::formats;
 use crate::functions::driver;
 use crate::instance::out;
 use crate::perform::{Done, Performer};
@@ -88,6 +89,12 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
         let info = (*laid.image.cast::<vk::CreateImageParams>()).p_create_info.as_mut_ptr();
         // Images of a swapchain are plain images here, and so is what is bound to one.
         chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
+        let (there, here) = ((*info).format, performer.replay.formats.find((*info).format));
+        if there != here {
+            let (there, here) = (formats::name(there), formats::name(here));
+            performer.replay.remark(format!("this device has no {there}: {here} takes its place"));
+        }
+        (*info).format = performer.replay.formats.find((*info).format);
     }
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)?;

@@ -9,10 +9,13 @@
 //! name thread and call.
 
 mod addresses;
+mod ahead;
 mod alone;
+mod atomics;
 mod bind;
 mod blobs;
 mod call;
+mod capabilities;
 mod chain;
 mod chaos;
 mod clock;
@@ -21,6 +24,7 @@ mod end;
 mod error;
 mod families;
 mod features;
+mod formats;
 mod functions;
 #[rustfmt::skip]
 mod generated;
@@ -29,7 +33,12 @@ mod hold;
 mod host;
 mod instance;
 mod layout;
+mod mark;
+#[doc(hidden)]
+pub mod measure;
 mod memory;
+#[cfg(test)]
+mod model;
 mod objects;
 mod options;
 mod origin;
@@ -44,6 +53,7 @@ mod positions;
 mod present;
 mod replay;
 mod screen;
+mod straight;
 mod treat;
 mod wait;
 mod window;
@@ -52,7 +62,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lavascope_trace::{StreamReader, Tail, Trace};
+use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
 pub use memory::Results;
@@ -84,13 +94,11 @@ pub struct Summary {
 pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &Options) -> Result<Summary, ReplayError> {
     let (result, _) = go_through(trace, tail, options, Purpose::Perform)?;
     match result {
-        Err(ReplayError::Elsewhere) => {
-            let plan = plan(trace, tail, options)?;
-            match plan.refused.is_empty() {
-                true => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
-                false => Err(ReplayError::Refused(plan.refusals())),
-            }
-        }
+        Err(ReplayError::Elsewhere) => match plan(trace, tail, options) {
+            Ok(plan) if !plan.refused.is_empty() => Err(ReplayError::Refused(plan.refusals())),
+            // What is wrong with the trace itself is told where it is performed.
+            _ => go_through(trace, tail, options, Purpose::PerformAnyway)?.0,
+        },
         result => result,
     }
 }
@@ -168,11 +176,12 @@ fn watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
 /// One thread of ours for each of the trace.
 fn play_all(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
-        let play = |(place, stream): (usize, &u32)| {
+        let readers = ahead::readers(scope, trace, tail, streams);
+        let play = |((place, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
-            scope.spawn(move || Player::new(replay, stream, place).play(StreamReader::new(trace, tail, stream)))
+            scope.spawn(move || Player::new(replay, stream, place).play(reader))
         };
-        let threads: Vec<_> = streams.iter().enumerate().map(play).collect();
+        let threads: Vec<_> = streams.iter().enumerate().zip(readers).map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
     });
     // Who only stopped because of another has nothing to say.
@@ -182,12 +191,15 @@ fn play_all(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[
 }
 
 fn play_alone(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
-    let part = |(place, stream): (usize, &u32)| Part {
-        stream: *stream,
-        player: Player::new(replay, *stream, place),
-        reader: StreamReader::new(trace, tail, *stream),
-        is_over: false,
-    };
-    let mut parts: Vec<Part<'_, '_, '_>> = streams.iter().enumerate().map(part).collect();
-    alone::play(replay, &mut parts)
+    std::thread::scope(|scope| {
+        let part = |((place, stream), reader): ((usize, &u32), _)| Part {
+            stream: *stream,
+            player: Player::new(replay, *stream, place),
+            reader,
+            is_over: false,
+        };
+        let readers = ahead::readers(scope, trace, tail, streams);
+        let mut parts: Vec<Part<'_, '_, '_>> = streams.iter().enumerate().zip(readers).map(part).collect();
+        alone::play(replay, &mut parts)
+    })
 }

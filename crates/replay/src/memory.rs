@@ -383,7 +383,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
 }
 
 /// What a capture has of memory begins with zeros.
-fn clear(memory: &Memory) -> Result<(), String> {
+pub(crate) fn clear(memory: &Memory) -> Result<(), String> {
     let base = memory.map()?;
     // SAFETY: mapped whole.
     unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };

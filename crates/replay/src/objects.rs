@@ -1,11 +1,14 @@
 //! The handles here of the objects of a trace.
 //!
-//! Ids are dense numbers by type, so a handle is found by two loads and without a lock.
+//! Ids are dense numbers by type, so a handle is found by three loads and without a lock.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use lavascope_abi::{HandleType, ObjectId};
+
+use crate::replay::lock;
 
 const CHUNK_SLOTS: usize = 4096;
 const CHUNKS_MAX: usize = 4096;
@@ -18,28 +21,65 @@ pub(crate) struct Object {
     pub(crate) owner: u32,
 }
 
-#[derive(Default)]
 struct Slot {
     /// Zero while there is no such object.
     handle: AtomicU64,
     owner: AtomicU32,
 }
 
-type Chunk = OnceLock<Box<[Slot]>>;
+/// The objects of a type: slots, where there are any. Memory that nobody touched takes none.
+type Chunks = [AtomicPtr<Slots>; CHUNKS_MAX];
+type Slots = [Slot; CHUNK_SLOTS];
 
 /// All objects that are alive.
 pub(crate) struct Objects {
-    types: Box<[OnceLock<Box<[Chunk]>>]>,
+    types: Box<[AtomicPtr<Chunks>]>,
+    /// Where there are slots: the type, and which of its chunks.
+    used: Mutex<Vec<(usize, usize)>>,
+}
+
+/// What is there, or else made now of zeros.
+///
+/// # Safety
+///
+/// Zeros must be a value of this type.
+unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> (&T, bool) {
+    // SAFETY: what is stored was made below, and lives as long as the place.
+    let found = unsafe { place.load(Ordering::Acquire).as_ref() };
+    if let Some(it) = found {
+        return (it, false);
+    }
+    // SAFETY: the caller's word.
+    let made: *mut T = Box::into_raw(unsafe { Box::new_zeroed().assume_init() });
+    match place.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: made above.
+        Ok(_) => (unsafe { &*made }, true),
+        Err(other) => {
+            // SAFETY: made above, and nobody else has it; another thread was faster, and its own lives on.
+            unsafe {
+                drop(Box::from_raw(made));
+                (&*other, false)
+            }
+        }
+    }
 }
 
 impl Objects {
     pub(crate) fn new() -> Objects {
-        Objects { types: (0..TYPES).map(|_| OnceLock::new()).collect() }
+        let types = (0..TYPES).map(|_| AtomicPtr::default()).collect();
+        Objects { types, used: Mutex::default() }
     }
 
+    #[inline]
+    fn slot(&self, id: ObjectId) -> Option<&Slot> {
+        let (ty, chunk, at) = split(id)?;
+        // SAFETY: what is stored lives as long as we do.
+        unsafe { Some(&self.types[ty].load(Ordering::Acquire).as_ref()?[chunk].load(Ordering::Acquire).as_ref()?[at]) }
+    }
+
+    #[inline]
     pub(crate) fn find(&self, id: ObjectId) -> Option<Object> {
-        let (chunk, at) = split(id)?;
-        let slot = &self.types[number(id)].get()?[chunk].get()?[at];
+        let slot = self.slot(id)?;
         match slot.handle.load(Ordering::Acquire) {
             0 => None,
             handle => Some(Object { handle, owner: slot.owner.load(Ordering::Relaxed) }),
@@ -48,41 +88,53 @@ impl Objects {
 
     /// An object begins. False where a trace has more objects of a type than anybody could make.
     pub(crate) fn insert(&self, id: ObjectId, object: Object) -> bool {
-        let Some((chunk, at)) = split(id) else { return false };
-        let chunks = self.types[number(id)].get_or_init(|| (0..CHUNKS_MAX).map(|_| Chunk::new()).collect());
-        let slot = &chunks[chunk].get_or_init(|| (0..CHUNK_SLOTS).map(|_| Slot::default()).collect())[at];
-        slot.owner.store(object.owner, Ordering::Relaxed);
-        slot.handle.store(object.handle, Ordering::Release);
+        let Some((ty, chunk, at)) = split(id) else { return false };
+        // SAFETY: zeros are null pointers, and slots without objects.
+        let (slots, is_new) = unsafe { get_or_make(&get_or_make(&self.types[ty]).0[chunk]) };
+        if is_new {
+            lock(&self.used).push((ty, chunk));
+        }
+        slots[at].owner.store(object.owner, Ordering::Relaxed);
+        slots[at].handle.store(object.handle, Ordering::Release);
         true
     }
 
     /// All objects of a type, by their ids.
     pub(crate) fn alive(&self, ty: HandleType) -> Vec<(ObjectId, Object)> {
-        let id = |serial: usize| ObjectId::new(ty, serial as u64);
-        let first = id(0).map_or(0, number);
-        let chunks = self.types[first].get().into_iter().flat_map(|it| it.iter().enumerate());
-        let chunks = chunks.filter_map(|it| Some((it.0, it.1.get()?)));
-        let slots =
-            chunks.flat_map(|(chunk, slots)| (0..slots.len()).filter_map(move |at| id(chunk * CHUNK_SLOTS + at)));
-        slots.filter_map(|it| Some((it, self.find(it)?))).collect()
+        let used = lock(&self.used).clone();
+        let mut chunks: Vec<usize> = used.iter().filter(|it| it.0 == ty as usize).map(|it| it.1).collect();
+        chunks.sort_unstable();
+        let serials = chunks.iter().flat_map(|it| (0..CHUNK_SLOTS).map(move |at| it * CHUNK_SLOTS + at));
+        let ids = serials.filter_map(|it| ObjectId::new(ty, it as u64));
+        ids.filter_map(|it| Some((it, self.find(it)?))).collect()
     }
 
     pub(crate) fn remove(&self, id: ObjectId) {
-        let Some((chunk, at)) = split(id) else { return };
-        if let Some(chunk) = self.types[number(id)].get().and_then(|it| it[chunk].get()) {
-            chunk[at].handle.store(0, Ordering::Release);
+        if let Some(slot) = self.slot(id) {
+            slot.handle.store(0, Ordering::Release);
         }
     }
 }
 
-fn number(id: ObjectId) -> usize {
-    (id.raw() >> 56) as usize
+impl Drop for Objects {
+    fn drop(&mut self) {
+        for ty in self.types.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
+            // SAFETY: made by `get_or_make`, and nobody has a reference any more.
+            let mut chunks = unsafe { Box::from_raw(*ty) };
+            for slots in chunks.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(*slots) });
+            }
+        }
+    }
 }
 
-fn split(id: ObjectId) -> Option<(usize, usize)> {
-    let serial = usize::try_from(id.serial()).ok()?;
-    let chunk = serial / CHUNK_SLOTS;
-    (!id.is_null() && chunk < CHUNKS_MAX).then_some((chunk, serial % CHUNK_SLOTS))
+/// The type of an id, which slots it is in, and at which place of them.
+#[inline]
+fn split(id: ObjectId) -> Option<(usize, usize, usize)> {
+    let (ty, serial) = ((id.raw() >> 56) as usize, id.serial() as usize);
+    let is_possible = !id.is_null() && serial < CHUNKS_MAX * CHUNK_SLOTS;
+    is_possible.then_some((ty, serial / CHUNK_SLOTS, serial % CHUNK_SLOTS))
 }
 
 #[cfg(test)]

@@ -13,12 +13,13 @@ use crate::device::Device;
 use crate::error::ReplayError;
 use crate::families::Families;
 use crate::functions::Functions;
-use crate::generated::call;
+use crate::generated::caller;
 use crate::host::HostMemory;
 use crate::objects::{Object, Objects};
 use crate::pair::{gives_objects, pair};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::treat::{IMAGE_WORDS, Treatment};
+use crate::straight::Names;
+use crate::treat::Treatment;
 
 /// A call that was complete in the trace.
 pub(crate) struct Done<'r> {
@@ -110,6 +111,7 @@ pub(crate) struct Performer<'a> {
     pub(crate) host: HostMemory,
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
+    pub(crate) names: Names,
 }
 
 /// A call laid out as C memory.
@@ -121,14 +123,20 @@ pub(crate) struct Laid {
 
 impl<'a> Performer<'a> {
     pub(crate) fn new(replay: &'a Replay, stream: u32) -> Performer<'a> {
-        Performer { replay, stream, arena: Arena::default(), host: HostMemory::default(), functions: Vec::new() }
+        Performer {
+            replay,
+            stream,
+            arena: Arena::default(),
+            host: HostMemory::default(),
+            functions: Vec::new(),
+            names: Names::new(replay),
+        }
     }
 
     pub(crate) fn perform(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        let result = match self.replay.treatments.of(done.command()) {
+        let result = match self.replay.treatments.of(done.command()).treatment {
             Treatment::Skip => Ok(()),
-            Treatment::Simple if !self.translates() => self.simple(done),
-            Treatment::Plain | Treatment::Simple => self.plain(done),
+            Treatment::Plain => self.plain(done),
             Treatment::Special(special) => special(self, done),
         };
         result.or_else(|it| self.replay.leave_out(it))
@@ -137,36 +145,6 @@ impl<'a> Performer<'a> {
     pub(crate) fn error(&self, done: &Done<'_>, what: impl Into<String>) -> ReplayError {
         let (call, command) = (done.enter.call_number(), done.command().desc().name);
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
-    }
-
-    /// Whether there are plain numbers that mean something else here.
-    fn translates(&self) -> bool {
-        self.replay.addresses.are_used() || self.replay.families.are_used()
-    }
-
-    /// As it was, without an arena: most commands that are recorded.
-    fn simple(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
-        let command = done.command();
-        let layout = command.desc().parameters;
-        let mut image = [0u64; IMAGE_WORDS];
-        let size = layout.size as usize / 8;
-        image[..size].copy_from_slice(&done.enter.words()[HEAD_SIZE / 8..][..size]);
-        let mut owner = None;
-        for work in layout.work {
-            let Work::Handles { at, count, .. } = work else { continue };
-            for slot in &mut image[*at as usize / 8..][..*count as usize] {
-                let id = ObjectId::from_raw(*slot).unwrap_or(ObjectId::NULL);
-                let object = match self.replay.objects.find(id) {
-                    Some(it) => it,
-                    None if id.is_null() || id.is_unknown() => Object { handle: 0, owner: GLOBAL },
-                    None => return Err(self.error(done, format!("{id} does not exist at this point"))),
-                };
-                *slot = object.handle;
-                owner = owner.or(Some(object.owner));
-            }
-        }
-        let laid = Laid { image: image.as_mut_ptr().cast(), owner: owner.unwrap_or(GLOBAL) };
-        self.call(done, laid).map(drop)
     }
 
     /// As it was.
@@ -219,11 +197,11 @@ impl<'a> Performer<'a> {
             let queue = self.replay.queue_lock(unsafe { laid.image.cast::<u64>().read() });
             let _guard = lock(&queue);
             // SAFETY: as below.
-            return Ok(unsafe { call(command, function, laid.image) });
+            return Ok(unsafe { caller(command)(function, laid.image) });
         }
         // SAFETY: the function of this command, with parameters that were checked, laid out for a driver, and name
         // objects that are alive. That their use is valid is what the program that was captured promised.
-        Ok(unsafe { call(command, function, laid.image) })
+        Ok(unsafe { caller(command)(function, laid.image) })
     }
 
     pub(crate) fn function(&mut self, owner: u32, command: Command) -> Option<*const ()> {

@@ -5,13 +5,14 @@ use lavascope_event::Call;
 
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::formats;
 use crate::perform::{Done, Performer};
 
 pub(crate) fn graphics(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
     match refusal(&device, done) {
         Some(what) => Err(performer.error(done, what)),
-        None => performer.plain(done),
+        None => formats::create(performer, done),
     }
 }
 

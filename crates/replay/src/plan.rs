@@ -5,7 +5,6 @@
 //! only. Nothing is submitted.
 
 use lavascope_abi as vk;
-use lavascope_abi::desc::Ty;
 use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_event::{Call, Outcome};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::bind::{Resource, fits, needs_of};
 use crate::device::Device;
 use crate::error::ReplayError;
+use crate::formats::{self, Formats};
 use crate::functions::driver;
 use crate::instance::out;
 use crate::objects::Object;
@@ -20,7 +20,7 @@ use crate::pair::{gives_objects, ids_of};
 use crate::perform::{Done, Performer, needs_text};
 use crate::replay::lock;
 use crate::treat::{Treatment, is_elsewhere, is_surface};
-use crate::{addresses, device, held, instance, layout, pipeline, present};
+use crate::{addresses, capabilities, device, held, instance, layout, pipeline, present};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +59,8 @@ pub struct PlannedDevice {
     /// Queue families and types of memory: their number in the trace, and here.
     pub families: Vec<(u32, u32)>,
     pub memory_types: Vec<(u32, u32)>,
+    /// Formats of images: how they are called in the trace, and which take their places.
+    pub formats: Vec<(String, String)>,
     /// Whether several queues of the trace are one here.
     pub shares_queues: bool,
     /// Resources that do not fit where they were, and the bytes of memory that they get of their own.
@@ -110,6 +112,7 @@ pub(crate) fn treatment(command: Command) -> Treatment {
         C::AllocateMemory => allocate,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind,
         C::CreateGraphicsPipelines => pipelines,
+        C::CreateShaderModule => shader,
         C::CreateSwapchainKHR => present::create,
         C::DestroySwapchainKHR => present::destroy,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return Treatment::Skip,
@@ -165,6 +168,23 @@ impl Performer<'_> {
         }
     }
 
+    /// A format that another one takes the place of.
+    fn note_format(&self, device: &Device, done: &Done<'_>) {
+        let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return };
+        let Some(there) = call.p_create_info().map(|it| it.format) else { return };
+        let here = self.replay.formats.find(there);
+        if here == there {
+            return;
+        }
+        let pair = (formats::name(there), formats::name(here));
+        self.planning(|it| {
+            let device = it.devices.get(&device.owner).and_then(|at| it.plan.devices.get_mut(*at));
+            if let Some(device) = device.filter(|it| !it.formats.contains(&pair)) {
+                device.formats.push(pair);
+            }
+        });
+    }
+
     fn pretend_outputs(&mut self, done: &Done<'_>) -> Result<(), ReplayError> {
         let Some(leave) = done.leave.filter(|_| gives_objects(done.command().desc())) else { return Ok(()) };
         let owner = self.owner(done)?;
@@ -216,6 +236,7 @@ fn describe(device: &Device) -> PlannedDevice {
         missing_features: device.about.missing_features.iter().map(|it| (*it).to_owned()).collect(),
         families: device.about.families.clone(),
         memory_types: device.memory_types().iter().enumerate().map(|it| (it.0 as u32, *it.1)).collect(),
+        formats: Vec::new(),
         shares_queues: device.shares_queues,
         own_memory: (0, 0),
     }
@@ -228,7 +249,8 @@ fn create_buffer(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), R
 
 fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
-    let result = match missing_format(&device, done).filter(|_| !done.has_failed()) {
+    performer.note_format(&device, done);
+    let result = match missing_format(&performer.replay.formats, &device, done).filter(|_| !done.has_failed()) {
         Some(what) => Err(performer.error(done, what)),
         None => layout::create_image(performer, done),
     };
@@ -236,7 +258,7 @@ fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), Re
 }
 
 /// Whether the device cannot have such an image, in words.
-pub(crate) fn missing_format(device: &Device, done: &Done<'_>) -> Option<String> {
+fn missing_format(known: &Formats, device: &Device, done: &Done<'_>) -> Option<String> {
     let Some(Call::CreateImage(call)) = Call::of(done.enter).filter(|_| device.is_foreign) else { return None };
     let info = call.p_create_info()?;
     // Others are asked about in another way, and are of another kind of driver.
@@ -249,7 +271,7 @@ pub(crate) fn missing_format(device: &Device, done: &Done<'_>) -> Option<String>
         GetPhysicalDeviceImageFormatProperties,
         FnGetPhysicalDeviceImageFormatProperties(
             device.about.physical,
-            info.format,
+            known.find(info.format),
             info.image_type,
             info.tiling,
             info.usage,
@@ -266,20 +288,11 @@ pub(crate) fn missing_format(device: &Device, done: &Done<'_>) -> Option<String>
     if result == Some(vk::Result::SUCCESS) && is_enough {
         return None;
     }
-    let name = format_name(info.format);
+    let name = formats::name(info.format);
     Some(match result {
         Some(vk::Result::SUCCESS) => format!("this device has no images of {name} of this size"),
         _ => format!("this device has no images of {name} for this use"),
     })
-}
-
-fn format_name(format: vk::Format) -> String {
-    let field = vk::ImageCreateInfo::layout().fields.iter().find(|it| it.name == "format");
-    let known = match field.map(|it| it.ty) {
-        Some(Ty::Enum(desc)) => desc.values.iter().find(|it| it.0 == i64::from(format.0)),
-        _ => None,
-    };
-    known.map_or_else(|| format!("format {}", format.0), |it| it.1.to_owned())
 }
 
 fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
@@ -351,6 +364,14 @@ fn pipelines(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), Repla
     let device = performer.device(done)?;
     if let Some(what) = pipeline::refusal(&device, done) {
         performer.refuse(done, what.to_owned());
+    }
+    pretend(performer, done)
+}
+
+fn shader(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(done)?;
+    if let Some(what) = capabilities::refusal(&device, done) {
+        performer.refuse(done, what);
     }
     pretend(performer, done)
 }

@@ -5,14 +5,18 @@ use std::sync::atomic::Ordering;
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind, beside};
 use lavascope_event::{HostBytes, Touch, Written, check, own};
-use lavascope_trace::{Item, StreamReader};
+use lavascope_trace::{StreamReader, Taken};
 
 use crate::error::ReplayError;
 use crate::hold::Hold;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
 use crate::replay::{Replay, lock};
-use crate::treat::is_wait;
+use crate::straight::only_code;
+use crate::treat::{Row, is_wait};
+
+/// After so many recorded commands those that sleep are looked for with care.
+const SETTLED: u64 = 64;
 
 /// Plays the calls of one stream in their order.
 pub(crate) struct Player<'a> {
@@ -24,6 +28,8 @@ pub(crate) struct Player<'a> {
     hold: Option<Hold<'a>>,
     calls: u64,
     results: Results,
+    /// By place: how far other threads are known to be.
+    seen: Vec<u64>,
     /// Room for words that are not needed any more.
     spare: Vec<Vec<u64>>,
 }
@@ -38,6 +44,7 @@ impl<'a> Player<'a> {
             hold: Hold::new(replay, stream, place),
             calls: 0,
             results: Results::default(),
+            seen: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -73,67 +80,143 @@ impl<'a> Player<'a> {
     }
 
     fn play_all(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
-        while let Some(item) = reader.take_next()? {
+        while let Some(it) = reader.take_next()? {
             if self.performer.replay.positions.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
-            self.step(&item)?;
+            self.step(it)?;
         }
         Ok(())
     }
 
-    pub(crate) fn step(&mut self, item: &Item<'_>) -> Result<(), ReplayError> {
-        let words = item.record;
-        let head = Head::from_words(words[0], words[1]);
-        for it in &words[words.len() - head.touches as usize..] {
-            self.performer.replay.positions.wait(self.place, head.call, Touch::from_word(*it))?;
+    /// Performs a record, which is used up by that.
+    pub(crate) fn step(&mut self, it: Taken<'_>) -> Result<(), ReplayError> {
+        let Taken { record: words, time } = it;
+        // As words, here and below: a head in parts would go by way of memory with every record.
+        let head = (words[0], words[1]);
+        let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
+        for it in &words[words.len() - touches as usize..] {
+            self.wait(call, Touch::from_word(*it))?;
         }
         if let Some(hold) = &mut self.hold {
-            hold.before(&head, item.time)?;
+            hold.before(&Head::from_words(head.0, head.1), time)?;
         }
-        match head.kind {
-            beside::MEMORY => self.write(words)?,
-            beside::HOST => self.keep(words)?,
-            kind if kind > Kind::Leave as u8 => {}
-            kind => self.half(words, kind == Kind::Leave as u8)?,
-        }
-        if let Some(call) = head.completed() {
+        let is_complete = match kind {
+            beside::MEMORY => self.write(words).map(|()| true)?,
+            beside::HOST => self.keep(words).map(|()| true)?,
+            kind if kind == Kind::Enter as u8 => self.enter(head, words)?,
+            kind if kind == Kind::Leave as u8 => self.leave(head, words).map(|()| true)?,
+            _ => false,
+        };
+        if is_complete {
             self.performer.replay.positions.publish(self.place, call);
         }
         Ok(())
     }
 
-    /// Half of a call: it is performed when all of it is known.
-    fn half(&mut self, words: &[u64], is_leave: bool) -> Result<(), ReplayError> {
-        let wrong = |it: String| ReplayError::Record { stream: self.stream, what: it };
-        let record = check(words).map_err(|it| wrong(it.to_string()))?;
-        if !is_leave {
-            if record.command().desc().outputs.is_some() {
-                let mut kept = self.spare.pop().unwrap_or_default();
-                kept.clear();
-                kept.extend_from_slice(words);
-                self.open.push(kept);
-                return Ok(());
-            }
-            self.calls += 1;
-            return self.performer.perform(&Done { enter: record, leave: None });
+    /// Returns when a call of another thread is complete. What is not in the file is not waited for.
+    #[inline]
+    fn wait(&mut self, call: u64, touch: Touch) -> Result<(), ReplayError> {
+        let positions = &self.performer.replay.positions;
+        let Some(other) = positions.place(touch.thread) else { return Ok(()) };
+        if self.seen.len() <= other {
+            self.seen.resize(other + 1, 0);
         }
-        let call = record.call_number();
+        if self.seen[other] < touch.call {
+            self.seen[other] = positions.wait(self.place, call, (other, touch.call))?;
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, what: String) -> ReplayError {
+        ReplayError::Record { stream: self.stream, what }
+    }
+
+    /// A call begins. Where it has no second record it is performed, and that is said.
+    #[inline]
+    fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
+        let replay = self.performer.replay;
+        if let Some(row) = replay.treatments.get(Head::from_words(head.0, head.1).command) {
+            if row.has_leave {
+                return self.begin(row, words).map(|()| false);
+            }
+            if let Some(straight) = row.straight.as_ref().filter(|it| it.fits(replay)) {
+                // A command that is recorded does not take long, but those that sleep should not be missed for long.
+                if self.calls.is_multiple_of(SETTLED) || !straight.is_recorded {
+                    replay.positions.settle(self.place);
+                }
+                match self.performer.straight(straight, head, words) {
+                    Ok(None) => {}
+                    result => {
+                        self.calls += 1;
+                        return result.map(drop).or_else(|it| replay.leave_out(it)).map(|()| true);
+                    }
+                }
+            }
+        }
+        replay.positions.settle(self.place);
+        let record = check(words).map_err(|it| self.wrong(it.to_string()))?;
+        self.calls += 1;
+        self.performer.perform(&Done { enter: record, leave: None })?;
+        Ok(true)
+    }
+
+    /// A call is performed when all of it is known.
+    fn begin(&mut self, row: &Row, words: &[u64]) -> Result<(), ReplayError> {
+        // What is performed where it lies is looked at then.
+        if row.straight.is_none() {
+            check(words).map_err(|it| self.wrong(it.to_string()))?;
+        }
+        let mut kept = self.spare.pop().unwrap_or_default();
+        kept.clear();
+        kept.extend_from_slice(words);
+        self.open.push(kept);
+        Ok(())
+    }
+
+    fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
+        let head = Head::from_words(head.0, head.1);
+        let call = head.call;
         let place = self.open.iter().rposition(|it| Head::from_words(it[0], it[1]).call == call);
         let Some(place) = place else {
-            return Err(wrong(format!("call {call} returns without having begun")));
+            return Err(self.wrong(format!("call {call} returns without having begun")));
         };
-        let enter = self.open.remove(place);
-        // Checked when it began.
-        let result = match own(&enter) {
-            Some(it) if it.command() == record.command() => {
-                self.calls += 1;
-                self.performer.perform(&Done { enter: it, leave: Some(record) })
-            }
-            _ => Err(wrong(format!("call {call} returns as another one"))),
-        };
+        let mut enter = self.open.remove(place);
+        if Head::from_words(enter[0], enter[1]).command != head.command {
+            return Err(self.wrong(format!("call {call} returns as another one")));
+        }
+        self.calls += 1;
+        self.performer.replay.positions.settle(self.place);
+        let result = self.returned(head, &mut enter, words);
         self.spare.push(enter);
         result
+    }
+
+    /// Performs a call both of whose records are known.
+    fn returned(&mut self, head: Head, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
+        let straight = self.performer.replay.treatments.get(head.command).and_then(|it| it.straight.as_ref());
+        if let Some((straight, code)) =
+            straight.zip(only_code(head, leave)).filter(|it| it.0.fits(self.performer.replay))
+        {
+            let begun = (enter[0], enter[1]);
+            if code < 0 {
+                return check(enter).map(drop).map_err(|it| self.wrong(it.to_string()));
+            }
+            let result = match self.performer.straight(straight, begun, enter) {
+                Ok(result) => result.map(|it| self.performer.expect_success(begun, it)),
+                Err(it) => Some(Err(it)),
+            };
+            if let Some(result) = result {
+                return result.or_else(|it| self.performer.replay.leave_out(it));
+            }
+        }
+        let leave = check(leave).map_err(|it| self.wrong(it.to_string()))?;
+        // Checked when it began, or not yet.
+        let enter = match straight {
+            Some(_) => check(enter).map_err(|it| self.wrong(it.to_string()))?,
+            None => own(enter).ok_or_else(|| self.wrong(format!("call {} begins as no call", head.call)))?,
+        };
+        self.performer.perform(&Done { enter, leave: Some(leave) })
     }
 
     /// Bytes of the host that the next call reads.

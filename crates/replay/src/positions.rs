@@ -1,7 +1,7 @@
 //! How far each thread is, and waiting for it.
 //!
 //! A thread that performs a call tells so by one store. Who needs a call of another thread looks a few times, and then
-//! sleeps until that thread goes on.
+//! sleeps until that thread is there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,20 +9,25 @@ use std::time::{Duration, Instant};
 
 use lavascope_event::Touch;
 use rustc_hash::FxHashMap;
-use rustix::thread::futex;
 
 use crate::error::ReplayError;
+use crate::mark::Mark;
 
 /// How often one looks before one sleeps: about two microseconds.
 const LOOKS: u32 = 400;
 /// How long one sleeps before one asks whether anybody can go on at all.
 const NAP: Duration = Duration::from_millis(200);
+/// Threads whose numbers are below this are found without a map.
+const DENSE_MAX: u32 = 4096;
+/// No place.
+const NOWHERE: u32 = u32::MAX;
 
 /// The threads of a trace.
 pub(crate) struct Positions {
     all: Vec<Position>,
     /// By number of the stream: its place above.
-    places: FxHashMap<u32, usize>,
+    dense: Vec<u32>,
+    sparse: FxHashMap<u32, usize>,
     is_stopped: AtomicBool,
     /// Set by somebody who does not want any more.
     interrupt: Arc<AtomicBool>,
@@ -30,109 +35,128 @@ pub(crate) struct Positions {
     pub(crate) is_paused: AtomicBool,
 }
 
+/// Apart from each other in memory: each is written by a thread of its own with every call.
+#[repr(align(128))]
 struct Position {
-    stream: u32,
     /// The last call that is complete; all of them when the thread is at its end.
-    done: AtomicU64,
-    /// Changes whenever somebody sleeps and `done` has changed.
-    bell: AtomicU32,
-    sleepers: AtomicU32,
-    /// What the thread waits for, so that a circle can be told: the place of the other, plus one, and the call.
+    done: Mark,
+    stream: u32,
+    /// Whom it sleeps for, one more than its place, until which call, and before which call of its own.
     waits_for: AtomicU32,
     waits_until: AtomicU64,
-    /// What the thread is at.
     call: AtomicU64,
 }
 
 impl Positions {
     pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> Positions {
         let position = |stream: &u32| Position {
+            done: Mark::default(),
             stream: *stream,
-            done: AtomicU64::new(0),
-            bell: AtomicU32::new(0),
-            sleepers: AtomicU32::new(0),
             waits_for: AtomicU32::new(0),
             waits_until: AtomicU64::new(0),
             call: AtomicU64::new(0),
         };
+        let mut dense = Vec::new();
+        let mut sparse = FxHashMap::default();
+        for (place, stream) in streams.iter().enumerate() {
+            if *stream >= DENSE_MAX {
+                sparse.insert(*stream, place);
+                continue;
+            }
+            dense.resize(dense.len().max(*stream as usize + 1), NOWHERE);
+            dense[*stream as usize] = place as u32;
+        }
         Positions {
             all: streams.iter().map(position).collect(),
-            places: streams.iter().enumerate().map(|it| (*it.1, it.0)).collect(),
+            dense,
+            sparse,
             is_stopped: AtomicBool::new(false),
             interrupt,
             is_paused: AtomicBool::new(false),
         }
     }
 
-    /// Everything before and including a call is complete.
-    pub(crate) fn publish(&self, place: usize, call: u64) {
-        let own = &self.all[place];
-        // One total order with the sleepers' count: either we see the sleeper, or it sees this.
-        own.done.store(call, Ordering::SeqCst);
-        if own.sleepers.load(Ordering::SeqCst) > 0 {
-            ring(own);
+    /// The place of a thread; none where it is not in the file.
+    #[inline]
+    pub(crate) fn place(&self, thread: u32) -> Option<usize> {
+        match self.dense.get(thread as usize) {
+            Some(it) => (*it != NOWHERE).then_some(*it as usize),
+            None => self.sparse.get(&thread).copied(),
         }
+    }
+
+    /// Everything before and including a call is complete.
+    #[inline]
+    pub(crate) fn publish(&self, place: usize, call: u64) {
+        self.all[place].done.publish(call);
+    }
+
+    /// What was published is known to all who sleep. Before a thread may stand still, as it does in most calls.
+    #[inline]
+    pub(crate) fn settle(&self, place: usize) {
+        self.all[place].done.settle();
     }
 
     /// The thread will do no more.
     pub(crate) fn end(&self, place: usize) {
         self.publish(place, u64::MAX);
+        self.settle(place);
     }
 
     /// All threads stop where they are.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
-        self.all.iter().for_each(ring);
+        self.all.iter().for_each(|it| it.done.ring());
     }
 
+    #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Relaxed) || self.interrupt.load(Ordering::Relaxed)
     }
 
     pub(crate) fn done(&self, place: usize) -> u64 {
-        self.all[place].done.load(Ordering::Acquire)
+        self.all[place].done.get()
     }
 
     /// Whether a call of another thread is complete. What is not in the file is not waited for.
     pub(crate) fn is_done(&self, touch: Touch) -> bool {
-        self.places.get(&touch.thread).is_none_or(|it| self.done(*it) >= touch.call)
+        self.place(touch.thread).is_none_or(|it| self.done(it) >= touch.call)
     }
 
-    /// Returns when a call of another thread is complete.
-    pub(crate) fn wait(&self, place: usize, call: u64, touch: Touch) -> Result<(), ReplayError> {
-        let Some(&other) = self.places.get(&touch.thread) else { return Ok(()) };
+    /// Returns when a call of another thread is complete, with the last that is.
+    pub(crate) fn wait(&self, place: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
         for _ in 0..LOOKS {
-            if self.done(other) >= touch.call {
-                return Ok(());
+            let done = self.done(other);
+            if done >= until {
+                return Ok(done);
             }
             std::hint::spin_loop();
         }
-        self.sleep(place, call, other, touch.call)
+        self.sleep(place, call, other, until)
     }
 
-    fn sleep(&self, place: usize, call: u64, other: usize, until: u64) -> Result<(), ReplayError> {
-        let (own, it) = (&self.all[place], &self.all[other]);
+    fn sleep(&self, place: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {
+        let own = &self.all[place];
         own.call.store(call, Ordering::Relaxed);
         own.waits_until.store(until, Ordering::Relaxed);
         own.waits_for.store(other as u32 + 1, Ordering::Release);
-        it.sleepers.fetch_add(1, Ordering::SeqCst);
+        // Whoever waits for us must know how far we are.
+        own.done.settle();
         let result = loop {
-            let bell = it.bell.load(Ordering::Acquire);
-            if it.done.load(Ordering::SeqCst) >= until {
-                break Ok(());
+            let slept = self.all[other].done.sleep(until, NAP, || self.is_stopped());
+            let done = self.done(other);
+            if done >= until {
+                break Ok(done);
             }
             if self.is_stopped() {
                 break Err(ReplayError::Stopped);
             }
-            let nap = futex::Timespec { tv_sec: 0, tv_nsec: NAP.as_nanos() as i64 };
-            let slept = futex::wait(&it.bell, futex::Flags::PRIVATE, bell, Some(&nap));
-            if slept == Err(rustix::io::Errno::TIMEDOUT)
+            if slept.is_timeout
                 && let Some(circle) = self.circle(place)
             {
                 break Err(ReplayError::Circle(circle));
             }
         };
-        it.sleepers.fetch_sub(1, Ordering::SeqCst);
         own.waits_for.store(0, Ordering::Release);
         result
     }
@@ -160,24 +184,19 @@ impl Positions {
 
     /// Calls that are complete, of threads that are not at their end.
     pub(crate) fn calls(&self) -> u64 {
-        let all = self.all.iter().map(|it| it.done.load(Ordering::Relaxed));
+        let all = self.all.iter().map(|it| it.done.get());
         all.filter(|it| *it != u64::MAX).sum()
     }
 
     /// How far all threads are, as one number that changes whenever anybody gets on.
     fn sum(&self) -> u64 {
-        self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.done.load(Ordering::Relaxed)))
+        self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.done.get()))
     }
 
     /// Tells when nobody has got on for some time.
     pub(crate) fn watch(&self, patience: Duration) -> Watch<'_> {
         Watch { positions: self, patience, seen: self.sum(), since: Instant::now() }
     }
-}
-
-fn ring(it: &Position) {
-    it.bell.fetch_add(1, Ordering::SeqCst);
-    let _ = futex::wake(&it.bell, futex::Flags::PRIVATE, u32::MAX >> 1);
 }
 
 /// Held by somebody who waits for the device.
@@ -226,7 +245,8 @@ mod tests {
                     for turn in 1..=2000 {
                         // The first goes first in each turn.
                         let needed = turn - u64::from(place == 0);
-                        positions.wait(place, turn, touch(other, needed)).expect("no circle");
+                        let other = positions.place(other).expect("it is there");
+                        positions.wait(place, turn, (other, needed)).expect("no circle");
                         assert_eq!(seen.fetch_add(1, Ordering::Relaxed), (turn - 1) * 2 + place as u64);
                         positions.publish(place, turn);
                     }
@@ -239,10 +259,12 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
-        let positions = Positions::new(&[1], Arc::default());
-        assert!(positions.wait(0, 1, touch(77, 5)).is_ok());
-        positions.end(0);
-        assert!(positions.wait(0, 1, touch(1, 1_000_000)).is_ok());
+        let positions = Positions::new(&[1, DENSE_MAX + 5], Arc::default());
+        assert!(positions.is_done(touch(77, 5)) && positions.is_done(touch(0, 5)));
+        assert!(!positions.is_done(touch(1, 5)) && !positions.is_done(touch(DENSE_MAX + 5, 5)));
+        positions.end(1);
+        assert!(positions.wait(0, 1, (1, 1_000_000)).is_ok());
+        assert_eq!(positions.place(DENSE_MAX + 5), Some(1));
     }
 
     #[test]
@@ -252,12 +274,12 @@ mod tests {
             let one = |place: usize, other| {
                 let positions = &positions;
                 scope.spawn(move || {
-                    let error = positions.wait(place, 10 + place as u64, touch(other, 50)).expect_err("a circle");
+                    let error = positions.wait(place, 10 + place as u64, (other, 50)).expect_err("a circle");
                     positions.stop();
                     error.to_string()
                 })
             };
-            [one(0, 2), one(1, 1)].map(|it| it.join().expect("no panic")).to_vec()
+            [one(0, 1), one(1, 0)].map(|it| it.join().expect("no panic")).to_vec()
         });
         let told = "call 10 of thread 1 waits for call 50 of thread 2";
         assert!(errors.iter().any(|it| it.contains(told)), "{errors:?}");

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::device::Device;
 use crate::error::ReplayError;
 use crate::families::Families;
+use crate::formats::Formats;
 use crate::functions::{Functions, Loader, Source};
 use crate::held::Held;
 use crate::hold::Pace;
@@ -35,7 +36,7 @@ pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A replay under way.
 pub(crate) struct Replay {
     pub(crate) options: Options,
-    pub(crate) objects: Objects,
+    pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
     pub(crate) treatments: Treatments,
     /// Whether the trace has what the device wrote into memory that the host can see.
@@ -50,6 +51,7 @@ pub(crate) struct Replay {
     pub(crate) linear: LinearImages,
     pub(crate) addresses: Addresses,
     pub(crate) families: Families,
+    pub(crate) formats: Formats,
     pub(crate) results: Mutex<Results>,
     pub(crate) clock: Clock,
     /// None where the replay is as fast as it can be.
@@ -106,7 +108,7 @@ impl Replay {
             plan: is_plan.then(Mutex::default),
             is_planned: purpose != Purpose::Perform || options.force,
             left_out: Mutex::default(),
-            objects: Objects::new(),
+            objects: Arc::new(Objects::new()),
             positions: Positions::new(streams, options.interrupt.clone()),
             treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
             options,
@@ -120,6 +122,7 @@ impl Replay {
             linear: LinearImages::default(),
             addresses: Addresses::default(),
             families: Families::default(),
+            formats: Formats::default(),
             results: Mutex::default(),
             calls: AtomicU64::new(0),
             owners: RwLock::new(vec![Arc::new(global)]),

@@ -1,12 +1,14 @@
 //! How each command is performed again.
 
 use lavascope_abi::Command;
-use lavascope_abi::desc::Work;
 
 use crate::error::ReplayError;
 use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
-use crate::{addresses, bind, blobs, device, held, instance, layout, memory, pipeline, pitches, plan, present, wait};
+use crate::straight::Straight;
+use crate::{
+    addresses, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan, present, wait,
+};
 
 /// Performs a call in a way of its own.
 pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done<'d>) -> Result<(), ReplayError>;
@@ -15,28 +17,53 @@ pub(crate) type Special = for<'a, 'b, 'c, 'd> fn(&'a mut Performer<'b>, &'c Done
 pub(crate) enum Treatment {
     /// As it was.
     Plain,
-    /// As it was, and there is nothing in it but numbers and handles.
-    Simple,
     /// Not at all: it asked something that the trace has the answer to, or concerns the machine it was made on.
     Skip,
     Special(Special),
 }
 
+/// What is known of a command.
+pub(crate) struct Row {
+    pub(crate) treatment: Treatment,
+    /// How it is performed where its record lies, unless numbers mean something else here.
+    pub(crate) straight: Option<Straight>,
+    /// Whether it has a second record, when it returns.
+    pub(crate) has_leave: bool,
+}
+
 /// By number of the command.
-pub(crate) struct Treatments(Box<[Treatment]>);
+pub(crate) struct Treatments(Box<[Row]>);
 
 impl Treatments {
     pub(crate) fn new() -> Treatments {
-        Treatments(Command::ALL.iter().map(|it| treatment(*it)).collect())
+        Treatments(Command::ALL.iter().map(|it| Row::new(*it, treatment(*it))).collect())
     }
 
     /// For one who only wants to know what would be done.
     pub(crate) fn of_plan() -> Treatments {
-        Treatments(Command::ALL.iter().map(|it| plan::treatment(*it)).collect())
+        let row = |it: &Command| Row { straight: None, ..Row::new(*it, plan::treatment(*it)) };
+        Treatments(Command::ALL.iter().map(row).collect())
     }
 
-    pub(crate) fn of(&self, command: Command) -> Treatment {
-        self.0[command as usize]
+    pub(crate) fn of(&self, command: Command) -> &Row {
+        &self.0[command as usize]
+    }
+
+    /// By its number; none where there is no such command.
+    #[inline]
+    pub(crate) fn get(&self, number: u16) -> Option<&Row> {
+        self.0.get(usize::from(number))
+    }
+}
+
+impl Row {
+    fn new(command: Command, treatment: Treatment) -> Row {
+        use Command as C;
+        // What is special about these is only that they may hold addresses.
+        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let is_plain = matches!(treatment, Treatment::Plain);
+        let straight = if is_plain || has_numbers { Straight::of(command) } else { None };
+        Row { treatment, straight, has_leave: command.desc().outputs.is_some() }
     }
 }
 
@@ -49,20 +76,7 @@ fn treatment(command: Command) -> Treatment {
     if is_elsewhere(command) || (asks && !gives_objects(command.desc())) {
         return Treatment::Skip;
     }
-    if is_simple(command) { Treatment::Simple } else { Treatment::Plain }
-}
-
-/// Words of the largest image that is laid out without an arena.
-pub(crate) const IMAGE_WORDS: usize = 16;
-
-/// Whether a command has no pointers, gives nothing, and is recorded.
-fn is_simple(command: Command) -> bool {
-    let desc = command.desc();
-    let only_handles = |it: &Work| matches!(it, Work::Handles { .. });
-    desc.name.starts_with("vkCmd")
-        && desc.outputs.is_none()
-        && desc.parameters.size as usize <= IMAGE_WORDS * 8
-        && desc.parameters.work.iter().all(only_handles)
+    Treatment::Plain
 }
 
 fn special(command: Command) -> Option<Special> {
@@ -92,6 +106,7 @@ fn special(command: Command) -> Option<Special> {
         C::GetDescriptorEXT => blobs::descriptor,
         C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => blobs::descriptor_layout,
         C::CreateImage => layout::create_image,
+        C::CreateImageView | C::CreateRenderPass | C::CreateRenderPass2 => formats::create,
         C::DestroyBuffer | C::DestroyImage => layout::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
         C::WaitForFences => wait::fences,

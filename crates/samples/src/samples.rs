@@ -4,10 +4,12 @@ mod compute;
 mod descriptors;
 mod events;
 mod indirect;
+mod linear;
 mod mapped;
 mod multi_queue_upload;
 mod present;
 mod queries;
+mod recording;
 mod textured;
 mod threads;
 mod threads_handoff;
@@ -31,6 +33,8 @@ pub(crate) const ALL: &[&Sample] = &[
     &indirect::SAMPLE,
     &descriptors::SAMPLE,
     &mapped::SAMPLE,
+    &linear::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
+    &recording::SAMPLE,
 ];

@@ -16,8 +16,15 @@
 //!
 //! [`Merger`] reads all streams and gives their records in an order that respects every touch.
 
+/// What `post` is made of, except where it is modeled.
+mod atomics {
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
 mod merge;
+#[cfg(test)]
+mod model;
 mod objects;
+mod post;
 mod queue;
 mod space;
 mod thread;

@@ -1,20 +1,16 @@
 //! The threads of the application: how far each is, and what its next record must come after.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_event::record::{CALL_MAX, Touch};
 
+use crate::post::Post;
 use crate::queue::{Consumer, Producer, Wake, queue};
 
 /// What other threads may see of a thread.
 pub struct Shared {
     number: u32,
-    /// The last call that returned. Release in `complete`; pairs with Acquire in `barrier`.
-    position: AtomicU64,
-    /// Another thread waited for something: a barrier must come before the next record. Release in `push_barrier`,
-    /// after that thread's position; pairs with Acquire in `is_barrier_wanted`.
-    is_barrier_wanted: AtomicBool,
+    post: Post,
     consumer: Mutex<Option<Consumer>>,
 }
 
@@ -79,15 +75,14 @@ impl Thread {
     /// Whether a wait of another thread asked for a barrier; asking takes the wish away.
     #[inline(always)]
     pub fn is_barrier_wanted(&self) -> bool {
-        let wanted = &self.shared.is_barrier_wanted;
-        wanted.load(Ordering::Relaxed) && wanted.swap(false, Ordering::Acquire)
+        self.shared.post.take_wish()
     }
 
     /// The record being made comes after all that other threads have completed.
     pub fn barrier(&mut self, threads: &Threads) {
         let own = self.number;
         for other in lock(&threads.list).iter().filter(|it| it.number != own) {
-            let call = other.position.load(Ordering::Acquire);
+            let call = other.post.position();
             if call != 0 {
                 self.note(Touch { thread: other.number, call });
             }
@@ -135,11 +130,7 @@ impl Thread {
     /// The call returned: others may rely on its having happened.
     #[inline(always)]
     pub fn complete(&self, call: u64) {
-        let position = &self.shared.position;
-        // One that was made inside another returned before it, and has the larger number.
-        if position.load(Ordering::Relaxed) < call {
-            position.store(call, Ordering::Release);
-        }
+        self.shared.post.complete(call);
     }
 
     /// The touch that stands for a call of this thread.
@@ -177,12 +168,7 @@ impl Threads {
         // Zero is nobody, so that no touch is the word zero.
         let number = list.len() as u32 + 1;
         let (producer, consumer) = queue(number, wake);
-        let shared = Arc::new(Shared {
-            number,
-            position: AtomicU64::new(0),
-            is_barrier_wanted: AtomicBool::new(false),
-            consumer: Mutex::new(Some(consumer)),
-        });
+        let shared = Arc::new(Shared { number, post: Post::new(), consumer: Mutex::new(Some(consumer)) });
         list.push(Arc::clone(&shared));
         Thread { number: shared.number, shared, calls: 0, known: Vec::new(), touches: Vec::new(), producer }
     }
@@ -196,7 +182,7 @@ impl Threads {
     /// already.
     pub fn push_barrier(&self, by: &Thread) {
         for other in lock(&self.list).iter().filter(|it| it.number != by.number()) {
-            other.is_barrier_wanted.store(true, Ordering::Release);
+            other.post.want_barrier();
         }
     }
 
@@ -204,7 +190,7 @@ impl Threads {
     pub fn is_inside(&self, call: Touch) -> bool {
         let list = lock(&self.list);
         let thread = list.get((call.thread as usize).wrapping_sub(1));
-        thread.is_some_and(|it| it.position.load(Ordering::Acquire) < call.call)
+        thread.is_some_and(|it| it.post.position() < call.call)
     }
 
     /// The threads that were enlisted after the first `known` ones.

@@ -121,14 +121,41 @@ impl Codec {
         (packed.len() < raw.len()).then_some(packed)
     }
 
-    fn unpack(self, stored: &[u8], raw_size: usize) -> Option<Vec<u8>> {
-        let raw = match self {
-            Codec::None => stored.to_vec(),
-            Codec::Zstd => zstd::bulk::decompress(stored, raw_size).ok()?,
-            Codec::Lz4 => lz4_flex::block::decompress(stored, raw_size).ok()?,
+    fn unpack<'r>(self, stored: &'r [u8], raw_size: usize, room: &'r mut Room) -> Option<&'r [u8]> {
+        let Room { bytes, zstd } = room;
+        bytes.clear();
+        let raw: &[u8] = match self {
+            Codec::None => stored,
+            Codec::Zstd => {
+                let zstd = match zstd {
+                    Some(it) => it,
+                    none => none.insert(zstd::bulk::Decompressor::new().ok()?),
+                };
+                bytes.reserve(raw_size);
+                zstd.decompress_to_buffer(stored, bytes).ok()?;
+                bytes
+            }
+            Codec::Lz4 => {
+                bytes.resize(raw_size, 0);
+                let size = lz4_flex::block::decompress_into(stored, bytes).ok()?;
+                &bytes[..size]
+            }
         };
         (raw.len() == raw_size).then_some(raw)
     }
+}
+
+/// Where blocks are unpacked to, one after the other.
+#[derive(Default)]
+pub(crate) struct Room {
+    bytes: Vec<u8>,
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+/// Bytes that are stored behind a head, as far as that can be told.
+pub(crate) fn stored_size(head: &[u8]) -> Option<usize> {
+    let bytes = head.get(56..60)?;
+    Some(u32::from_le_bytes(std::array::from_fn(|it| bytes[it])) as usize)
 }
 
 /// The head of a block.
@@ -210,9 +237,9 @@ impl BlockHead {
     }
 
     /// The contents of a block that was read at the start of `file`.
-    pub(crate) fn contents(self, file: &[u8]) -> Result<Vec<u8>, &'static str> {
+    pub(crate) fn contents<'r>(self, file: &'r [u8], room: &'r mut Room) -> Result<&'r [u8], &'static str> {
         let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
-        self.codec.unpack(stored, self.raw_size as usize).ok_or("it does not unpack to its stated size")
+        self.codec.unpack(stored, self.raw_size as usize, room).ok_or("it does not unpack to its stated size")
     }
 }
 
@@ -250,9 +277,10 @@ mod tests {
         let raw: Vec<u8> = (0..5000u32).map(|it| (it / 7) as u8).collect();
         for codec in [Codec::Zstd, Codec::Lz4] {
             let packed = codec.pack(&raw).expect("this is easy to compress");
-            assert_eq!(codec.unpack(&packed, raw.len()), Some(raw.clone()));
-            assert_eq!(codec.unpack(&packed, raw.len() - 1), None, "{codec:?}");
-            assert_eq!(codec.unpack(&packed, raw.len() + 1), None, "{codec:?}");
+            let mut room = Room::default();
+            assert_eq!(codec.unpack(&packed, raw.len(), &mut room), Some(&raw[..]));
+            assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut room), None, "{codec:?}");
+            assert_eq!(codec.unpack(&packed, raw.len() + 1, &mut room), None, "{codec:?}");
         }
         assert_eq!(Codec::None.pack(&raw), None);
     }
@@ -276,7 +304,7 @@ mod tests {
         let mut block = head.to_bytes(&stored).to_vec();
         block.extend(stored);
         assert_eq!(BlockHead::read(&block), Ok(head));
-        assert_eq!(head.contents(&block), Ok(stored.to_vec()));
+        assert_eq!(head.contents(&block, &mut Room::default()), Ok(&stored[..]));
         for bit in 0..block.len() * 8 {
             block[bit / 8] ^= 1 << (bit % 8);
             assert!(BlockHead::read(&block).is_err(), "bit {bit}");

@@ -6,7 +6,7 @@
 //! all lowest bytes first, as they are or as differences. What is left to the compressor is what really varies.
 
 use lavascope_event::Kind;
-use lavascope_event::record::{HEAD_SIZE, Head, beside};
+use lavascope_event::record::{CALL_MAX, HEAD_SIZE, Head, TOUCHES_SHIFT, beside};
 use rustc_hash::FxHashMap;
 
 use crate::bytes::{Bad, Bytes, put_varint};
@@ -251,15 +251,19 @@ fn put_planes(to: &mut Vec<u8>, values: impl Iterator<Item = u64> + Clone, count
     }
 }
 
-/// Gives numbers that stand in planes, in their order.
-fn each_of_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize, give: impl FnMut(usize, u64)) -> Result<(), Bad> {
+/// The bytes of so many numbers that stand in planes.
+fn take_planes<'a, const MAX: u8>(from: &mut Bytes<'a>, count: usize) -> Result<&'a [u8], Bad> {
     let planes = from.u8()?;
     if planes > MAX {
         return from.bad("a number has more bytes than it can have");
     }
-    let bytes = from.take(count * usize::from(planes))?;
+    from.take(count * usize::from(planes))
+}
+
+/// Gives numbers that stand in planes, in their order.
+fn each_of_planes(bytes: &[u8], count: usize, give: impl FnMut(usize, u64)) {
     // So that the compiler knows how many there are of each: most numbers have one or two bytes.
-    match planes {
+    match bytes.len() / count.max(1) {
         0 => join_planes::<0>(bytes, count, give),
         1 => join_planes::<1>(bytes, count, give),
         2 => join_planes::<2>(bytes, count, give),
@@ -270,7 +274,6 @@ fn each_of_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize, give: impl 
         7 => join_planes::<7>(bytes, count, give),
         _ => join_planes::<8>(bytes, count, give),
     }
-    Ok(())
 }
 
 fn join_planes<const PLANES: usize>(bytes: &[u8], count: usize, mut give: impl FnMut(usize, u64)) {
@@ -285,8 +288,8 @@ fn join_planes<const PLANES: usize>(bytes: &[u8], count: usize, mut give: impl F
 }
 
 fn get_planes<const MAX: u8>(from: &mut Bytes<'_>, count: usize) -> Result<Vec<u64>, Bad> {
-    let mut all = vec![0; count];
-    each_of_planes::<MAX>(from, count, |at, value| all[at] = value)?;
+    let mut all = Vec::with_capacity(count);
+    each_of_planes(take_planes::<MAX>(from, count)?, count, |_, value| all.push(value));
     Ok(all)
 }
 
@@ -333,7 +336,9 @@ pub(crate) struct Decoded {
     pub(crate) places: Vec<Place>,
 }
 
-pub(crate) fn decode(block: &[u8]) -> Result<Decoded, Bad> {
+/// Reads a block into `all`, whose space is used again.
+pub(crate) fn decode_into(block: &[u8], all: &mut Decoded) -> Result<(), Bad> {
+    all.places.clear();
     let mut from = Bytes::new(block);
     let count = from.count(WORDS_MAX)?;
     let shape_count = from.count(SHAPES_MAX)?;
@@ -351,13 +356,25 @@ pub(crate) fn decode(block: &[u8]) -> Result<Decoded, Bad> {
         return from.bad("the records are larger than those of one block are");
     }
     let touches = get_planes::<8>(&mut from, touch_count as usize)?;
-    let mut all = Decoded { words: vec![0; words as usize], places: Vec::with_capacity(count) };
+    // Heads, touches and bodies fill all of it, so what stands there may stay.
+    if all.words.capacity() < words as usize {
+        // Blocks of one stream are about as large, so that a little more room does for all of them.
+        all.words = Vec::with_capacity((words as usize).next_power_of_two().min(WORDS_MAX));
+    }
+    all.words.resize(words as usize, 0);
+    all.places.reserve(count);
     all.put_heads(&Heads { last, shapes: &shapes, order: &order, odd: &odd, touched: &touched, times, touches });
     all.put_tables(&mut from, &shapes, &order)?;
     if !from.is_empty() {
         return from.bad("there is more than the records need");
     }
-    Ok(all)
+    Ok(())
+}
+
+#[cfg(test)]
+fn decode(block: &[u8]) -> Result<Decoded, Bad> {
+    let mut all = Decoded::default();
+    decode_into(block, &mut all).map(|()| all)
 }
 
 /// Everything of a block but its tables.
@@ -375,17 +392,24 @@ struct Heads<'a> {
 impl Decoded {
     /// Places all records, and fills in heads and touches.
     fn put_heads(&mut self, it: &Heads<'_>) {
+        // What the records of a shape have in common, ready to be stored.
+        let form = |it: &Shape| {
+            let Shape { command, kind, remarks, body_words, is_elsewhere, width } = *it;
+            let head = Head { body_words, command, kind, remarks, call: 0, touches: 0 };
+            (head.to_words()[0], expected(0, kind), width as usize, is_elsewhere)
+        };
+        let forms: Vec<(u64, u64, usize, bool)> = it.shapes.iter().map(form).collect();
         let (mut odd, mut touched) = (it.odd.iter().peekable(), it.touched.iter().peekable());
         let (mut last, mut first, mut touches) = (it.last, 0usize, &it.touches[..]);
         for (index, (table, time)) in it.order.iter().zip(&it.times).enumerate() {
             let is_this = |it: &&(u32, u64)| it.0 as usize == index;
-            let Shape { command, kind, remarks, body_words, is_elsewhere, width } = it.shapes[usize::from(*table)];
-            let call = odd.next_if(is_this).map_or_else(|| expected(last.0, kind), |it| it.1);
+            let (head, step, width, is_elsewhere) = forms[usize::from(*table)];
+            let call = odd.next_if(is_this).map_or(last.0.wrapping_add(step), |it| it.1);
             let touch_count = touched.next_if(is_this).map_or(0, |it| it.1 as usize);
             last = (call, last.1.wrapping_add(*time));
-            let head = Head { body_words, command, kind, remarks, call, touches: touch_count as u32 };
-            self.words[first..first + HEAD_WORDS].copy_from_slice(&head.to_words());
-            let body_end = first + HEAD_WORDS + width as usize;
+            self.words[first] = head;
+            self.words[first + 1] = call & CALL_MAX | (touch_count as u64) << TOUCHES_SHIFT;
+            let body_end = first + HEAD_WORDS + width;
             let end = body_end + touch_count;
             if touch_count > 0 {
                 let (own, rest) = touches.split_at(touch_count);
@@ -421,29 +445,52 @@ impl Decoded {
     }
 }
 
+/// A lane whose values differ.
+struct Lane<'a> {
+    word: usize,
+    shift: u32,
+    are_differences: bool,
+    planes: &'a [u8],
+}
+
 /// Fills in the bodies of one shape, which begin at `rows`.
 fn put_table(from: &mut Bytes<'_>, width: usize, rows: &[u32], words: &mut [u64]) -> Result<(), Bad> {
     let modes = from.take(width * LANES)?;
+    // What all have in common is copied to each; the lanes that differ are put on top of it.
+    let mut common = vec![0u64; width];
+    let mut lanes = Vec::new();
     for (lane, mode) in modes.iter().enumerate() {
-        let (word, shift) = (lane / LANES, 32 * (lane % LANES));
-        let mut set = |row: usize, value: u32| words[rows[row] as usize + word] |= u64::from(value) << shift;
+        let (word, shift) = (lane / LANES, 32 * (lane % LANES) as u32);
         match *mode {
-            ALL_ALIKE => match from.count(u32::MAX as usize)? as u32 {
-                0 => {}
-                value => (0..rows.len()).for_each(|it| set(it, value)),
-            },
-            PLAIN => each_of_planes::<4>(from, rows.len(), |it, value| set(it, value as u32))?,
-            DIFFERENCES => {
-                let mut last = 0u32;
-                each_of_planes::<4>(from, rows.len(), |row, step| {
-                    last = last.wrapping_add(unfold(step as u32));
-                    set(row, last);
-                })?;
+            ALL_ALIKE => common[word] |= (from.count(u32::MAX as usize)? as u64) << shift,
+            PLAIN | DIFFERENCES => {
+                let planes = take_planes::<4>(from, rows.len())?;
+                lanes.push(Lane { word, shift, are_differences: *mode == DIFFERENCES, planes });
             }
             _ => return from.bad("a lane is stored in no known way"),
         }
     }
+    for row in rows {
+        let first = *row as usize;
+        words[first..first + width].iter_mut().zip(&common).for_each(|(to, it)| *to = *it);
+    }
+    lanes.iter().for_each(|it| it.put(rows, words));
     Ok(())
+}
+
+impl Lane<'_> {
+    fn put(&self, rows: &[u32], words: &mut [u64]) {
+        let mut last = 0u32;
+        each_of_planes(self.planes, rows.len(), |row, value| {
+            let value = if self.are_differences {
+                last = last.wrapping_add(unfold(value as u32));
+                last
+            } else {
+                value as u32
+            };
+            words[rows[row] as usize + self.word] |= u64::from(value) << self.shift;
+        });
+    }
 }
 
 /// Which table each record is in.

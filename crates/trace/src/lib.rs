@@ -8,7 +8,8 @@
 //! [`Recorder`] makes blocks out of records and [`BlockWriter`] puts them into a file; [`Trace`] reads one, treating it
 //! as hostile: everything is checked, and a bad place is an error that names it, never a panic.
 //!
-//! Absent on purpose: files and threads. Whoever captures gives something to write to, whoever reads gives bytes.
+//! Absent on purpose: files and threads. Whoever captures gives something to write to, whoever reads gives bytes, or
+//! something that has them ([`ReadAt`]).
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod read;
 mod record;
 mod repair;
 mod schema;
+mod source;
 mod stream_read;
 mod tail;
 mod write;
@@ -35,6 +37,7 @@ pub use merge::{Item, Merged};
 pub use read::Trace;
 pub use record::{RawBlock, Recorded, Recorder};
 pub use repair::{Repair, repair};
-pub use stream_read::StreamReader;
+pub use source::ReadAt;
+pub use stream_read::{Block, Blocks, Feed, StreamReader, Taken};
 pub use tail::{Slot, Tail, TailHeader};
 pub use write::{BlockWriter, PackedBlock, Written};

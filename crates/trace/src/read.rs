@@ -8,13 +8,14 @@ use lavascope_event::record::Head;
 use lavascope_event::renumber;
 use rustc_hash::FxHashMap;
 
-use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind};
+use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind, Room};
 use crate::bytes::Bad;
 use crate::columns::{self, Decoded, HEAD_WORDS};
 use crate::content::{self, ContentHash};
 use crate::error::{Damage, TraceError};
 use crate::index::{Entry, Index, Moment, MomentKind};
 use crate::schema::{Numbers, Schema};
+use crate::source::{ReadAt, Source};
 use crate::write::{END_MAGIC, END_SIZE};
 
 /// Bodies may be larger than the file, since equal pieces are stored once, but not without bound.
@@ -26,7 +27,7 @@ const UNPACKED_MAX: usize = 16;
 
 /// A trace that can be read.
 pub struct Trace<'a> {
-    file: &'a [u8],
+    file: Source<'a>,
     header: Header,
     entries: Vec<Entry>,
     /// Of the index; none if there is no index.
@@ -43,15 +44,42 @@ type Pieces = FxHashMap<ContentHash, (u64, Range<usize>)>;
 type Piece = (Arc<Vec<u8>>, Range<usize>);
 
 /// The records of a block.
+#[derive(Default)]
 pub(crate) struct Calls {
     pub(crate) decoded: Decoded,
+}
+
+/// What reading a block takes: where it is read to, and where it is unpacked to.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    stored: Vec<u8>,
+    room: Room,
 }
 
 impl<'a> Trace<'a> {
     /// Opens a file. What is damaged of it is left out, and told by [`Trace::damages`].
     pub fn open(file: &'a [u8]) -> Result<Trace<'a>, TraceError> {
-        let header = Header::read(file)?;
-        let mut trace = Trace {
+        let mut trace = Trace::of(Source::Bytes(file), Header::read(file)?);
+        if !trace.take_index() {
+            trace.look_at_all();
+        }
+        trace.read_numbers()?;
+        Ok(trace)
+    }
+
+    /// Opens a file without reading all of it. None where it has no index: then its blocks have to be looked for.
+    pub fn open_indexed(file: &'a dyn ReadAt) -> Result<Option<Trace<'a>>, TraceError> {
+        let source = Source::File(file);
+        let mut trace = Trace::of(source, Header::read(source.get(0, HEADER_SIZE, &mut Vec::new()))?);
+        if !trace.take_index() {
+            return Ok(None);
+        }
+        trace.read_numbers()?;
+        Ok(Some(trace))
+    }
+
+    fn of(file: Source<'a>, header: Header) -> Trace<'a> {
+        Trace {
             file,
             header,
             entries: Vec::new(),
@@ -60,16 +88,22 @@ impl<'a> Trace<'a> {
             numbers: Numbers::default(),
             pieces: Mutex::default(),
             unpacked: Mutex::default(),
-        };
-        match trace.read_index() {
-            Some(index) => (trace.entries, trace.moments) = (index.entries, Some(index.moments)),
-            None => trace.look_at_all(),
         }
-        if let Some(it) = trace.entries.iter().find(|it| it.kind == Kind::Schema) {
-            let (at, contents) = (it.at, trace.contents_of(it.at)?);
-            trace.numbers = Schema::decode(&contents, at)?.numbers();
+    }
+
+    /// False where there is no index.
+    fn take_index(&mut self) -> bool {
+        let Some(index) = self.read_index() else { return false };
+        (self.entries, self.moments) = (index.entries, Some(index.moments));
+        true
+    }
+
+    fn read_numbers(&mut self) -> Result<(), TraceError> {
+        if let Some(it) = self.entries.iter().find(|it| it.kind == Kind::Schema) {
+            let (at, contents) = (it.at, self.contents_of(it.at)?);
+            self.numbers = Schema::decode(&contents, at)?.numbers();
         }
-        Ok(trace)
+        Ok(())
     }
 
     pub fn header(&self) -> &Header {
@@ -156,16 +190,39 @@ impl<'a> Trace<'a> {
 
     /// Reads a block of calls.
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
-        let contents = self.contents_of(entry.at)?;
-        let mut decoded = columns::decode(&contents).map_err(|it| inside(entry.at, it))?;
-        for place in decoded.places.iter().filter(|_| !self.numbers.are_own()) {
+        let mut calls = Calls::default();
+        self.read_calls_into(entry, &mut calls, &mut Scratch::default())?;
+        Ok(calls)
+    }
+
+    /// Reads a block of calls in the place of another one.
+    pub(crate) fn read_calls_into(
+        &self,
+        entry: &Entry,
+        Calls { decoded }: &mut Calls,
+        Scratch { stored, room }: &mut Scratch,
+    ) -> Result<(), TraceError> {
+        let wrong = |what| TraceError::Block { at: entry.at, what };
+        let block = self.file.block(entry.at, stored);
+        let head = BlockHead::read(block).map_err(wrong)?;
+        let contents = head.contents(block, room).map_err(wrong)?;
+        columns::decode_into(contents, decoded).map_err(|it| inside(entry.at, it))?;
+        if self.numbers.are_own() {
+            return Ok(());
+        }
+        for place in &decoded.places {
             let head = &mut decoded.words[place.first as usize];
             let number = (*head >> 32) as u16;
             // A command that nobody knows keeps a number that nobody has.
             let own = self.numbers.command(number).unwrap_or(u16::MAX);
             *head = *head & !(0xffff << 32) | u64::from(own) << 32;
         }
-        Ok(Calls { decoded })
+        Ok(())
+    }
+
+    /// Whether objects are numbered otherwise here, so that every record has to be changed.
+    pub(crate) fn renumbers(&self) -> bool {
+        self.numbers.handles().is_some()
     }
 
     /// Puts a record into `whole` as it is read: with its body, and its objects numbered as they are here. False if it
@@ -287,9 +344,10 @@ impl<'a> Trace<'a> {
     }
 
     fn read_index(&self) -> Option<Index> {
-        let end = self.file.get(self.file.len().checked_sub(END_SIZE)?..)?;
+        let mut room = Vec::new();
+        let end = self.file.get(self.file.len().checked_sub(END_SIZE)? as u64, END_SIZE, &mut room);
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|it| end[at + it]));
-        if end[..8] != END_MAGIC {
+        if !end.starts_with(&END_MAGIC) || end.len() < END_SIZE {
             return None;
         }
         let (mut at, count) = (number(8), number(16));
@@ -314,7 +372,7 @@ impl<'a> Trace<'a> {
     fn look_at_all(&mut self) {
         let mut at = HEADER_SIZE as u64;
         let mut sequence = 0;
-        while (at as usize) < self.file.len() {
+        while (at as usize) < self.file.bytes().len() {
             match self.head(at) {
                 Ok(head) => {
                     if head.sequence > sequence {
@@ -327,7 +385,7 @@ impl<'a> Trace<'a> {
                     }
                     at += head.size() as u64;
                 }
-                Err(_) if self.file[at as usize..].starts_with(&END_MAGIC) => return,
+                Err(_) if self.file.bytes()[at as usize..].starts_with(&END_MAGIC) => return,
                 Err(what) => {
                     let next = self.next_block(at + ALIGNMENT as u64);
                     self.damage(at, next - at, what.to_owned());
@@ -340,7 +398,7 @@ impl<'a> Trace<'a> {
     /// The next place from which on there is a whole block, or the end.
     fn next_block(&self, from: u64) -> u64 {
         let mut at = from as usize;
-        while let Some(rest) = self.file.get(at..).filter(|it| it.len() >= BLOCK_HEAD_SIZE) {
+        while let Some(rest) = self.file.bytes().get(at..).filter(|it| it.len() >= BLOCK_HEAD_SIZE) {
             if rest.starts_with(&BLOCK_MAGIC) && BlockHead::read(rest).is_ok() {
                 return at as u64;
             }
@@ -354,14 +412,15 @@ impl<'a> Trace<'a> {
     }
 
     fn head(&self, at: u64) -> Result<BlockHead, &'static str> {
-        let rest = usize::try_from(at).ok().and_then(|it| self.file.get(it..));
-        BlockHead::read(rest.ok_or("the block lies behind the end of the file")?)
+        BlockHead::read(self.file.block(at, &mut Vec::new()))
     }
 
     fn contents_of(&self, at: u64) -> Result<Vec<u8>, TraceError> {
         let wrong = |what| TraceError::Block { at, what };
-        let head = self.head(at).map_err(wrong)?;
-        head.contents(&self.file[at as usize..]).map_err(wrong)
+        let (mut stored, mut room) = (Vec::new(), Room::default());
+        let block = self.file.block(at, &mut stored);
+        let head = BlockHead::read(block).map_err(wrong)?;
+        head.contents(block, &mut room).map(<[u8]>::to_vec).map_err(wrong)
     }
 }
 

@@ -2,56 +2,110 @@
 
 use lavascope_event::record::{Head, Touch};
 
+use crate::columns::Decoded;
 use crate::error::TraceError;
 use crate::index::Entry;
-use crate::merge::Item;
-use crate::read::{Calls, Trace};
+use crate::read::{Calls, Scratch, Trace};
 use crate::tail::Tail;
+
+/// The records of a block, whose space the next one uses again.
+#[derive(Default)]
+pub struct Block(Calls);
+
+/// The blocks of one stream.
+pub struct Blocks<'t, 'a> {
+    trace: &'t Trace<'a>,
+    entries: std::vec::IntoIter<Entry>,
+    /// What comes behind the blocks.
+    tail: Option<Calls>,
+    scratch: Scratch,
+}
+
+impl<'t, 'a> Blocks<'t, 'a> {
+    pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>, stream: u32) -> Blocks<'t, 'a> {
+        let tail = tail.filter(|it| it.header().id == trace.header().id);
+        // What is damaged of a tail is told by who reads all streams.
+        let tail = tail.map(|it| Calls { decoded: it.records(stream, trace.position(stream), &mut Vec::new()) });
+        Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail, scratch: Scratch::default() }
+    }
+
+    /// How many there are still.
+    pub fn left(&self) -> usize {
+        self.entries.len() + usize::from(self.tail.is_some())
+    }
+
+    /// Reads the next one. False at the end.
+    pub fn read_next(&mut self, to: &mut Block) -> Result<bool, TraceError> {
+        match self.entries.next() {
+            Some(entry) => self.trace.read_calls_into(&entry, &mut to.0, &mut self.scratch)?,
+            None => match self.tail.take() {
+                Some(tail) => to.0 = tail,
+                None => {
+                    self.scratch = Scratch::default();
+                    return Ok(false);
+                }
+            },
+        }
+        Ok(true)
+    }
+}
+
+/// A record, for somebody who may write to it.
+pub struct Taken<'a> {
+    pub time: u64,
+    pub record: &'a mut [u64],
+}
+
+/// Puts the next block in the place of one that is used up. False at the end.
+pub type Feed<'f> = Box<dyn FnMut(&mut Block) -> Result<bool, TraceError> + Send + 'f>;
 
 /// Goes through one stream of a trace.
 pub struct StreamReader<'t, 'a> {
     trace: &'t Trace<'a>,
     stream: u32,
-    blocks: std::vec::IntoIter<Entry>,
-    calls: Option<Calls>,
+    feed: Feed<'t>,
+    block: Block,
     /// Records given of the block.
     given: usize,
-    /// What comes behind the blocks.
-    tail: Option<Calls>,
-    /// The last record, where its body was elsewhere.
+    /// The last record, where it is not as it stands in the block.
     whole: Vec<u64>,
 }
 
 impl<'t, 'a> StreamReader<'t, 'a> {
     pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>, stream: u32) -> StreamReader<'t, 'a> {
-        let tail = tail.filter(|it| it.header().id == trace.header().id);
-        // What is damaged of a tail is told by who reads all streams.
-        let tail = tail.map(|it| Calls { decoded: it.records(stream, trace.position(stream), &mut Vec::new()) });
-        let blocks = trace.blocks_of(stream).into_iter();
-        StreamReader { trace, stream, blocks, calls: None, given: 0, tail, whole: Vec::new() }
+        let mut blocks = Blocks::new(trace, tail, stream);
+        StreamReader::fed(trace, stream, Box::new(move |it| blocks.read_next(it)))
     }
 
-    /// The time of the next record and what it comes after; none at the end.
-    pub fn look(&mut self) -> Result<Option<(u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
+    /// With blocks that somebody else reads.
+    pub fn fed(trace: &'t Trace<'a>, stream: u32, feed: Feed<'t>) -> StreamReader<'t, 'a> {
+        StreamReader { trace, stream, feed, block: Block::default(), given: 0, whole: Vec::new() }
+    }
+
+    /// The time and the call of the next record, and what it comes after; none at the end.
+    #[inline]
+    pub fn look(&mut self) -> Result<Option<(u64, u64, impl Iterator<Item = Touch> + '_)>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
-        let Some(calls) = &self.calls else { return Ok(None) };
-        let place = calls.decoded.places[self.given];
-        let words = &calls.decoded.words[place.first as usize..place.end as usize];
-        let touches = Head::from_words(words[0], words[1]).touches as usize;
-        Ok(Some((place.time, words[words.len() - touches..].iter().map(|it| Touch::from_word(*it)))))
+        let Decoded { words, places } = &self.block.0.decoded;
+        let place = places[self.given];
+        let words = &words[place.first as usize..place.end as usize];
+        let Head { call, touches, .. } = Head::from_words(words[0], words[1]);
+        Ok(Some((place.time, call, words[words.len() - touches as usize..].iter().map(|it| Touch::from_word(*it)))))
     }
 
     /// Makes sure that the next record is there. False at the end.
+    #[inline]
     fn load(&mut self) -> Result<bool, TraceError> {
-        while self.calls.as_ref().is_none_or(|it| self.given >= it.decoded.places.len()) {
+        if self.given < self.block.0.decoded.places.len() { Ok(true) } else { self.load_block() }
+    }
+
+    fn load_block(&mut self) -> Result<bool, TraceError> {
+        while self.given >= self.block.0.decoded.places.len() {
             self.given = 0;
-            self.calls = match self.blocks.next() {
-                Some(entry) => Some(self.trace.read_calls(&entry)?),
-                None => self.tail.take(),
-            };
-            if self.calls.is_none() {
+            if !(self.feed)(&mut self.block)? {
+                self.block = Block::default();
                 return Ok(false);
             }
         }
@@ -59,16 +113,19 @@ impl<'t, 'a> StreamReader<'t, 'a> {
     }
 
     /// The next record; none at the end.
-    pub fn take_next(&mut self) -> Result<Option<Item<'_>>, TraceError> {
+    #[inline]
+    pub fn take_next(&mut self) -> Result<Option<Taken<'_>>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
-        let Some(calls) = &self.calls else { return Ok(None) };
-        let place = calls.decoded.places[self.given];
-        let words = &calls.decoded.words[place.first as usize..place.end as usize];
+        let Decoded { words, places } = &mut self.block.0.decoded;
+        let place = places[self.given];
+        let words = &mut words[place.first as usize..place.end as usize];
         self.given += 1;
-        let is_changed = self.trace.change(self.stream, words, place.is_elsewhere, &mut self.whole)?;
-        let record = if is_changed { &self.whole } else { words };
-        Ok(Some(Item { stream: self.stream, time: place.time, record }))
+        if place.is_elsewhere || self.trace.renumbers() {
+            self.trace.change(self.stream, words, place.is_elsewhere, &mut self.whole)?;
+            return Ok(Some(Taken { time: place.time, record: &mut self.whole }));
+        }
+        Ok(Some(Taken { time: place.time, record: words }))
     }
 }

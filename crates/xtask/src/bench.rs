@@ -1,6 +1,7 @@
 //! Measures, prints a table, and holds the figures against their limits.
 
 mod programs;
+mod replay;
 
 use std::path::Path;
 
@@ -14,6 +15,8 @@ const BENCHES: &[(&str, &str)] = &[
     ("lavascope-marshal", "pack"),
     ("lavascope-layer", "overhead"),
     ("lavascope-layer", "capture"),
+    ("lavascope-instrument", "instrument"),
+    ("lavascope-replay", "handover"),
     ("lavascope-spirv", "reflect"),
     ("lavascope-sync", "engine"),
     ("lavascope-trace", "file"),
@@ -33,6 +36,7 @@ pub(crate) fn run(root: &Path, json: Option<&Path>, instructions: bool, filter: 
         entries.extend(measured);
     }
     entries.extend(programs::entries(root, filter)?);
+    entries.extend(replay::entries(root, filter)?);
     print(&entries);
     if let Some(path) = json {
         let text = serde_json::to_string_pretty(&entries)?;

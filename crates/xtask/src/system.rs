@@ -41,11 +41,7 @@ const TESTS: &[Need] = &[
     },
     Need { what: "an X server without a screen", package: "xvfb", is_there: || is_on_path("Xvfb") },
     Need { what: "the validator of SPIR-V", package: "spirv-tools", is_there: || is_on_path("spirv-val") },
-    Need {
-        what: "the compiler of GLSL",
-        package: "glslang-tools",
-        is_there: || is_on_path("glslangValidator"),
-    },
+    Need { what: "the compiler of GLSL", package: "glslang-tools", is_there: || is_on_path("glslangValidator") },
     Need { what: "valgrind", package: "valgrind", is_there: || is_on_path("valgrind") },
     Need {
         what: "the Khronos layer",

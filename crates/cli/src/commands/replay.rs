@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Leave out calls that cannot be made here, instead of giving up
+    /// Perform what can be performed here: calls that cannot be made are left out
     #[arg(long)]
     pub(crate) force: bool,
     /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed
@@ -73,6 +73,12 @@ pub(crate) struct Arguments {
     /// Compare pictures as people see them: how similar they must be at least, from 0 to 1, instead of --tolerance
     #[arg(long, value_name = "NUMBER", value_parser = similarity, conflicts_with = "tolerance")]
     pub(crate) similarity: Option<f64>,
+    /// Write a number for the picture of each frame into a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hashes: Option<PathBuf>,
+    /// Compare the pictures of all frames with the numbers that --hashes wrote
+    #[arg(long, value_name = "FILE")]
+    pub(crate) compare_hashes: Option<PathBuf>,
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
     pub(crate) verify: bool,
@@ -132,6 +138,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // The same arguments: the other process performs, and this one looks at how it ends.
     let own: Vec<OsString> = std::env::args_os().skip(2).collect();
     command.arg("replay-here").args(own);
+    // Of our allocator: a replay asks for little, and pages of two megabytes would be mostly empty.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_PURGE_DELAY", "0");
     if arguments.null {
         command.envs(driver_files::variables()?);
     }

@@ -1,5 +1,6 @@
 //! The process that performs a trace for `lavascope replay`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::ops::Range;
 use std::path::Path;
@@ -10,27 +11,28 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use lavascope_replay::{Begin, Options, Picture, ReplayError, Show, Stopped, Summary, plan, replay};
 use lavascope_trace::{Tail, Trace};
-use lavascope_trim::{Part, trim};
+use lavascope_trim::Part;
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Outcome;
 use super::replay::{Arguments, Speed};
 use super::replay_words::{Document, FrameTimes, Shot, tell_plan};
+use super::trim::cut;
 use crate::pictures;
 use crate::progress::Progress;
 use crate::text;
 use crate::trace_file::TraceFile;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let file = TraceFile::read(&arguments.file)?;
+    let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = wanted(arguments) else {
         return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0));
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
-    let cut = trim(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
+    let cut = cut(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
     let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
     let (frames, calls) = (cut.frames_before, cut.calls_before);
     let (first, begin) = match part {
@@ -75,8 +77,8 @@ fn perform(
     numbers: Numbers,
     begin: Begin,
 ) -> anyhow::Result<Outcome> {
-    let shots: Arc<Mutex<Vec<Shot>>> = Arc::default();
-    let options = options(arguments, &shots, numbers, begin)?;
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let options = options(arguments, &seen, numbers, begin)?;
     let name = arguments.file.display().to_string();
     if arguments.dry_run {
         let plan = plan(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
@@ -88,7 +90,7 @@ fn perform(
     let times = arguments.loops.unwrap_or(arguments.repeat.max(1));
     // No number of times is for ever.
     while times == 0 || rounds.seconds.len() < times as usize {
-        shots.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
         let progress = Arc::new(Progress::new(total));
         let options = Options { watcher: Some(watcher(progress.clone())), ..options.clone() };
         let began = processor_time();
@@ -98,9 +100,14 @@ fn perform(
             break;
         }
     }
-    let mut shots = shots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let Seen { mut shots, hashes } = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     shots.sort_by_key(|it| it.frame);
-    let document = rounds.document(arguments, numbers, shots);
+    if let Some(path) = &arguments.hashes {
+        let text = serde_json::to_string_pretty(&hashes)?;
+        std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let other = arguments.compare_hashes.as_deref().map(|it| other_frames(it, &hashes)).transpose()?;
+    let document = rounds.document(arguments, numbers, shots, other);
     document.tell(arguments)?;
     Ok(if document.differences > 0 { Outcome::Found } else { Outcome::Fine })
 }
@@ -110,10 +117,26 @@ fn refusal(file: &str, error: &ReplayError) -> anyhow::Error {
     match error {
         ReplayError::Refused(lines) => {
             let lines: String = lines.lines().map(|it| format!("\n  {it}")).collect();
-            anyhow!("{file}: these calls cannot be made here; --force leaves them out:{lines}")
+            anyhow!("{file}: this device cannot do as much as the trace needs; --force performs the rest:{lines}")
         }
         other => anyhow!("{file}: {other}"),
     }
+}
+
+/// What was to be seen: pictures that are kept, and hashes of the pictures of frames.
+#[derive(Default)]
+struct Seen {
+    shots: Vec<Shot>,
+    hashes: BTreeMap<u64, Vec<String>>,
+}
+
+/// Frames whose pictures are others than those of a file, or are missing in one of the two.
+fn other_frames(path: &Path, hashes: &BTreeMap<u64, Vec<String>>) -> anyhow::Result<Vec<u64>> {
+    let failed = || format!("{} has no hashes of frames", path.display());
+    let text = std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let known: BTreeMap<u64, Vec<String>> = serde_json::from_str(&text).with_context(failed)?;
+    let all: BTreeSet<u64> = known.keys().chain(hashes.keys()).copied().collect();
+    Ok(all.into_iter().filter(|it| known.get(it) != hashes.get(it)).collect())
 }
 
 /// What was performed so far.
@@ -138,10 +161,17 @@ impl Rounds {
         self.last = summary;
     }
 
-    fn document(self, arguments: &Arguments, numbers: Numbers, pictures: Vec<Shot>) -> Document {
+    fn document(
+        self,
+        arguments: &Arguments,
+        numbers: Numbers,
+        pictures: Vec<Shot>,
+        different_frames: Option<Vec<u64>>,
+    ) -> Document {
         let Summary { threads, calls, frames, results, remarks, is_interrupted, .. } = self.last;
         let calls = calls.saturating_sub(numbers.calls_before);
-        let wrong = pictures.iter().filter(|it| it.is_wrong(arguments)).count() as u64;
+        let wrong =
+            pictures.iter().filter(|it| it.is_wrong(arguments)).count() + different_frames.as_ref().map_or(0, Vec::len);
         let seconds: f64 = self.seconds.iter().sum();
         Document {
             file: arguments.file.display().to_string(),
@@ -153,12 +183,13 @@ impl Rounds {
             equal_bytes: arguments.verify.then_some(results.equal),
             different_bytes: arguments.verify.then_some(results.different),
             first_difference: results.first.map(|it| format!("byte {} of {}", it.1, it.0)),
-            differences: results.different + wrong,
+            differences: results.different + wrong as u64,
             seconds: self.seconds,
             processor_seconds: self.processor_seconds,
             interrupted: is_interrupted,
             remarks,
             pictures,
+            different_frames,
         }
     }
 }
@@ -169,17 +200,24 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-fn options(
-    arguments: &Arguments,
-    shots: &Arc<Mutex<Vec<Shot>>>,
-    numbers: Numbers,
-    begin: Begin,
-) -> anyhow::Result<Options> {
-    let (folder, other, shots) = (arguments.screenshots.clone(), arguments.compare.clone(), shots.clone());
+fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, begin: Begin) -> anyhow::Result<Options> {
+    let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
+    let wanted = arguments.screenshot.clone();
+    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
     let frames = move |frame: u64, picture: Picture| {
-        let shot = keep(numbers.in_whole(frame), &picture, &folder, other.as_deref());
-        shots.lock().unwrap_or_else(PoisonError::into_inner).push(shot);
+        let frame = numbers.in_whole(frame);
+        let is_kept = wanted.iter().any(|it| it.contains(&frame));
+        let shot = is_kept.then(|| keep(frame, &picture, &folder, other.as_deref()));
+        let hash = has_hashes.then(|| pictures::hash(&picture));
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.shots.extend(shot);
+        // Several windows may end a frame together.
+        hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
+    let mut pictures: Vec<Range<u64>> = arguments.screenshot.iter().map(|it| numbers.in_part(it)).collect();
+    if has_hashes {
+        pictures.push(numbers.in_part(&(0..u64::MAX)));
+    }
     Ok(Options {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
@@ -192,7 +230,7 @@ fn options(
         pause: arguments.pause_at,
         paused: Some(Arc::new(wait_for_enter)),
         show: show(arguments),
-        pictures: arguments.screenshot.iter().map(|it| numbers.in_part(it)).collect(),
+        pictures,
         frames: Some(Arc::new(frames)),
         watcher: None,
         interrupt: interrupt()?,
@@ -232,7 +270,7 @@ fn watcher(progress: Arc<Progress>) -> lavascope_replay::Watcher {
     let began = Instant::now();
     Arc::new(move |calls, frames| {
         let speed = calls as f64 / began.elapsed().as_secs_f64().max(1e-3);
-        progress.set(calls, format!(", {frames} frames, {speed:.0} calls/s"));
+        progress.tell(calls, format!(", {frames} frames, {speed:.0} calls/s"));
     })
 }
 

@@ -95,6 +95,8 @@ pub(super) struct Document {
     pub(super) interrupted: bool,
     pub(super) remarks: Vec<String>,
     pub(super) pictures: Vec<Shot>,
+    /// Frames whose pictures have other hashes than they should; none where nobody compared.
+    pub(super) different_frames: Option<Vec<u64>>,
 }
 
 impl Document {
@@ -154,7 +156,13 @@ impl Document {
         }
         let processor: f64 = self.processor_seconds.iter().sum();
         rows.push(row("processor time", format!("{processor:.3} s")));
-        if self.different_bytes.is_some() || self.pictures.iter().any(|it| it.difference.is_some()) {
+        if let Some(first) = self.different_frames.as_ref().and_then(|it| it.first()) {
+            rows.push(row("first other frame", first.to_string()));
+        }
+        if self.different_bytes.is_some()
+            || self.different_frames.is_some()
+            || self.pictures.iter().any(|it| it.difference.is_some())
+        {
             rows.push(row("differences", self.differences.to_string()));
         }
         if self.interrupted {
@@ -184,6 +192,7 @@ fn plan_json(file: &str, plan: &Plan) -> Value {
             "missing_features": it.missing_features,
             "queue_families": pairs(&it.families),
             "memory_types": pairs(&it.memory_types),
+            "formats": it.formats.iter().map(|it| json!({ "trace": it.0, "here": it.1 })).collect::<Vec<_>>(),
             "shares_queues": it.shares_queues,
             "resources_with_own_memory": it.own_memory.0,
             "own_memory_bytes": it.own_memory.1,
@@ -218,7 +227,7 @@ fn plan_words(file: &str, plan: &Plan) -> String {
     match plan.refused.is_empty() {
         true => words += "All of it can be performed here.\n",
         false => {
-            words += "Cannot be performed here; with --force these calls are left out:\n";
+            words += "Cannot be performed here; --force performs the rest:\n";
             plan.refusals().lines().for_each(|it| words += &format!("  {it}\n"));
         }
     }
@@ -242,6 +251,8 @@ fn device_words(it: &PlannedDevice) -> String {
     if it.shares_queues {
         queues += "; several queues of the trace are one here";
     }
+    let formats: Vec<String> = it.formats.iter().map(|it| format!("{} becomes {}", it.0, it.1)).collect();
+    let formats = if formats.is_empty() { "as in the trace".to_owned() } else { formats.join(", ") };
     let (count, bytes) = it.own_memory;
     let own = if count == 0 { "none".to_owned() } else { format!("{count}, {bytes} bytes") };
     let row = |name: &str, value: String| vec![name.to_owned(), value];
@@ -250,6 +261,7 @@ fn device_words(it: &PlannedDevice) -> String {
         row("missing features", names(&it.missing_features)),
         row("queue families", queues),
         row("memory types", pairs(&it.memory_types)),
+        row("formats", formats),
         row("resources with memory of their own", own),
     ]);
     words

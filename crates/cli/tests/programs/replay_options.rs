@@ -77,7 +77,8 @@ fn a_plan_names_the_device_and_what_it_cannot_do() {
     assert!(length(&device["memory_types"]) > Some(1) && length(&device["queue_families"]) > Some(1), "{plan:#}");
     let refused = plan["refused"].as_array().expect("a list");
     let commands: Vec<_> = refused.iter().filter_map(|it| it["command"].as_str()).collect();
-    assert_eq!(commands, ["vkCreateGraphicsPipelines", "vkCmdDrawMeshTasksIndirectEXT"], "{plan:#}");
+    let expected = ["vkCreateShaderModule", "vkCreateGraphicsPipelines", "vkCmdDrawMeshTasksIndirectEXT"];
+    assert_eq!(commands, expected, "{plan:#}");
     // The replay says the same before it begins, and can be told not to care.
     let told = output(&mut replay(&stage, &[]));
     assert_eq!(told.status.code(), Some(2));
@@ -151,6 +152,25 @@ fn similar_pictures_are_told_from_others() {
 }
 
 #[test]
+fn frames_are_known_by_their_hashes() {
+    let (stage, screen) = (Stage::new("replay-hashes"), Screen::start());
+    capture_cube(&stage, &screen, "6");
+    replayed(&stage, &["--hashes", "frames.json"]);
+    let told = replayed(&stage, &["--threads", "1", "--compare-hashes", "frames.json"]);
+    assert_eq!((&told["differences"], length(&told["different_frames"])), (&0.into(), Some(0)), "{told:#}");
+    let path = stage.folder.join("frames.json");
+    let mut hashes: Value = json(&std::fs::read(&path).expect("it is there"));
+    assert_eq!(hashes.as_object().map(serde_json::Map::len), Some(6), "{hashes:#}");
+    // The cube turns.
+    assert_ne!(hashes["3"], hashes["4"], "{hashes:#}");
+    hashes["3"] = hashes["4"].clone();
+    std::fs::write(&path, hashes.to_string()).expect("it can be written");
+    let told = output(&mut replay(&stage, &["--compare-hashes", "frames.json"]));
+    assert_eq!(told.status.code(), Some(1), "{}", text(&told.stderr));
+    assert_eq!(json(&told.stdout)["different_frames"], serde_json::json!([3]));
+}
+
+#[test]
 fn the_original_speed_takes_as_long_as_the_program() {
     let (stage, screen) = (Stage::new("replay-speed"), Screen::start());
     capture_cube(&stage, &screen, "100");
@@ -169,14 +189,14 @@ fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
     assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
     let mut command = replay(&stage, &["--loop"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-    std::thread::sleep(Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_secs(4));
     // What a terminal sends goes to both processes; what is sent to one alone is passed on.
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
     let told = child.wait_with_output().expect("it ends");
     assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
     let told = json(&told.stdout);
-    assert!(length(&told["seconds"]) > Some(1) && told["interrupted"] == true, "{told:#}");
+    assert!(length(&told["seconds"]) > Some(0) && told["interrupted"] == true, "{told:#}");
 }
 
 #[test]
@@ -213,6 +233,15 @@ fn what_waits_before_it_is_signaled_is_held_back_where_queues_are_one() {
         assert_eq!(bytes, (Some(0), true), "{told:#}");
         assert!(began.elapsed() < Duration::from_secs(15), "nothing waited for the patience to end");
     }
+}
+
+#[test]
+fn rows_of_linear_images_go_where_they_are_here() {
+    let stage = Stage::new("replay-linear");
+    capture_on_null(&stage, &["linear"]);
+    let told = replayed(&stage, &["--verify"]);
+    let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+    assert_eq!(bytes, (Some(0), true), "{told:#}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::test::PYTHON_PACKAGES;
 const ROUNDS: usize = 3;
 /// Tells the line of the times from what the programs say.
 const MARK: &str = "program-times";
-const PEER: &str = "VK_LAYER_LUNARG_gfxreconstruct";
+pub(super) const PEER: &str = "VK_LAYER_LUNARG_gfxreconstruct";
 /// Nanoseconds of CPU time that `check` may take for a call: two million a second on each core.
 const CHECK_MAX: f64 = 500.0;
 
@@ -115,15 +115,15 @@ pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
 
 const CHECK: &str = "CPU time of `check` for a call";
 
-struct Stage {
+pub(super) struct Stage {
     root: PathBuf,
-    folder: PathBuf,
-    release: PathBuf,
-    driver: String,
+    pub(super) folder: PathBuf,
+    pub(super) release: PathBuf,
+    pub(super) driver: String,
 }
 
 impl Stage {
-    fn new(root: &Path) -> Result<Stage> {
+    pub(super) fn new(root: &Path) -> Result<Stage> {
         let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
         let arguments = packages.iter().flat_map(|it| ["--package", it]);
         let arguments: Vec<&str> = ["build", "--release", "--quiet"].into_iter().chain(arguments).collect();

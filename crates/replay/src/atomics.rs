@@ -1,0 +1,31 @@
+//! What [`crate::mark`] is made of: atomics of the standard library, and a bell that threads sleep on.
+
+use std::sync::atomic::AtomicU32;
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::Duration;
+
+use rustix::thread::futex;
+
+/// Something that rings, and that one can sleep on without missing it.
+#[derive(Default)]
+pub(crate) struct Bell(AtomicU32);
+
+impl Bell {
+    /// How often it has rung.
+    pub(crate) fn listen(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Wakes all that sleep.
+    pub(crate) fn ring(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, u32::MAX >> 1);
+    }
+
+    /// Sleeps, unless it has rung since it was listened to. Gives whether the time was over.
+    pub(crate) fn wait(&self, heard: u32, nap: Duration) -> bool {
+        let nap = futex::Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: nap.subsec_nanos().into() };
+        let slept = futex::wait(&self.0, futex::Flags::PRIVATE, heard, Some(&nap));
+        slept == Err(rustix::io::Errno::TIMEDOUT)
+    }
+}

@@ -1,0 +1,147 @@
+//! Formats of depth that a device need not have: another one takes their place.
+//!
+//! No device must have a certain format with depth and stencil together, and each maker has chosen its own. What is
+//! drawn with another one looks the same; what is copied between it and buffers has other numbers.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use lavascope_abi as vk;
+use lavascope_abi::Structure;
+use lavascope_abi::desc::Ty;
+
+use crate::chain;
+use crate::error::ReplayError;
+use crate::functions::{Functions, driver};
+use crate::instance::out;
+use crate::perform::{Done, Performer};
+
+/// Formats, and which may take their place, the best first.
+const ALTERNATIVES: [(vk::Format, &[vk::Format]); 6] = [
+    (vk::Format::D16_UNORM, &[vk::Format::X8_D24_UNORM_PACK32, vk::Format::D32_SFLOAT]),
+    (vk::Format::X8_D24_UNORM_PACK32, &[vk::Format::D32_SFLOAT]),
+    (vk::Format::D32_SFLOAT, &[vk::Format::X8_D24_UNORM_PACK32]),
+    (vk::Format::D16_UNORM_S8_UINT, &[vk::Format::D24_UNORM_S8_UINT, vk::Format::D32_SFLOAT_S8_UINT]),
+    (vk::Format::D24_UNORM_S8_UINT, &[vk::Format::D32_SFLOAT_S8_UINT]),
+    (vk::Format::D32_SFLOAT_S8_UINT, &[vk::Format::D24_UNORM_S8_UINT]),
+];
+
+/// Formats of the trace that are others here.
+#[derive(Default)]
+pub(crate) struct Formats {
+    is_used: AtomicBool,
+    map: RwLock<Vec<(vk::Format, vk::Format)>>,
+}
+
+impl Formats {
+    pub(crate) fn are_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
+    /// The format here.
+    pub(crate) fn find(&self, recorded: vk::Format) -> vk::Format {
+        if !self.are_used() {
+            return recorded;
+        }
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        map.iter().find(|it| it.0 == recorded).map_or(recorded, |it| it.1)
+    }
+
+    /// Asks a device what it has.
+    pub(crate) fn learn(&self, functions: &Functions, physical: vk::PhysicalDevice) {
+        self.choose(|format| {
+            let mut can = vk::FormatProperties::zeroed();
+            driver!(
+                functions,
+                GetPhysicalDeviceFormatProperties,
+                FnGetPhysicalDeviceFormatProperties(physical, format, out(&mut can))
+            );
+            can.optimal_tiling_features.0 & vk::FormatFeatureFlags::DEPTH_STENCIL_ATTACHMENT.0 != 0
+        });
+    }
+
+    fn choose(&self, has: impl Fn(vk::Format) -> bool) {
+        let missing = ALTERNATIVES.iter().filter(|it| !has(it.0));
+        let instead = |it: &(vk::Format, &[vk::Format])| Some((it.0, it.1.iter().copied().find(|it| has(*it))?));
+        let chosen: Vec<_> = missing.filter_map(instead).collect();
+        self.is_used.store(!chosen.is_empty(), Ordering::Relaxed);
+        *self.map.write().unwrap_or_else(PoisonError::into_inner) = chosen;
+    }
+}
+
+/// A format as the specification calls it.
+pub(crate) fn name(format: vk::Format) -> String {
+    let field = vk::ImageCreateInfo::layout().fields.iter().find(|it| it.name == "format");
+    let known = match field.map(|it| it.ty) {
+        Some(Ty::Enum(desc)) => desc.values.iter().find(|it| it.0 == i64::from(format.0)),
+        _ => None,
+    };
+    known.map_or_else(|| format!("format {}", format.0), |it| it.1.to_owned())
+}
+
+/// What is made with a format: a view, a render pass, pipelines that render without one.
+pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let formats = &performer.replay.formats;
+    if done.has_failed() || !formats.are_used() {
+        return performer.plain(done);
+    }
+    let laid = performer.lay_out(done)?;
+    let image = laid.image;
+    // SAFETY: the parameters of the command, laid out by us; there are as many structures as it says.
+    unsafe {
+        match done.command() {
+            vk::Command::CreateImageView => {
+                let info = (*image.cast::<vk::CreateImageViewParams>()).p_create_info.as_mut_ptr();
+                (*info).format = formats.find((*info).format);
+            }
+            vk::Command::CreateRenderPass => {
+                let info = (*image.cast::<vk::CreateRenderPassParams>()).p_create_info.as_ptr();
+                for at in 0..(*info).attachment_count as usize {
+                    let it = (*info).p_attachments.as_mut_ptr().add(at);
+                    (*it).format = formats.find((*it).format);
+                }
+            }
+            vk::Command::CreateRenderPass2 => {
+                let info = (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info.as_ptr();
+                for at in 0..(*info).attachment_count as usize {
+                    let it = (*info).p_attachments.as_mut_ptr().add(at);
+                    (*it).format = formats.find((*it).format);
+                }
+            }
+            vk::Command::CreateGraphicsPipelines => {
+                let it = image.cast::<vk::CreateGraphicsPipelinesParams>();
+                for at in 0..(*it).create_info_count as usize {
+                    let info = (*it).p_create_infos.as_mut_ptr().add(at);
+                    if let Some(it) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
+                        (*it).depth_attachment_format = formats.find((*it).depth_attachment_format);
+                        (*it).stencil_attachment_format = formats.find((*it).stencil_attachment_format);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_has_not_is_the_best_that_it_has() {
+        let formats = Formats::default();
+        formats.choose(|it| it != vk::Format::D24_UNORM_S8_UINT && it != vk::Format::D16_UNORM_S8_UINT);
+        assert_eq!(formats.find(vk::Format::D24_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
+        assert_eq!(formats.find(vk::Format::D16_UNORM_S8_UINT), vk::Format::D32_SFLOAT_S8_UINT);
+        assert_eq!(formats.find(vk::Format::D16_UNORM), vk::Format::D16_UNORM);
+        assert_eq!(formats.find(vk::Format::R8G8B8A8_UNORM), vk::Format::R8G8B8A8_UNORM);
+        formats.choose(|_| true);
+        assert!(!formats.are_used());
+        // Where there is nothing at all, it stays what it is and is refused.
+        formats.choose(|_| false);
+        assert_eq!(formats.find(vk::Format::D24_UNORM_S8_UINT), vk::Format::D24_UNORM_S8_UINT);
+        assert_eq!(name(vk::Format::D24_UNORM_S8_UINT), "VK_FORMAT_D24_UNORM_S8_UINT");
+    }
+}

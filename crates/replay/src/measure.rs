@@ -1,0 +1,122 @@
+//! What a hand-over between threads costs, for the benchmark: by the positions of a replay, and by a bare futex.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_setaffinity};
+
+use crate::positions::Positions;
+
+/// Long enough for whoever waits to fall asleep.
+const PAUSE: Duration = Duration::from_micros(150);
+
+/// Keeps the calling thread on a processor of its own: where the scheduler puts two threads decides more than anything
+/// that is measured here.
+fn pin(place: usize) {
+    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
+    let processors = PROCESSORS.get_or_init(|| {
+        let all = sched_getaffinity(None).unwrap_or_default();
+        (0..CpuSet::MAX_CPU).filter(|it| all.is_set(*it)).collect()
+    });
+    if processors.len() > 1 {
+        let mut own = CpuSet::new();
+        own.set(processors[place % processors.len()]);
+        // Where that is not allowed the figures are only noisier.
+        let _ = sched_setaffinity(None, &own);
+    }
+}
+
+/// Nanoseconds of a hand-over between two threads that both run, the median of so many.
+pub fn both_running(times: u64) -> f64 {
+    let positions = Positions::new(&[1, 2], Arc::default());
+    let turn = |place: usize, turn: u64, needed: u64| {
+        // Nobody stops, and there is no circle.
+        let _ = positions.wait(place, turn, (1 - place, needed));
+        positions.publish(place, turn);
+        positions.settle(place);
+    };
+    thread::scope(|scope| {
+        pin(0);
+        scope.spawn(|| {
+            pin(1);
+            (1..=times).for_each(|it| turn(1, it, it));
+        });
+        let mut took = Vec::new();
+        for it in 1..=times {
+            let began = Instant::now();
+            turn(0, it, it - 1);
+            let _ = positions.wait(0, it, (1, it));
+            // There and back.
+            took.push(began.elapsed().as_nanos() as f64 / 2.0);
+        }
+        median(took)
+    })
+}
+
+/// Nanoseconds from when a call is complete to when a thread that slept for it goes on, the median of so many.
+pub fn asleep(times: u64) -> f64 {
+    let positions = Positions::new(&[1, 2], Arc::default());
+    let wait = |turn: u64| {
+        let _ = positions.wait(1, turn, (0, turn));
+    };
+    let wake = |turn: u64| {
+        positions.publish(0, turn);
+        positions.settle(0);
+    };
+    wakes(times, wait, wake)
+}
+
+/// The same with a futex and nothing else.
+pub fn bare_futex(times: u64) -> f64 {
+    let word = AtomicU32::new(0);
+    let wait = |turn: u64| {
+        while word.load(Ordering::Acquire) < turn as u32 {
+            let _ = futex::wait(&word, futex::Flags::PRIVATE, turn as u32 - 1, None);
+        }
+    };
+    let wake = |turn: u64| {
+        word.store(turn as u32, Ordering::Release);
+        let _ = futex::wake(&word, futex::Flags::PRIVATE, 1);
+    };
+    wakes(times, wait, wake)
+}
+
+fn wakes(times: u64, wait: impl Fn(u64) + Sync, wake: impl Fn(u64)) -> f64 {
+    let epoch = Instant::now();
+    let woken: Vec<AtomicU64> = (0..times).map(|_| AtomicU64::new(0)).collect();
+    let began: Vec<u64> = thread::scope(|scope| {
+        pin(0);
+        scope.spawn(|| {
+            pin(1);
+            for (turn, it) in woken.iter().enumerate() {
+                wait(turn as u64 + 1);
+                it.store(epoch.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            }
+        });
+        let one = |turn| {
+            thread::sleep(PAUSE);
+            let began = epoch.elapsed().as_nanos() as u64;
+            wake(turn);
+            began
+        };
+        (1..=times).map(one).collect()
+    });
+    median(woken.into_iter().zip(began).map(|it| it.0.into_inner().saturating_sub(it.1) as f64).collect())
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_comes_to_its_end() {
+        assert!(both_running(50) > 0.0 && asleep(5) > 0.0 && bare_futex(5) > 0.0);
+    }
+}

@@ -6,7 +6,7 @@ use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
 /// Samples, what their messages are called, what they say, and how often it happened.
-const FAULTS: [(&str, &str, &[&str], u64); 3] = [
+const FAULTS: [(&str, &str, &[&str], u64); 4] = [
     (
         "fault-bounds-read",
         "UNASSIGNED-Storage buffer access out of bounds",
@@ -25,6 +25,12 @@ const FAULTS: [(&str, &str, &[&str], u64); 3] = [
         &["where 64 bytes are bound to descriptor 2", "with indices from 16 to 255", "Stage = Compute"],
         240,
     ),
+    (
+        "fault-bounds-uniform",
+        "UNASSIGNED-Uniform buffer access out of bounds",
+        &["bytes 0 to 15, where 8 bytes are bound", "Stage = Fragment. Fragment coord (x,y) = (", "vkCmdDraw ("],
+        256,
+    ),
 ];
 
 #[test]
@@ -40,7 +46,7 @@ fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
         assert_eq!((&finding["code"], &finding["severity"]), (&code.into(), &"error".into()), "{name}");
         assert_eq!(finding["count"].as_u64(), Some(count), "{name}: {finding:#}");
         let said = finding["text"].as_str().unwrap_or_default();
-        for part in parts.iter().chain(&["vkCmdDispatch (draw or dispatch 0 of command buffer", "Pipeline ("]) {
+        for part in parts.iter().chain(&["(draw or dispatch 0 of command buffer", "Pipeline ("]) {
             assert!(said.contains(part), "{name}: {part}: {said}");
         }
         succeed(stage.counted(&["--gpu"], samples()).args([name, "--mended"]));

@@ -13,7 +13,7 @@ const DESCRIPTORS_MAX: u64 = 1 << 16;
 /// The layout of a descriptor set. Two that are equal are compatible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SetLayout {
-    flags: u32,
+    pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
     pub(super) bindings: Vec<Slot>,
 }

@@ -174,17 +174,17 @@ impl Gpu {
         }
         all.extend(state.cells.blocks);
         all.into_iter().for_each(|it| self.destroy_block(it));
-        let (pool, layout, set_layout) = (
-            self.next.destroy_descriptor_pool,
-            self.next.destroy_pipeline_layout,
-            self.next.destroy_descriptor_set_layout,
-        );
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
-            pools.into_iter().for_each(|it| _ = pool.map(|destroy| destroy(self.device, it, Ptr::NULL)));
-            state.own_layouts.into_iter().for_each(|it| _ = layout.map(|destroy| destroy(self.device, it, Ptr::NULL)));
-            for it in [self.set_layout, self.empty_layout] {
-                set_layout.map(|destroy| destroy(self.device, it, Ptr::NULL));
+            if let Some(destroy) = self.next.destroy_descriptor_pool {
+                pools.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
+            }
+            if let Some(destroy) = self.next.destroy_pipeline_layout {
+                state.own_layouts.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
+            }
+            if let Some(destroy) = self.next.destroy_descriptor_set_layout {
+                destroy(self.device, self.set_layout, Ptr::NULL);
+                destroy(self.device, self.empty_layout, Ptr::NULL);
             }
         }
     }

@@ -40,13 +40,14 @@ pub(super) struct Plan {
     pub(super) infos: Vec<PipelineShaderStageCreateInfo>,
     stages: Vec<CheckedStage>,
     modules: Vec<ShaderModule>,
-    specializations: Vec<Box<Special>>,
+    specializations: Vec<Special>,
     cells: Option<Region>,
 }
 
 /// The application's specialization constants, and two of ours.
 struct Special {
-    info: SpecializationInfo,
+    /// It stays where it is.
+    info: Box<SpecializationInfo>,
     /// What the info leads to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
@@ -220,7 +221,7 @@ impl Special {
     /// # Safety
     ///
     /// The application's own must be valid.
-    unsafe fn new(own: Option<&SpecializationInfo>, constants: [u32; 2], values: [u32; 2]) -> Box<Special> {
+    unsafe fn new(own: Option<&SpecializationInfo>, constants: [u32; 2], values: [u32; 2]) -> Special {
         // SAFETY: the caller's word.
         let (mut entries, mut data) = unsafe {
             let entries = own.map_or(&[][..], |it| slice(it.p_map_entries, it.map_entry_count));
@@ -231,13 +232,13 @@ impl Special {
             entries.push(SpecializationMapEntry { constant_id, offset: data.len() as u32, size: 4 });
             data.extend(value.to_ne_bytes());
         }
-        let info = SpecializationInfo {
+        let info = Box::new(SpecializationInfo {
             map_entry_count: entries.len() as u32,
             p_map_entries: Ptr::to_slice(&entries),
             data_size: data.len() as u64,
             p_data: Ptr::to_slice(&data),
-        };
-        Box::new(Special { info, _behind: (entries, data) })
+        });
+        Special { info, _behind: (entries, data) }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use ash::vk;
 
+use super::draws::{GREEN_FLOATS, picture};
 use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
-use super::program::{Bound, Program};
+use super::program::{Bound, DYNAMIC, Program, RENDERING};
 use crate::arguments::Options;
 use crate::common::{Needs, Place, scope, shader};
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ faults! {
     read: "bounds-read", "a dispatch reads behind the range of a storage buffer that is bound.",
     write: "bounds-write", "a dispatch writes behind the end of a storage buffer.",
     array: "bounds-array", "one of the buffers of an array has no word for each invocation that reads it.",
+    uniform: "bounds-uniform", "a fragment shader reads more than a uniform buffer has.",
 }
 
 /// Half of the source is bound.
@@ -63,4 +65,17 @@ fn array(options: &Options) -> Result<(), Failure> {
         program.dispatch(&lab, commands);
     })?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[5; WORDS])
+}
+
+/// Half of the color is there.
+fn uniform(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let usage = vk::BufferUsageFlags::UNIFORM_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let paint = lab.buffer("paint", lab.choose(8, 16), usage, Place::Device)?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("uniform.frag"), &[Bound::Uniform(&paint)])?;
+    let write = |commands| {
+        lab.update(commands, &paint, &GREEN_FLOATS[..lab.choose(2, 4)]);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::UNIFORM_READ);
+    };
+    picture(&lab, (scope::COPY_WRITE, scope::UNIFORM_READ), write, |commands| program.draw(&lab, commands))
 }

@@ -21,13 +21,13 @@ faults! {
 }
 
 /// The words of a green color.
-const GREEN_FLOATS: [u32; 4] = [0, 0x3F80_0000, 0, 0x3F80_0000];
+pub(super) const GREEN_FLOATS: [u32; 4] = [0, 0x3F80_0000, 0, 0x3F80_0000];
 /// The two triangles of the picture.
 const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
 const INDICES: [u32; 6] = [0, 1, 2, 3, 4, 5];
 
 /// Writes, then draws into an image that must be green in the end, without the barrier between them.
-fn picture(
+pub(super) fn picture(
     lab: &Lab,
     (from, to): (Scope, Scope),
     write: impl FnOnce(vk::CommandBuffer),

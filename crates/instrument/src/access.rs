@@ -21,6 +21,7 @@ impl Body<'_, '_> {
             Op::CopyMemory => self.copy_memory(it),
             Op::ArrayLength => self.array_length(it),
             Op::FunctionCall => self.call(it),
+            Op::ExtInst if self.is_printing(it) => self.print(it),
             Op::SampledImage | Op::Image | Op::CopyObject => self.derived(it),
             Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, it.id(3)) {
                 Some(path) => self.texel_pointer(it, &path),
@@ -50,14 +51,14 @@ impl Body<'_, '_> {
         let pointer = it.id(3);
         match self.cx.paths.base(&self.cx.types, pointer) {
             Base::Own => self.copy(it),
-            Base::Unknown => self.unknown(it, pointer),
+            Base::Unknown => self.load_unknown(it, pointer),
             Base::Address(base) => {
                 let guarded = self.address(it.at, pointer, base, false);
                 self.copy_with(it, &[(3, guarded.pointer)]);
             }
             Base::Descriptor(_) => {
                 let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else {
-                    return self.unknown(it, pointer);
+                    return self.load_unknown(it, pointer);
                 };
                 if self.cx.types.is_opaque(it.id(1)) {
                     return self.load_opaque(it, &path);
@@ -88,18 +89,13 @@ impl Body<'_, '_> {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
         match self.cx.paths.base(&self.cx.types, pointer) {
             Base::Own => as_is,
-            Base::Unknown => {
-                self.unchecked(it, Reason::Pointer);
-                as_is
-            }
+            Base::Unknown if self.is_checked_memory(pointer) => self.roomy(it, pointer),
+            Base::Unknown => as_is,
             // It goes to scratch memory, so there is no need for a branch.
             Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base, true) },
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => self.buffer(it.at, pointer, &path, Way::Branch),
-                None => {
-                    self.unchecked(it, Reason::Pointer);
-                    as_is
-                }
+                None => self.roomy(it, pointer),
             },
         }
     }
@@ -173,16 +169,25 @@ impl Body<'_, '_> {
             }
             changes.push((place, made));
         }
+        let rooms = self.rooms_of_arguments(it);
         self.spill();
+        let start = self.out.len();
         self.copy_with(it, &changes);
+        self.out.extend_from_slice(&rooms);
+        self.out[start] += (rooms.len() as u32) << 16;
     }
 
-    fn unknown(&mut self, it: Instruction<'_>, pointer: Id) {
+    fn load_unknown(&mut self, it: Instruction<'_>, pointer: Id) {
         // Descriptors that come as parameters were chosen by who calls.
-        if self.is_checked_memory(pointer) {
-            self.unchecked(it, Reason::Pointer);
+        if !self.is_checked_memory(pointer) {
+            return self.copy(it);
         }
-        self.copy(it);
+        if !self.cx.types.has_null(it.id(1)) {
+            self.unchecked(it, Reason::Pointer);
+            return self.copy(it);
+        }
+        let guarded = self.roomy(it, pointer);
+        self.under(guarded, it, &[]);
     }
 
     fn is_checked_memory(&self, pointer: Id) -> bool {

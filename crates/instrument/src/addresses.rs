@@ -74,7 +74,7 @@ impl Body<'_, '_> {
         }
         let made = match &simple {
             Some(path) => self.redirected(pointer, base, path, size, found.ok, is_written),
-            None => self.to_scratch(pointer, found.details[0].zip(found.details[1]), found.ok),
+            None => self.scratch_unless(pointer, found.details[0].zip(found.details[1]), found.ok),
         };
         let made = made.unwrap_or(pointer.0);
         let done = Done { block: self.block, ok: found.ok, pointer: Some(made) };
@@ -124,7 +124,13 @@ impl Body<'_, '_> {
                 let bytes = body.value(Op::IAdd, uint, &[room.before, offset]);
                 divided(body.cx, &mut body.out, bytes, term.stride)
             });
-            let all = self.value(Op::IAdd, uint, &[count, before]);
+            let all = self.sum((5, count, u64::from(before), 0), |body| {
+                // The sum must not wrap around.
+                let most = body.cx.number(0xbfff_ffff);
+                let is_less = body.test(Op::ULessThan, &[count, most]);
+                let count = body.value(Op::Select, uint, &[is_less, count, most]);
+                body.value(Op::IAdd, uint, &[count, before])
+            });
             let moved = self.value(Op::IAdd, uint, &[number, before]);
             self.test(Op::ULessThan, &[moved, all])
         } else {
@@ -141,7 +147,13 @@ impl Body<'_, '_> {
 
     /// How many elements fit behind a base.
     fn count_of(&mut self, room: Room, least: u64, stride: u64) -> u32 {
-        self.sum((1, room.left, least, stride), |body| fitting(body.cx, &mut body.out, room.left, least, stride))
+        self.sum((1, room.left, least, stride), |body| {
+            let count = fitting(body.cx, &mut body.out, room.left, least, stride);
+            // Of more than 4 GiB nobody knows how many: all of them.
+            let most = body.cx.number(u32::MAX);
+            let is_huge = body.test(Op::IEqual, &[room.left, most]);
+            body.value(Op::Select, body.cx.ids.uint, &[is_huge, most, count])
+        })
     }
 
     /// Any other access: its own address is looked up.
@@ -157,17 +169,19 @@ impl Body<'_, '_> {
         let room = self.room(base);
         let halves = Some((room.low, room.high));
         let start = match path.terms[..] {
-            [] => self.sum((3, ok, 0, u64::from(base.0)), |body| body.to_scratch(base, halves, ok).unwrap_or(base.0)),
+            [] => {
+                self.sum((3, ok, 0, u64::from(base.0)), |body| body.scratch_unless(base, halves, ok).unwrap_or(base.0))
+            }
             // The first element is there, or there is no buffer at all.
             [term] if !is_written && !self.is_signed(path.indices[term.place]) => {
                 let count = self.count_of(room, path.offset + size, term.stride);
                 self.sum((4, count, 0, u64::from(base.0)), |body| {
                     let zero = body.cx.number(0);
                     let is_any = body.test(Op::INotEqual, &[count, zero]);
-                    body.to_scratch(base, halves, is_any).unwrap_or(base.0)
+                    body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
                 })
             }
-            _ => self.to_scratch(base, halves, ok)?,
+            _ => self.scratch_unless(base, halves, ok)?,
         };
         self.cx.scratch_bytes = self.cx.scratch_bytes.max(path.offset + size);
         if path.indices.is_empty() {
@@ -183,7 +197,7 @@ impl Body<'_, '_> {
     }
 
     /// A pointer where a condition holds, else scratch memory.
-    fn to_scratch(&mut self, pointer: Id, halves: Option<(u32, u32)>, condition: u32) -> Option<u32> {
+    fn scratch_unless(&mut self, pointer: Id, halves: Option<(u32, u32)>, condition: u32) -> Option<u32> {
         let (low, high) = halves?;
         let ty = self.cx.types.of_value(pointer)?;
         let scratch = [0, 1].map(|half| self.scratch(half));
@@ -197,10 +211,10 @@ impl Body<'_, '_> {
     /// Where a base pointer is, looked up once.
     fn room(&mut self, base: Id) -> Room {
         let key = self.numbering.of(base);
-        if let Some((block, room)) = self.known.rooms.get(&key).copied() {
-            if self.flow.dominates(self.cx.module, block, self.block) {
-                return room;
-            }
+        if let Some((block, room)) = self.known.rooms.get(&key).copied()
+            && self.flow.dominates(self.cx.module, block, self.block)
+        {
+            return room;
         }
         let (low, high, left, before) = self.look_up(base);
         let room = Room { low, high, left, before };
@@ -223,10 +237,10 @@ impl Body<'_, '_> {
 
     /// A value that is made once, where that is on every way to here.
     fn sum(&mut self, key: (u8, u32, u64, u64), make: impl FnOnce(&mut Self) -> u32) -> u32 {
-        if let Some((block, id)) = self.known.sums.get(&key).copied() {
-            if self.flow.dominates(self.cx.module, block, self.block) {
-                return id;
-            }
+        if let Some((block, id)) = self.known.sums.get(&key).copied()
+            && self.flow.dominates(self.cx.module, block, self.block)
+        {
+            return id;
         }
         let id = make(self);
         self.known.sums.insert(key, (self.block, id));

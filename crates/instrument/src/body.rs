@@ -46,6 +46,7 @@ pub(crate) struct Body<'c, 'a> {
     pub(crate) hoisted: FxHashMap<Hoisted, u32>,
     pub(crate) known: crate::known::Known,
     pub(crate) images: crate::images::Images,
+    pub(crate) rooms: crate::pointers::Rooms,
     /// What was remembered in this block: by truth value and kind of check, for which instruction.
     remembered: FxHashMap<(u32, Check), At>,
 }
@@ -84,6 +85,7 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(crate) fn write(cx: &'c mut Context<'a>, function: &Function, prologue: Option<Vec<u32>>) -> Vec<u32> {
         let flow = Flow::new(cx.module, function);
         let is_entry = prologue.is_some();
+        let rooms = crate::pointers::Rooms::new(cx, function);
         let mut body = Body {
             cx,
             out: Vec::new(),
@@ -104,6 +106,7 @@ impl<'c, 'a> Body<'c, 'a> {
             hoisted: FxHashMap::default(),
             known: crate::known::Known::default(),
             images: crate::images::Images::default(),
+            rooms,
             remembered: FxHashMap::default(),
         };
         body.run(function);
@@ -115,7 +118,11 @@ impl<'c, 'a> Body<'c, 'a> {
         let size: usize = module.instructions(function.all.clone()).map(|it| it.words().len()).sum();
         self.out.reserve(size * 2);
         let head_end = last_variable(self.cx, function);
+        let first_block = module.blocks().get(function.blocks.start as usize).map_or(0, |it| it.all.start);
         for it in module.instructions(function.all.clone()) {
+            if it.at.0 == first_block {
+                self.add_parameters(function);
+            }
             self.step(it);
             if Some(it.at) == head_end {
                 self.splice = self.out.len();
@@ -143,9 +150,11 @@ impl<'c, 'a> Body<'c, 'a> {
         match it.op() {
             Some(Op::Label) => self.begin_block(it),
             Some(Op::Phi) => {
-                self.phis.push(self.out.len());
+                self.note_phi();
                 self.copy(it);
+                self.make_room(it, Op::Phi);
             }
+            Some(Op::Function) => self.begin_function(it),
             Some(Op::Line) => {
                 self.line = Some([it.word(1), it.word(2), it.word(3)]);
                 self.copy(it);
@@ -172,6 +181,13 @@ impl<'c, 'a> Body<'c, 'a> {
             Some(op) => {
                 self.numbering.see(self.cx, it, op);
                 self.access(it, op);
+                let makes_pointer = matches!(
+                    op,
+                    Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::Select | Op::CopyObject
+                );
+                if makes_pointer {
+                    self.make_room(it, op);
+                }
             }
             None => self.copy(it),
         }
@@ -250,6 +266,11 @@ impl<'c, 'a> Body<'c, 'a> {
         if let Some(line) = self.line {
             emit(&mut self.out, Op::Line, &line);
         }
+    }
+
+    /// Remembers that a phi comes next.
+    pub(crate) fn note_phi(&mut self) {
+        self.phis.push(self.out.len());
     }
 
     pub(crate) fn copy(&mut self, it: Instruction<'_>) {
@@ -386,9 +407,9 @@ impl<'c, 'a> Body<'c, 'a> {
         let (fine, first, details) = (self.cx.ids.fine, self.cx.ids.first, self.cx.ids.details);
         emit(&mut self.out, Op::Store, &[fine, held.fine]);
         emit(&mut self.out, Op::Store, &[first, held.first]);
-        for at in 0..3 {
-            if held.changed[at] {
-                emit(&mut self.out, Op::Store, &[details[at], held.details[at]]);
+        for ((variable, value), is_changed) in details.iter().zip(held.details).zip(held.changed) {
+            if is_changed {
+                emit(&mut self.out, Op::Store, &[*variable, value]);
             }
         }
         for (mask, value) in held.masks {
@@ -511,8 +532,8 @@ impl<'c, 'a> Body<'c, 'a> {
 /// What the first block's variables end with, or its label.
 fn last_variable(cx: &Context<'_>, function: &Function) -> Option<At> {
     let block = cx.module.blocks().get(function.blocks.start as usize).filter(|_| !function.blocks.is_empty())?;
-    let variables = cx.module.instructions(block.all.clone()).filter(|it| it.is(Op::Variable));
-    Some(variables.last().map_or(At(block.all.start), |it| it.at))
+    let mut variables = cx.module.instructions(block.all.clone()).filter(|it| it.is(Op::Variable));
+    Some(variables.next_back().map_or(At(block.all.start), |it| it.at))
 }
 
 /// Whether the branch that ends the head of a loop may stand without a merge instruction of its own.

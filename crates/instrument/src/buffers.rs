@@ -317,7 +317,7 @@ impl Body<'_, '_> {
     }
 
     /// Whether an access fits, found out here, and what its record says of where it is.
-    fn fits(&mut self, path: &Path, state: u32, least: u64) -> (u32, Option<u32>) {
+    pub(crate) fn fits(&mut self, path: &Path, state: u32, least: u64) -> (u32, Option<u32>) {
         let uint = self.cx.ids.uint;
         if let [term] = path.terms[..] {
             let count = fitting(self.cx, &mut self.out, state, least, term.stride);
@@ -363,7 +363,7 @@ struct Fits {
     is_hoisted: bool,
 }
 
-fn counted(path: &Path) -> Counted {
+pub(crate) fn counted(path: &Path) -> Counted {
     match path.terms[..] {
         [] => Counted::Constant { offset: path.offset },
         [term] => Counted::Elements { offset: path.offset, stride: term.stride },

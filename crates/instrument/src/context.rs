@@ -25,6 +25,10 @@ pub(crate) struct Context<'a> {
     pub(crate) requirements: BTreeMap<(u32, u32, Option<u32>), u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
+    /// By function: parameters that have a room beside them.
+    pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
+    /// Whether anything is printed.
+    pub(crate) is_printing: bool,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
@@ -53,6 +57,7 @@ pub(crate) struct Ids {
     pub(crate) flush: u32,
     pub(crate) report: u32,
     pub(crate) find: u32,
+    pub(crate) print: u32,
     /// Pointers to tables, and to words in them.
     pub(crate) table_pointer: u32,
     pub(crate) word_pointer: u32,
@@ -88,18 +93,22 @@ impl<'a> Context<'a> {
         let ids = Ids::new(&mut editor, uint, options.root);
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
+        let paths = Paths::new(module);
+        let with_rooms = crate::pointers::with_rooms(module, &types, &paths);
         Context {
             module,
             options,
             types,
-            paths: Paths::new(module),
+            paths,
             bounds,
+            with_rooms,
             editor,
             ids,
             sites: Vec::new(),
             infos: Vec::new(),
             requirements: BTreeMap::new(),
             scratch_bytes: 0,
+            is_printing: false,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
             constants: known_numbers(module, uint.0),
@@ -285,6 +294,7 @@ impl Ids {
             flush: editor.fresh().0,
             report: editor.fresh().0,
             find: editor.fresh().0,
+            print: editor.fresh().0,
             table_pointer: 0,
             word_pointer: 0,
             place: Place::Constant(0),

@@ -10,6 +10,7 @@ use crate::{
     context::{Context, Place, emit},
     entry::Stages,
     options::ROOT_OUTPUT_WORDS,
+    print::PRINTED,
     record::HEAD_WORDS,
     tables::{ADDRESS_HEAD, ADDRESS_WORDS, BINDING_WORDS},
 };
@@ -20,6 +21,10 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
     cx.editor.add(Section::Functions, report);
     let flush = flush(cx);
     cx.editor.add(Section::Functions, flush);
+    if cx.is_printing {
+        let print = print(cx, stages);
+        cx.editor.add(Section::Functions, print);
+    }
     if cx.tables_used[Table::Addresses as usize] {
         let find = find(cx);
         cx.editor.add(Section::Functions, find);
@@ -82,9 +87,9 @@ fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let zero = cx.number(0);
     let is_first = cx.value(code, Op::IEqual, boolean, &[old, zero]);
     when(cx, code, is_first, |cx, code| {
-        let c = bound_bytes(cx, code, cell, is_buffer, c);
+        let (c, is_known) = bound_bytes(cx, code, cell, is_buffer, c);
         let (a, b) = address(cx, code, cell, is_address, [a, b, c]);
-        write_record(cx, code, stages, (info, kind, is_buffer), [a, b, c]);
+        write_record(cx, code, stages, (info, kind, is_buffer, is_known), [a, b, c]);
     });
     emit(code, Op::Return, &[]);
     emit(code, Op::FunctionEnd, &[]);
@@ -108,10 +113,10 @@ fn cell_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, wo
     cx.word(code, cells, place)
 }
 
-/// What is bound to a buffer that is known, which was not remembered; else what was.
-fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer: u32, remembered: u32) -> u32 {
+/// What is bound to a buffer that is known, which was not remembered; else what was. And which of both it is.
+fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer: u32, remembered: u32) -> (u32, u32) {
     if !cx.tables_used[Table::Descriptors as usize] {
-        return remembered;
+        return (remembered, is_buffer);
     }
     let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
     let set = cell_word(cx, code, cell, 4);
@@ -137,7 +142,7 @@ fn bound_bytes(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, is_buffer:
     let state = cx.word(code, table, place);
     emit(code, Op::Branch, &[merge]);
     emit(code, Op::Label, &[merge]);
-    cx.value(code, Op::Phi, uint, &[state, then, remembered, before])
+    (cx.value(code, Op::Phi, uint, &[state, then, remembered, before]), is_known)
 }
 
 /// Where an access was: its base, the offset, and the index times the stride; else what was remembered.
@@ -191,7 +196,7 @@ fn write_record(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     stages: &Stages,
-    (info, kind, is_buffer): (u32, u32, u32),
+    (info, kind, is_buffer, is_known): (u32, u32, u32, u32),
     [a, b, c]: [u32; 3],
 ) {
     let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
@@ -200,6 +205,7 @@ fn write_record(
     let is_below = cx.value(code, Op::ULessThan, boolean, &[a, b]);
     let descriptor = cx.value(code, Op::Select, uint, &[is_below, one, zero]);
     let is_empty = cx.value(code, Op::IEqual, boolean, &[c, zero]);
+    let is_empty = cx.value(code, Op::LogicalAnd, boolean, &[is_empty, is_known]);
     let buffer = cx.value(code, Op::Select, uint, &[is_empty, one, three]);
     let is_descriptor = cx.value(code, Op::IEqual, boolean, &[kind, zero]);
     let error = cx.value(code, Op::Select, uint, &[is_descriptor, descriptor, kind]);
@@ -240,6 +246,41 @@ fn write_record(
             cx.store_word(code, output, place, word);
         }
     });
+}
+
+/// Writes the head of a record that is something printed, and gives the place of its first argument: zero, where it
+/// does not fit. Parameters: instruction, size and format.
+fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
+    let mut code = Vec::new();
+    let code = &mut code;
+    let (uint, boolean, scope, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope, cx.ids.print);
+    let parameters = begin(cx, code, function, uint, 3);
+    let [instruction, size, format] = parameters[..] else { unreachable!("three parameters were asked for") };
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let output = cx.table(code, Table::Output);
+    let written = cx.word_at(code, output, zero);
+    let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
+    let length = output_words(cx, code, output);
+    let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
+    let last = cx.value(code, Op::ISub, uint, &[length, size]);
+    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
+    let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]);
+    when(cx, code, fits, |cx, code| {
+        let [stage, x, y, z] = stages.words(cx, code);
+        let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
+        for (place, word) in (1..).zip([size, shader, instruction, stage, x, y, z, printed, format]) {
+            let place = cx.number(place);
+            let place = cx.value(code, Op::IAdd, uint, &[at, place]);
+            cx.store_word(code, output, place, word);
+        }
+    });
+    let head = cx.number(HEAD_WORDS + 1);
+    let start = cx.value(code, Op::IAdd, uint, &[at, head]);
+    let start = cx.value(code, Op::IAdd, uint, &[start, one]);
+    let start = cx.value(code, Op::Select, uint, &[fits, start, zero]);
+    emit(code, Op::ReturnValue, &[start]);
+    emit(code, Op::FunctionEnd, &[]);
+    std::mem::take(code)
 }
 
 /// How many words of records fit.
@@ -326,9 +367,9 @@ fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let is_in = cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at]);
     let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_in, has_range]);
     let left = less(cx, code, [length_low, length_high], offset);
-    // Both are cut to what 31 bits can say, so that sums of theirs do not wrap around.
-    let most = cx.number(0x7fff_ffff);
-    let both = [left, offset].map(|[low, high]| {
+    // What does not fit into a word is as large as can be; what is before is cut further, since it is added to others.
+    let both = [(left, u32::MAX), (offset, 0x3fff_ffff)].map(|([low, high], most)| {
+        let most = cx.number(most);
         let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
         let is_low = cx.value(code, Op::ULessThan, boolean, &[low, most]);
         let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_small, is_low]);

@@ -23,6 +23,8 @@ mod known;
 mod number;
 mod options;
 mod path;
+mod pointers;
+mod print;
 mod proof;
 pub mod record;
 mod site;
@@ -32,7 +34,8 @@ mod types;
 use lavascope_spirv::Module;
 
 pub use options::{CELL_WORDS, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
-pub use record::{Record, RecordError, Stage, decode};
+pub use print::Print;
+pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
 
 use body::Body;
@@ -57,13 +60,15 @@ pub struct Instrumented {
     pub scratch_bytes: u64,
     pub reads_descriptors: bool,
     pub reads_addresses: bool,
+    /// Whether it has code for what it prints.
+    pub prints: bool,
     infos: Vec<[u32; 4]>,
 }
 
 impl Instrumented {
     /// Whether the words are those of the original.
     pub fn is_unchanged(&self) -> bool {
-        self.numbers == 0
+        self.numbers == 0 && !self.prints
     }
 
     /// The words that the module's cells take, with the bits of the sites that were seen.
@@ -125,7 +130,7 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
         let words = Body::write(&mut cx, function, prologue);
         cx.editor.replace_run(function.all.clone(), words);
     }
-    if cx.infos.is_empty() {
+    if cx.infos.is_empty() && !cx.is_printing {
         return Ok(describe(cx, module.words().to_vec()));
     }
     helpers::add(&mut cx, &entries.stages);
@@ -149,6 +154,7 @@ fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
         scratch_bytes: cx.scratch_bytes,
         reads_descriptors: cx.tables_used[Table::Descriptors as usize],
         reads_addresses: cx.tables_used[Table::Addresses as usize],
+        prints: cx.is_printing,
         sites: cx.sites,
         infos: cx.infos,
     }

@@ -77,12 +77,12 @@ impl Numbering {
             return;
         }
         match cx.types.pointer_value(pointer) {
-            Some((StorageClass::Function | StorageClass::Private, _)) => {
-                if cx.module.made(pointer).is_some_and(|it| it.is(Op::Variable)) {
-                    let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
-                    if held != it.word(2) {
-                        self.equal.insert(it.word(2), held);
-                    }
+            Some((StorageClass::Function | StorageClass::Private, _))
+                if cx.module.made(pointer).is_some_and(|it| it.is(Op::Variable)) =>
+            {
+                let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
+                if held != it.word(2) {
+                    self.equal.insert(it.word(2), held);
                 }
             }
             Some((StorageClass::Input | StorageClass::PushConstant, _)) => {

@@ -9,12 +9,14 @@ pub struct Options {
     pub guard: Guard,
     /// Numbers of sites whose faults are recorded where they happen, each with its count; see [`crate::Site`].
     pub immediate: BTreeSet<u32>,
+    /// Whether what shaders print becomes records.
+    pub prints: bool,
 }
 
 impl Options {
     /// Everything is checked and remembered.
     pub fn new(root: Root) -> Options {
-        Options { root, guard: Guard::Select, immediate: BTreeSet::new() }
+        Options { root, guard: Guard::Select, immediate: BTreeSet::new(), prints: false }
     }
 }
 

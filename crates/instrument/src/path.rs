@@ -85,8 +85,13 @@ impl<'a> Paths<'a> {
         }
     }
 
+    /// Whether a parameter is the same variable in every call.
+    pub(crate) fn is_same_everywhere(&self, parameter: Id) -> bool {
+        self.parameters.contains_key(&parameter)
+    }
+
     /// The pointer that a chain of chains begins with.
-    fn chain_base(&self, mut pointer: Id) -> Id {
+    pub(crate) fn chain_base(&self, mut pointer: Id) -> Id {
         for _ in 0..CHAIN_MAX {
             match self.module.made(pointer) {
                 Some(it) if it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain) || it.is(Op::CopyObject) => {
@@ -190,11 +195,17 @@ pub(crate) fn from_address(module: &Module, types: &Types<'_>, pointer: Id, base
         chains.push(at);
         at = it.id(3);
     }
-    let (class, block) = types.pointer_value(base)?;
-    let mut indices: SmallVec<[Id; 6]> = SmallVec::new();
+    let mut indices: SmallVec<[u32; 6]> = SmallVec::new();
     for chain in chains.iter().rev() {
-        indices.extend(module.made(*chain)?.from(4).iter().map(|it| Id(*it)));
+        indices.extend_from_slice(module.made(*chain)?.from(4));
     }
+    inside(types, base, &indices)
+}
+
+/// The bytes that indices from a pointer on lead to, constants added up.
+pub(crate) fn inside(types: &Types<'_>, base: Id, indices: &[u32]) -> Option<Path> {
+    let (class, block) = types.pointer_value(base)?;
+    let indices = indices.iter().map(|it| Id(*it)).collect();
     let mut path = Path {
         variable: base,
         class,

@@ -7,6 +7,8 @@
 
 use spirv::ExecutionModel;
 
+use crate::print::{PRINTED, Print};
+
 /// The words before those of the error.
 pub const HEAD_WORDS: u32 = 8;
 
@@ -110,14 +112,38 @@ impl Record {
 /// Reading ends at a record of no size or at the end, so a buffer that was too small gives all that fit.
 pub fn decode(buffer: &[u32]) -> Result<Vec<Record>, DecodeError> {
     let mut records = Vec::new();
+    for_each(buffer, |words, at| {
+        if words.get(7) != Some(&PRINTED) {
+            records.push(decode_one(words, at)?);
+        }
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// What shaders printed, in the same buffer.
+pub fn decode_prints(buffer: &[u32]) -> Result<Vec<Print>, DecodeError> {
+    let mut prints = Vec::new();
+    for_each(buffer, |words, word| {
+        if let &[_, shader, instruction, stage, a, b, c, PRINTED, format, ref arguments @ ..] = words {
+            let stage = Stage::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
+            prints.push(Print { shader, instruction, stage, format, arguments: arguments.to_vec() });
+        }
+        Ok(())
+    })?;
+    Ok(prints)
+}
+
+/// Goes through the words of each record, and where it begins.
+fn for_each(buffer: &[u32], mut take: impl FnMut(&[u32], usize) -> Result<(), DecodeError>) -> Result<(), DecodeError> {
     let mut at = 1;
     while let Some(&size) = buffer.get(at).filter(|it| **it != 0) {
         let left = buffer.len() - at;
         let words = buffer.get(at..at + size as usize).ok_or(DecodeError::PastEnd { word: at, size, left })?;
-        records.push(decode_one(words, at)?);
+        take(words, at)?;
         at += size as usize;
     }
-    Ok(records)
+    Ok(())
 }
 
 fn decode_one(words: &[u32], word: usize) -> Result<Record, DecodeError> {
@@ -279,6 +305,18 @@ mod tests {
         buffer[0] += 1000;
         buffer.extend([0; 8]);
         assert_eq!(decode(&buffer).as_deref(), Ok(&all[..]));
+    }
+
+    #[test]
+    fn stages_have_the_numbers_of_their_execution_models() {
+        for number in (0..=5).chain(5313..=5318) {
+            let stage = Stage::read(number, [1, 2, 3]).expect("a stage");
+            assert_eq!(stage.model(), number);
+        }
+        assert!(matches!(Stage::read(0, [1, 2, 0]), Some(Stage::Vertex { vertex: 1, instance: 2 })));
+        assert!(matches!(Stage::read(3, [1, 2, 0]), Some(Stage::Geometry { primitive: 1, invocation: 2 })));
+        assert!(matches!(Stage::read(5, [1, 2, 3]), Some(Stage::Compute { invocation: [1, 2, 3] })));
+        assert!(matches!(Stage::read(5313, [1, 2, 3]), Some(Stage::Ray { model: 5313, launch: [1, 2, 3] })));
     }
 
     #[test]

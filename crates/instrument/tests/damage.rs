@@ -29,7 +29,7 @@ fn damage(words: &mut [u32], numbers: &mut Numbers) {
             1 => numbers.next() % 64,
             2 => numbers.next() % words[3].max(1),
             3 => u32::MAX - numbers.next() % 4,
-            4 => words[at] & 0xffff_0000 | numbers.next() % 400,
+            4 => (words[at] & 0xffff_0000) | (numbers.next() % 400),
             _ => words[5 + numbers.below(words.len() - 5)],
         };
     }

@@ -224,3 +224,47 @@ fn addresses_past_a_buffer_go_to_scratch_memory() {
         }
     }
 }
+
+#[test]
+fn records_that_do_not_fit_are_not_written() {
+    let gpu = Gpu::new();
+    let words = kernel(COPY);
+    for (output_words, records) in [(4096, 2), (22, 2), (21, 1), (11, 1), (10, 0), (0, 0)] {
+        let dispatch = Dispatch {
+            bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
+            groups: 2,
+            output_words: Some(output_words),
+            ..Dispatch::default()
+        };
+        for options in ways() {
+            let options = Options { immediate: (0..2).collect(), ..options };
+            let checked = run(&gpu, &words, &options, &dispatch);
+            assert_eq!(checked.outcome.records.len(), records, "{options:?} {output_words}");
+            assert_eq!(checked.outcome.wanted, 22, "what was wanted is counted all the same");
+        }
+    }
+}
+
+#[test]
+fn what_shaders_print_can_be_read() {
+    let gpu = Gpu::new();
+    let words = kernel(
+        "#extension GL_EXT_debug_printf : require
+         layout(set = 0, binding = 0) buffer To { uint to[]; };
+         void main() {
+             uint i = gl_GlobalInvocationID.x;
+             if (i == 3) debugPrintfEXT(\"%u of %d: %v2f and 100%%\", i, -5, vec2(0.5, 2.0));
+             if (i == 4) to[100] = 1;
+         }",
+    );
+    let module = Module::parse(&words).expect("a module");
+    let dispatch = Dispatch { bound: vec![Bound::storage(0, vec![0; 8])], groups: 1, ..Dispatch::default() };
+    for options in ways() {
+        let checked = run(&gpu, &words, &Options { prints: true, ..options }, &dispatch);
+        let [print] = &checked.outcome.prints[..] else { panic!("{:?}", checked.outcome.prints) };
+        let format = module.made(lavascope_spirv::Id(print.format)).expect("a format").text(2).into_owned();
+        assert_eq!(print.text(&format), "3 of -5: 0.500000, 2.000000 and 100%");
+        assert_eq!(print.stage, Stage::Compute { invocation: [3, 0, 0] });
+        assert_eq!(checked.errors().len(), 1, "faults are recorded beside it");
+    }
+}

@@ -240,3 +240,102 @@ fn a_vertex_shader_tells_vertex_and_instance() {
         assert_eq!(record.stage, Stage::Vertex { vertex: 2, instance: 1 });
     }
 }
+
+/// A function that gets a pointer, called with two buffers; and a pointer that is selected, and one that is a phi.
+const POINTERS: &str = r#"
+    OpCapability Shader
+    OpCapability VariablePointersStorageBuffer
+    OpMemoryModel Logical GLSL450
+    OpEntryPoint GLCompute %main "main" %id %a %b
+    OpExecutionMode %main LocalSize 8 1 1
+    OpDecorate %id BuiltIn GlobalInvocationId
+    OpDecorate %a DescriptorSet 0
+    OpDecorate %a Binding 0
+    OpDecorate %b DescriptorSet 0
+    OpDecorate %b Binding 1
+    OpDecorate %words ArrayStride 4
+    OpDecorate %word ArrayStride 4
+    OpDecorate %block Block
+    OpMemberDecorate %block 0 Offset 0
+    %void = OpTypeVoid
+    %plain = OpTypeFunction %void
+    %bool = OpTypeBool
+    %uint = OpTypeInt 32 0
+    %triple = OpTypeVector %uint 3
+    %input = OpTypePointer Input %triple
+    %id = OpVariable %input Input
+    %words = OpTypeRuntimeArray %uint
+    %block = OpTypeStruct %words
+    %pointer = OpTypePointer StorageBuffer %block
+    %word = OpTypePointer StorageBuffer %uint
+    %taker = OpTypeFunction %void %word %uint
+    %a = OpVariable %pointer StorageBuffer
+    %b = OpVariable %pointer StorageBuffer
+    %zero = OpConstant %uint 0
+    %one = OpConstant %uint 1
+    %two = OpConstant %uint 2
+    %three = OpConstant %uint 3
+    %five = OpConstant %uint 5
+    %put = OpFunction %void None %taker
+    %to = OpFunctionParameter %word
+    %value = OpFunctionParameter %uint
+    %p0 = OpLabel
+    %old = OpLoad %uint %to
+    %new = OpIAdd %uint %old %value
+    OpStore %to %new
+    OpReturn
+    OpFunctionEnd
+    %main = OpFunction %void None %plain
+    %m0 = OpLabel
+    %all = OpLoad %triple %id
+    %x = OpCompositeExtract %uint %all 0
+    %in_a = OpAccessChain %word %a %zero %x
+    %in_b = OpAccessChain %word %b %zero %x
+    %c0 = OpFunctionCall %void %put %in_a %one
+    %c1 = OpFunctionCall %void %put %in_b %two
+    %is_low = OpULessThan %bool %x %three
+    %either = OpSelect %word %is_low %in_a %in_b
+    OpStore %either %five
+    OpSelectionMerge %m3 None
+    OpBranchConditional %is_low %m1 %m2
+    %m1 = OpLabel
+    %next_a = OpPtrAccessChain %word %in_a %one
+    OpBranch %m3
+    %m2 = OpLabel
+    OpBranch %m3
+    %m3 = OpLabel
+    %joined = OpPhi %word %next_a %m1 %in_b %m2
+    %seen = OpLoad %uint %joined
+    %sum = OpIAdd %uint %seen %three
+    OpStore %joined %sum
+    OpReturn
+    OpFunctionEnd
+"#;
+
+#[test]
+fn pointers_out_of_parameters_selections_and_phis_are_checked() {
+    let gpu = Gpu::new();
+    let words = assemble(POINTERS);
+    let run_with = |a: usize, b: usize, guard| {
+        let dispatch = Dispatch { bound: storage(&[vec![0; a], vec![0; b]]), groups: 1, ..Dispatch::default() };
+        let options = Options { guard, immediate: (0..20).collect(), root: DESCRIPTOR, prints: false };
+        (gpu.run(&words, &dispatch), run(&gpu, &words, &options, &dispatch))
+    };
+    for guard in [Guard::Select, Guard::Branch] {
+        let (bare, (made, outcome)) = run_with(8, 8, guard);
+        assert_eq!((&outcome.buffers, &outcome.records[..]), (&bare, &[][..]));
+        let is_unchecked = |it: &&lavascope_instrument::Site| it.verdict.number().is_none();
+        assert_eq!(made.sites.iter().filter(is_unchecked).count(), 0, "{:?}", made.sites);
+        // Six words of one and five of the other: eight invocations go past both.
+        let (_, (made, outcome)) = run_with(6, 5, guard);
+        let mut counts: Vec<u32> = Vec::new();
+        for record in &outcome.records {
+            let RecordError::BufferOutOfBounds { range: 0, .. } = record.error else { panic!("{record:?}") };
+            let number = made.site_of(record).and_then(|it| it.verdict.number()).expect("a site") as usize;
+            counts.push(outcome.cells[number * CELL]);
+        }
+        counts.sort_unstable();
+        // Load and store of the function: two and three times. The selected store, and load and store of the phi.
+        assert_eq!(counts, [3, 3, 3, 5, 5], "{:?}", outcome.records);
+    }
+}

@@ -3,21 +3,21 @@
 mod common;
 
 use common::{all_options, compile, compiled, complaints, corpus, corpus::Shader, optimize};
-use lavascope_instrument::{InstrumentError, Options, instrument};
+use lavascope_instrument::{InstrumentError, Options, Root, instrument};
 use lavascope_spirv::Module;
 
 const ENVIRONMENT: &str = "vulkan1.3";
 
 /// Instruments in one way and asks the validator. Whether anything changed.
-fn check(name: &str, words: &[u32], options: &Options) -> bool {
+fn check(name: &str, words: &[u32], options: &Options, environment: &str) -> bool {
     let module = Module::parse(words).expect("a module");
     let made = match instrument(&module, options) {
         Ok(made) => made,
         Err(InstrumentError::PushConstants) => return false,
         Err(error) => panic!("{name}: {error}"),
     };
-    let after = complaints(&made.words, ENVIRONMENT);
-    assert_eq!(after, None, "{name} with {options:?}");
+    let after = complaints(&made.words, environment);
+    assert_eq!(after, None, "{name} with {options:?} for {environment}");
     made.words != words
 }
 
@@ -32,7 +32,7 @@ fn check_all(shaders: &[Shader]) -> usize {
         for (turn, words) in [compiled, optimized].iter().enumerate() {
             for way in [number * 5 + turn, number * 5 + turn + 6] {
                 let name = format!("{} ({turn})", shader.name);
-                changed += usize::from(check(&name, words, &all[way % all.len()]));
+                changed += usize::from(check(&name, words, &all[way % all.len()], ENVIRONMENT));
             }
         }
     }
@@ -45,7 +45,7 @@ fn instrumented_shaders_of_the_repository_are_valid() {
     let mut changed = 0;
     for (name, words) in compiled() {
         for options in all_options() {
-            changed += usize::from(check(&name, &words, &options));
+            changed += usize::from(check(&name, &words, &options, ENVIRONMENT));
         }
     }
     assert!(changed > 100, "{changed}");
@@ -69,6 +69,34 @@ fn instrumented_atomics_and_constants_are_valid() {
 #[test]
 fn instrumented_shaders_of_all_stages_are_valid() {
     assert!(check_all(&corpus::stages()) > 50);
+}
+
+#[test]
+fn instrumented_shaders_of_older_versions_are_valid() {
+    let newer = ["mesh", "task", "rgen", "rint", "rahit", "rchit", "rmiss", "rcall"];
+    let mut shaders = corpus::others();
+    shaders.extend(corpus::stages().into_iter().filter(|it| !newer.contains(&it.stage) && !it.name.contains("query")));
+    shaders.extend(corpus::images().into_iter().step_by(4));
+    shaders.extend(corpus::memory().into_iter().step_by(9));
+    let all = all_options();
+    let mut changed = 0;
+    for (number, shader) in shaders.iter().enumerate() {
+        for (turn, environment) in ["vulkan1.0", "vulkan1.1", "vulkan1.2"].into_iter().enumerate() {
+            let words = compile(&shader.source, shader.stage, environment);
+            // Some of what these shaders use is not for the oldest version, whatever we do.
+            if complaints(&words, environment).is_some() {
+                continue;
+            }
+            for way in [number * 5 + turn, number * 5 + turn + 6] {
+                let way = &all[way % all.len()];
+                if environment == "vulkan1.0" && !matches!(way.root, Root::Descriptor { .. }) {
+                    continue;
+                }
+                changed += usize::from(check(&shader.name, &words, way, environment));
+            }
+        }
+    }
+    assert!(changed > 200, "{changed}");
 }
 
 #[test]

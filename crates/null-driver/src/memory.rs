@@ -219,7 +219,7 @@ pub(crate) fn get_memory_host_pointer_properties_ext(
 ) -> Result {
     let Some(out) = c.get_mut(call.p_memory_host_pointer_properties) else { return Result::ERROR_UNKNOWN };
     // The host-visible types.
-    out.memory_type_bits = 0b1110;
+    out.memory_type_bits = crate::physical_device::HOST_TYPES;
     Result::SUCCESS
 }
 

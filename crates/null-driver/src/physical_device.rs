@@ -113,18 +113,22 @@ fn chained_family(c: C<'_>, first: Ptr<Opaque>, flags: u32, index: u32) {
 }
 
 /// Types of memory by what they are good for.
-pub(crate) const LAZY: u32 = 4;
-pub(crate) const PROTECTED: u32 = 5;
+pub(crate) const LAZY: u32 = 5;
+pub(crate) const PROTECTED: u32 = 6;
 /// What any resource may lie in.
-pub(crate) const ORDINARY_TYPES: u32 = 0b1111;
+pub(crate) const ORDINARY_TYPES: u32 = 0b1_1111;
+/// What the host can map.
+pub(crate) const HOST_TYPES: u32 = 0b1_1110;
 
 /// Flags and heap of each memory type.
-const MEMORY_TYPES: [(u32, u32); 6] = {
+const MEMORY_TYPES: [(u32, u32); 7] = {
     let local = MemoryPropertyFlags::DEVICE_LOCAL.0;
     let host = MemoryPropertyFlags::HOST_VISIBLE.0 | MemoryPropertyFlags::HOST_COHERENT.0;
+    let flushed = MemoryPropertyFlags::HOST_VISIBLE.0 | MemoryPropertyFlags::HOST_CACHED.0;
     [
         (local, 0),
         (host, 1),
+        (flushed, 1),
         (host | MemoryPropertyFlags::HOST_CACHED.0, 1),
         (local | host, 0),
         (local | MemoryPropertyFlags::LAZILY_ALLOCATED.0, 0),

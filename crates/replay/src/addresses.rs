@@ -71,6 +71,10 @@ impl Addresses {
 
     /// Puts addresses of here into bytes that begin at a place whose alignment `first` tells.
     pub(crate) fn patch(&self, first: u64, bytes: &mut [u8]) {
+        if self.blobs.are_used() {
+            let (there, size) = (bytes.to_vec(), bytes.len());
+            self.blobs.each_in(&there, 0..size, |at, here| bytes[at..at + here.len()].copy_from_slice(here));
+        }
         if !self.are_used() {
             return;
         }
@@ -182,6 +186,16 @@ pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn handles_of_shader_groups_are_put_into_what_commands_bring_along() {
+        let addresses = Addresses::default();
+        let (there, here): (Vec<u8>, Vec<u8>) = ((1..33).collect(), (101..133).collect());
+        addresses.blobs.learn(&there, &here);
+        let mut bytes = [&[0; 64][..], &there, &[0; 32]].concat();
+        addresses.patch(0, &mut bytes);
+        assert_eq!(bytes, [&[0; 64][..], &here, &[0; 32]].concat());
+    }
 
     #[test]
     fn an_address_inside_of_a_buffer_becomes_one_of_here() {

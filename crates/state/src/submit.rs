@@ -90,7 +90,7 @@ impl Device {
                 let fences = self.fences_of(it.p_fences(), out);
                 // What was imported is gone with it.
                 self.foreign_fences.retain(|it| !fences.contains(it));
-                fences.iter().for_each(|it| drop(self.submitted_fences.remove(it)));
+                self.submitted_fences.retain(|it, _| !fences.contains(it));
                 out.step(Step::ResetFences(fences));
             }
             (Call::WaitSemaphores(it), Some(Outcome::WaitSemaphores(done))) => {

@@ -400,7 +400,8 @@ impl Addresses {
             SparsePart::Texels(region) => self.own_ranges(bind.resource, &Region::Image(region.clone())),
             SparsePart::Bytes(_) => Vec::new(),
         };
-        let (base, memory) = self.base_of_bind(bind);
+        let base = self.base_of_bind(bind);
+        let memory = bind.memory.filter(|_| base.is_some());
         let Some(placed) = self.places.get_mut(index) else { return Vec::new() };
         let (whole, is_opaque, first, has_planes) =
             (placed.whole(), placed.is_opaque(), placed.base, placed.has_planes);
@@ -439,14 +440,14 @@ impl Addresses {
         moved
     }
 
-    /// Where the memory of a binding lies, and the memory; without room for it there is none.
-    fn base_of_bind(&mut self, bind: &SparseBind) -> (Option<(MemoryId, u64)>, Option<(MemoryId, u64)>) {
-        let Some((memory, offset)) = bind.memory else { return (None, None) };
+    /// The memory of a binding, and where that lies; without room for it there is none.
+    fn base_of_bind(&mut self, bind: &SparseBind) -> Option<(MemoryId, u64)> {
+        let (memory, offset) = bind.memory?;
         match self.memories.place(Binding { memory, offset, size: bind.size }) {
-            Ok(base) => (Some((memory, base)), bind.memory),
+            Ok(base) => Some((memory, base)),
             Err(why) => {
                 self.note(why);
-                (None, None)
+                None
             }
         }
     }

@@ -249,15 +249,16 @@ fn what_is_destroyed_is_given_again() {
         let binding = Some(Binding { memory: MemoryId(memory), offset, size: 8 });
         Resource::new(ResourceKind::Buffer { size: 8 }, binding)
     };
-    let submit = |engine: &mut Engine, id: u32| {
-        let batches = vec![Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }];
+    let submit = |engine: &mut Engine, id: CommandBufferId| {
+        let batches = vec![Batch { command_buffers: vec![id], ..Batch::default() }];
         engine.step(&Step::Submit { queue: QueueId(0), batches, fence: None });
     };
     // The two share some bytes, so that what was written to the first is known when it is gone.
     let [written, beside] = [ResourceId(1), ResourceId(2)];
     engine.set_resource(written, &bound(0, 0));
     engine.set_resource(beside, &bound(0, 4));
-    submit(&mut engine, 0);
+    let up = engine.add_command_buffer(program.command_buffers[0].clone());
+    submit(&mut engine, up);
     let base = engine.device.addresses.whole(written).start;
     [written, beside].into_iter().for_each(|it| engine.step(&Step::Destroy(it)));
     let mut most = 0;
@@ -267,7 +268,8 @@ fn what_is_destroyed_is_given_again() {
         if engine.device.addresses.whole(id).start == base {
             // Somebody else is there now.
             engine.set_resource(ResourceId(3), &bound(memory, 0));
-            submit(&mut engine, 1);
+            let down = engine.add_command_buffer(program.command_buffers[1].clone());
+            submit(&mut engine, down);
             assert_eq!(engine.take_found(), []);
             return;
         }

@@ -353,6 +353,16 @@ gfx submit use wait s
         assert!(engine.device.events[0].set.is_none());
     }
 
+    /// What is too large is said once.
+    #[test]
+    fn what_has_no_room_is_told() {
+        let mut engine = Engine::new(&[Queue { family: 0, flags: 1 }], 0, 0, 0);
+        let kind = lavascope_program::ResourceKind::Buffer { size: u64::MAX };
+        engine.add_resource(&Resource::new(kind, None));
+        assert_eq!(engine.take_unplaced(), BTreeMap::from([(NoRoom::Addresses, 1)]));
+        assert!(engine.take_unplaced().is_empty());
+    }
+
     /// A fence that is made anew, or reset, tells nothing of the submission that it was for.
     #[test]
     fn a_new_fence_tells_nothing() {
@@ -367,7 +377,8 @@ gfx submit use wait s
             engine.step(&Step::ResetFences(vec![FenceId(1)]));
             engine.step(&Step::QueueIdle(QueueId(1)));
         };
-        let cases: [(&dyn Fn(&mut Engine), usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
+        type Between<'a> = &'a dyn Fn(&mut Engine);
+        let cases: [(Between<'_>, usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
         for (between, wanted) in cases {
             let mut engine = Engine::of(Rules::CONTRACT, &program);
             engine.step(&program.steps[0]);

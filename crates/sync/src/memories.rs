@@ -230,6 +230,9 @@ mod tests {
         memories.unbind(ResourceId(1), at(3, 0..8));
         memories.unbind_sparse(ResourceId(1), MemoryId(3));
         assert!(memories.find(MemoryId(3)).is_none() && memories.sparse(MemoryId(3)).is_empty());
+        for (why, word) in [(NoRoom::Memory, "2^40"), (NoRoom::Memories, "2^23"), (NoRoom::Addresses, "2^63")] {
+            assert!(why.reason().contains(word), "{}", why.reason());
+        }
         memories.free.push(first + 2 * SIZE);
         assert_eq!(memories.place(at(3, 0..8)), Ok(first + 2 * SIZE));
     }

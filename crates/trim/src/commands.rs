@@ -134,8 +134,30 @@ pub(crate) fn effects(
             let is_all = it.first_query == 0 && all.is_some_and(|all| it.query_count >= all);
             tell(id(it.query_pool.0), if is_all { Effect::Discard } else { Effect::Change });
         }
+        Call::CmdFillBuffer(it) => {
+            // All that is left is filled word by word.
+            let is_all =
+                it.size == vk::WHOLE_SIZE && resources.size(id(it.dst_buffer.0)).is_some_and(|all| all % 4 == 0);
+            let size = if is_all { u64::MAX } else { it.size };
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, size)], resources));
+        }
+        Call::CmdUpdateBuffer(it) => {
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, it.data_size)], resources));
+        }
+        Call::CmdCopyBuffer(it) if it.src_buffer != it.dst_buffer => {
+            tell(id(it.src_buffer.0), Effect::Read);
+            let parts = it.p_regions().iter().map(|it| (it.dst_offset, it.size));
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, parts, resources));
+        }
         _ => plain(command, refs, resources, tell),
     }
+}
+
+/// What writing some parts of a buffer does to it: none of what was there is left if one of them is all of it.
+fn overwrite(buffer: vk::Buffer, parts: impl IntoIterator<Item = (u64, u64)>, resources: &Resources) -> Effect {
+    let all = resources.size(id(buffer.0));
+    let is_all = |(offset, size): (u64, u64)| offset == 0 && all.is_some_and(|all| size >= all);
+    if parts.into_iter().any(is_all) { Effect::Discard } else { Effect::Write }
 }
 
 /// What a command names is changed, or read where that is all it does.

@@ -5,7 +5,7 @@
 //! end of a span, and as they were made, do not matter. Timeline semaphores only ever get on: what they had is remembered
 //! beside the number, and can be made good with a signal of the host's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId, Result};
@@ -30,8 +30,14 @@ pub(crate) struct Timeline {
     pub(crate) device: ObjectId,
     pub(crate) initial: u64,
     pub(crate) value: u64,
-    /// What something that was submitted waits for.
-    pub(crate) waited: u64,
+    /// What it comes to without anything more from the host.
+    reached: u64,
+}
+
+/// Timelines that a batch waits for, and that it signals.
+struct Batch {
+    waits: Vec<(ObjectId, u64)>,
+    signals: Vec<(ObjectId, u64)>,
 }
 
 #[derive(Default)]
@@ -42,6 +48,8 @@ pub(crate) struct Flow {
     /// Fences that were signaled when they were made.
     signaled: FxHashSet<ObjectId>,
     timelines: BTreeMap<ObjectId, Timeline>,
+    /// By queue, what waits for timelines that nobody has brought so far, and what is behind it.
+    blocked: BTreeMap<ObjectId, VecDeque<Batch>>,
     /// The images of each swapchain.
     images: FxHashMap<ObjectId, Vec<ObjectId>>,
     pub(crate) devices: usize,
@@ -69,7 +77,7 @@ impl Flow {
                 let ty = ty.filter(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
                 if let (Some(ty), Some(made)) = (ty, made.p_semaphore()) {
                     let (device, initial) = (id(it.device.0), ty.initial_value);
-                    self.timelines.insert(id(made.0), Timeline { device, initial, value: initial, waited: 0 });
+                    self.timelines.insert(id(made.0), Timeline { device, initial, value: initial, reached: initial });
                 }
             }
             (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
@@ -89,13 +97,14 @@ impl Flow {
     fn queues(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::QueueSubmit(it), _) => {
-                it.p_submits().iter().for_each(|it| self.submit(it));
+                it.p_submits().iter().for_each(|batch| self.submit(it.queue, batch));
                 self.fence(it.fence, true);
             }
             (Call::QueueSubmit2(it), _) => {
-                for it in it.p_submits().iter() {
-                    it.p_wait_semaphore_infos().iter().for_each(|it| self.wait(it.semaphore, it.value));
-                    it.p_signal_semaphore_infos().iter().for_each(|it| self.signal(it.semaphore, it.value));
+                for batch in it.p_submits().iter() {
+                    let waits = batch.p_wait_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
+                    let signals = batch.p_signal_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
+                    self.hand_over(it.queue, waits, signals);
                 }
                 self.fence(it.fence, true);
             }
@@ -103,6 +112,8 @@ impl Flow {
             (Call::SignalSemaphore(it), _) => {
                 if let Some(info) = it.p_signal_info() {
                     self.signal(info.semaphore, info.value);
+                    self.reach(&[(id(info.semaphore.0), info.value)]);
+                    self.unblock();
                 }
             }
             (Call::AcquireNextImageKHR(it), Some(Outcome::AcquireNextImageKHR(got))) if is_acquired(got.result) => {
@@ -125,7 +136,7 @@ impl Flow {
 
     /// Whether all that was submitted can come to its end without the host.
     pub(crate) fn is_settled(&self) -> bool {
-        self.timelines.values().all(|it| it.waited <= it.value)
+        self.blocked.values().all(VecDeque::is_empty)
     }
 
     /// Whether the host never sets an event, so that the device never waits for that.
@@ -145,15 +156,50 @@ impl Flow {
         pairs.filter_map(|(own, index)| self.images.get(&id(own.0))?.get(*index as usize).copied()).collect()
     }
 
-    fn submit(&mut self, it: View<'_, vk::SubmitInfo>) {
+    fn submit(&mut self, queue: vk::Queue, it: View<'_, vk::SubmitInfo>) {
         let values = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
         let (waited, signaled) =
             values.map_or((&[][..], &[][..]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()));
-        for (at, semaphore) in it.p_wait_semaphores().iter().enumerate() {
-            self.wait(*semaphore, waited.get(at).copied().unwrap_or(0));
+        let pairs = |all: &[vk::Semaphore], values: &[u64]| {
+            all.iter().enumerate().map(|(at, it)| (*it, values.get(at).copied().unwrap_or(0))).collect()
+        };
+        self.hand_over(queue, pairs(it.p_wait_semaphores(), waited), pairs(it.p_signal_semaphores(), signaled));
+    }
+
+    /// A queue gets a batch, which waits for semaphores and signals others.
+    fn hand_over(&mut self, queue: vk::Queue, waits: Vec<(vk::Semaphore, u64)>, signals: Vec<(vk::Semaphore, u64)>) {
+        waits.iter().for_each(|it| self.wait(it.0));
+        signals.iter().for_each(|it| self.signal(it.0, it.1));
+        let own = |all: Vec<(vk::Semaphore, u64)>| all.into_iter().map(|it| (id(it.0.0), it.1)).collect();
+        let batch = Batch { waits: own(waits), signals: own(signals) };
+        self.blocked.entry(id(queue.0)).or_default().push_back(batch);
+        self.unblock();
+    }
+
+    /// Lets queues get on as far as they do by themselves.
+    fn unblock(&mut self) {
+        let mut blocked = std::mem::take(&mut self.blocked);
+        let mut gets_on = true;
+        while std::mem::take(&mut gets_on) {
+            for queue in blocked.values_mut() {
+                while let Some(batch) = queue.pop_front_if(|it| self.is_reached(&it.waits)) {
+                    self.reach(&batch.signals);
+                    gets_on = true;
+                }
+            }
         }
-        for (at, semaphore) in it.p_signal_semaphores().iter().enumerate() {
-            self.signal(*semaphore, signaled.get(at).copied().unwrap_or(0));
+        self.blocked = blocked;
+    }
+
+    fn is_reached(&self, waits: &[(ObjectId, u64)]) -> bool {
+        waits.iter().all(|(it, value)| self.timelines.get(it).is_none_or(|it| it.reached >= *value))
+    }
+
+    fn reach(&mut self, signals: &[(ObjectId, u64)]) {
+        for (it, value) in signals {
+            if let Some(it) = self.timelines.get_mut(it) {
+                it.reached = it.reached.max(*value);
+            }
         }
     }
 
@@ -171,7 +217,7 @@ impl Flow {
     }
 
     fn present(&mut self, info: View<'_, vk::PresentInfoKHR>) {
-        info.p_wait_semaphores().iter().for_each(|it| self.wait(*it, 0));
+        info.p_wait_semaphores().iter().for_each(|it| self.wait(*it));
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             self.change((id(swapchain.0), u64::from(*index)), false);
         }
@@ -184,10 +230,9 @@ impl Flow {
         self.change((fence, 0), self.signaled.contains(&fence) != is_signaled);
     }
 
-    fn wait(&mut self, semaphore: vk::Semaphore, value: u64) {
-        match self.timelines.get_mut(&id(semaphore.0)) {
-            Some(it) => it.waited = it.waited.max(value),
-            None => self.change((id(semaphore.0), 0), false),
+    fn wait(&mut self, semaphore: vk::Semaphore) {
+        if !self.timelines.contains_key(&id(semaphore.0)) {
+            self.change((id(semaphore.0), 0), false);
         }
     }
 

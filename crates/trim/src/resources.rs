@@ -73,6 +73,11 @@ pub(crate) struct Resources {
 }
 
 impl Resources {
+    /// The bytes of a buffer.
+    pub(crate) fn size(&self, buffer: ObjectId) -> Option<u64> {
+        self.sizes.get(&buffer).copied()
+    }
+
     pub(crate) fn follow(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
         match (call, outcome) {
             (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {

@@ -8,8 +8,11 @@ use anyhow::{Context, Result, ensure};
 use crate::process::cargo;
 
 /// The tests that know `LAVASCOPE_BLESS`, by package.
-const TESTS: [(&str, &[&str]); 2] =
-    [("lavascope-cli", &["cmd", "renderings"]), ("lavascope-settings", &["document", "problems"])];
+const TESTS: [(&str, &[&str]); 3] = [
+    ("lavascope-cli", &["cmd", "renderings"]),
+    ("lavascope-instrument", &["shape"]),
+    ("lavascope-settings", &["document", "problems"]),
+];
 
 /// Runs those tests so that they write instead of compare.
 pub(crate) fn run(root: &Path) -> Result<()> {

@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Record the faults of these sites where they happen
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     sites: Vec<u32>,
+    /// Make records of what the shader prints with debugPrintfEXT
+    #[arg(long)]
+    prints: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -49,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let module = Module::parse(&words).with_context(|| format!("{name} is no SPIR-V"))?;
     let guard = if arguments.branch { Guard::Branch } else { Guard::Select };
     let immediate = arguments.sites.iter().copied().collect();
-    let options = Options { guard, immediate, ..Options::new(arguments.root) };
+    let options = Options { guard, immediate, prints: arguments.prints, ..Options::new(arguments.root) };
     let made = instrument(&module, &options).with_context(|| format!("{name} cannot be instrumented"))?;
     if let Some(output) = &arguments.output {
         write(output, &made.words)?;

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use lavascope_replay::{Begin, Options, Picture, ReplayError, Show, Stopped, Summary, plan, replay};
 use lavascope_trace::{Tail, Trace};
-use lavascope_trim::{Part, trim};
+use lavascope_trim::Part;
 use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Outcome;
 use super::replay::{Arguments, Speed};
 use super::replay_words::{Document, FrameTimes, Shot, tell_plan};
+use super::trim::cut;
 use crate::pictures;
 use crate::progress::Progress;
 use crate::text;
@@ -31,10 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
-    let progress = Progress::new(file.size());
-    let mut watch = |done: u64, all: u64| progress.reach(file.size() * done / all.max(1));
-    let cut = trim(&whole, file.tail(), &part, &mut bytes, &mut watch).map_err(|it| failed(&it))?;
-    drop(progress);
+    let cut = cut(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
     let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
     let (frames, calls) = (cut.frames_before, cut.calls_before);
     let (first, begin) = match part {

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use lavascope_trim::{Part, Summary, trim};
+use lavascope_trace::{Tail, Trace};
+use lavascope_trim::{Part, Summary, TrimError, trim};
 
 use super::{Outcome, print};
 use crate::progress::Progress;
@@ -70,17 +71,19 @@ pub(crate) fn write(from: &Path, to: &Path, part: &Part) -> anyhow::Result<Summa
     name.push(".part");
     let half = PathBuf::from(name);
     let mut out = BufWriter::new(File::create(&half).with_context(failed)?);
-    let progress = Progress::new(STEPS);
-    let mut watch = |done: u64, all: u64| progress.reach(done * STEPS / all.max(1));
-    let summary = trim(&trace, file.tail(), part, &mut out, &mut watch);
-    let summary = summary.map_err(|it| anyhow!("{}: {it}", from.display()));
-    drop(progress);
+    let summary = cut(&trace, file.tail(), part, &mut out).map_err(|it| anyhow!("{}: {it}", from.display()));
     let written = summary.and_then(|it| out.flush().with_context(failed).map(|()| it));
     let summary = written.inspect_err(|_| {
         let _ = fs::remove_file(&half);
     })?;
     fs::rename(&half, to).with_context(failed)?;
     Ok(summary)
+}
+
+/// Writes a part of a trace, and shows how far that is.
+pub(crate) fn cut(trace: &Trace<'_>, tail: Option<&Tail>, part: &Part, to: impl Write) -> Result<Summary, TrimError> {
+    let progress = Progress::new(STEPS);
+    trim(trace, tail, part, to, &mut |done, all| progress.reach(done * STEPS / all.max(1)))
 }
 
 /// What was written, for people.

@@ -98,6 +98,59 @@ fn kernel(name: &str, declaration: &str, access: &str, ty: &str, shape: &str) ->
     shader(name, "comp", &source)
 }
 
+/// Fragment shaders that use images.
+const IMAGES: &[(&str, &str)] = &[
+    ("sample", "o = texture(t[n], p.xy);"),
+    ("sample_lod", "o = textureLod(t[n], p.xy, 1.0);"),
+    ("sample_grad", "o = textureGrad(t[n], p.xy, p.xy, p.zw);"),
+    ("sample_dref", "o = vec4(texture(s[nonuniformEXT(n)], p.xyz));"),
+    ("sample_dref_lod", "o = vec4(textureLod(s[nonuniformEXT(n)], p.xyz, 0.0));"),
+    ("sample_proj", "o = textureProj(t[n], p.xyz);"),
+    ("sample_proj_lod", "o = textureProjLod(t[n], p.xyz, 0.0);"),
+    ("sample_proj_dref", "o = vec4(textureProj(s[nonuniformEXT(n)], p));"),
+    ("sample_proj_dref_lod", "o = vec4(textureProjLod(s[nonuniformEXT(n)], p, 0.0));"),
+    ("gather", "o = textureGather(t[n], p.xy, 1);"),
+    ("dref_gather", "o = textureGather(s[nonuniformEXT(n)], p.xy, p.z);"),
+    ("query_lod", "o = vec4(textureQueryLod(t[n], p.xy), 0, 0);"),
+    ("sparse", "sparseTextureARB(t[n], p.xy, o);"),
+    ("sparse_lod", "sparseTextureLodARB(t[n], p.xy, 0.0, o);"),
+    ("sparse_dref", "float f; sparseTextureARB(s[nonuniformEXT(n)], p.xyz, f); o = vec4(f);"),
+    ("sparse_dref_lod", "float f; sparseTextureLodARB(s[nonuniformEXT(n)], p.xyz, 0.0, f); o = vec4(f);"),
+    ("sparse_gather", "sparseTextureGatherARB(t[n], p.xy, o);"),
+    ("sparse_dref_gather", "sparseTextureGatherARB(s[nonuniformEXT(n)], p.xy, p.z, o);"),
+    ("fetch", "o = texelFetch(t[n], ivec2(p.xy), 0);"),
+    ("fetch_ms", "o = texelFetch(ms[n], ivec2(p.xy), 1);"),
+    ("sparse_fetch", "sparseTexelFetchARB(t[n], ivec2(p.xy), 0, o);"),
+    ("read", "o = imageLoad(w[n], ivec2(p.xy));"),
+    ("sparse_read", "sparseImageLoadARB(w[n], ivec2(p.xy), o);"),
+    ("write", "imageStore(w[n], ivec2(p.xy), p); o = p;"),
+    ("size_lod", "o = vec4(textureSize(t[n], 0), 0, 0);"),
+    ("size", "o = vec4(imageSize(w[n]), 0, 0);"),
+    ("levels", "o = vec4(textureQueryLevels(t[n]));"),
+    ("samples", "o = vec4(textureSamples(ms[n]));"),
+    ("texel_fetch", "o = texelFetch(b[n], int(p.x));"),
+    ("texel_fetch_one", "o = texelFetch(tb, int(p.x));"),
+    ("texel_read", "o = vec4(imageLoad(c[n], int(p.x)));"),
+    ("texel_write", "imageStore(c[n], int(p.x), uvec4(n)); o = p;"),
+    ("texel_atomic", "o = vec4(imageAtomicAdd(c[n], int(p.x), 1u));"),
+    ("image_atomic", "o = vec4(imageAtomicMax(a[n], ivec2(p.xy), 4u));"),
+    ("image_atomic_exchange", "o = vec4(imageAtomicCompSwap(a[n], ivec2(p.xy), 4u, 5u));"),
+    ("separate", "o = texture(sampler2D(i[n], m[n + 1]), p.xy);"),
+    (
+        "separate_twice",
+        "o = texture(sampler2D(i[n], m[1]), p.xy); imageStore(w[n], ivec2(0), o); o += texture(sampler2D(i[n], m[1]), p.yx);",
+    ),
+    ("after_write", "imageStore(w[n], ivec2(0), p); o = texture(sampler2D(i[1], m[n]), p.xy);"),
+    ("known", "o = texture(t[2], p.xy) + texelFetch(t[1], ivec2(0), 0);"),
+    (
+        "loop",
+        "o = p; for (uint k = 0; k < n; k++) { o += textureLod(t[k], p.xy, 0.0); imageStore(w[k], ivec2(k), o); }",
+    ),
+    ("discard", "o = texture(t[n], p.xy); if (o.x > 0.5) discard; o += texture(t[n + 1], p.xy);"),
+    ("demote", "o = texture(t[n], p.xy); if (o.x > 0.5) demote; o += texture(t[n + 1], p.xy);"),
+    ("masked", "o = texture(i_at(n & 3u), p.xy);"),
+];
+
 /// Every instruction that uses an image, with one of an array.
 pub(crate) fn images() -> Vec<Shader> {
     let declarations = "
@@ -114,60 +167,9 @@ pub(crate) fn images() -> Vec<Shader> {
         layout(location=0) flat in uint n;
         layout(location=1) in vec4 p;
         layout(location=0) out vec4 o;";
-    let uses = [
-        ("sample", "o = texture(t[n], p.xy);"),
-        ("sample_lod", "o = textureLod(t[n], p.xy, 1.0);"),
-        ("sample_grad", "o = textureGrad(t[n], p.xy, p.xy, p.zw);"),
-        ("sample_dref", "o = vec4(texture(s[nonuniformEXT(n)], p.xyz));"),
-        ("sample_dref_lod", "o = vec4(textureLod(s[nonuniformEXT(n)], p.xyz, 0.0));"),
-        ("sample_proj", "o = textureProj(t[n], p.xyz);"),
-        ("sample_proj_lod", "o = textureProjLod(t[n], p.xyz, 0.0);"),
-        ("sample_proj_dref", "o = vec4(textureProj(s[nonuniformEXT(n)], p));"),
-        ("sample_proj_dref_lod", "o = vec4(textureProjLod(s[nonuniformEXT(n)], p, 0.0));"),
-        ("gather", "o = textureGather(t[n], p.xy, 1);"),
-        ("dref_gather", "o = textureGather(s[nonuniformEXT(n)], p.xy, p.z);"),
-        ("query_lod", "o = vec4(textureQueryLod(t[n], p.xy), 0, 0);"),
-        ("sparse", "sparseTextureARB(t[n], p.xy, o);"),
-        ("sparse_lod", "sparseTextureLodARB(t[n], p.xy, 0.0, o);"),
-        ("sparse_dref", "float f; sparseTextureARB(s[nonuniformEXT(n)], p.xyz, f); o = vec4(f);"),
-        ("sparse_dref_lod", "float f; sparseTextureLodARB(s[nonuniformEXT(n)], p.xyz, 0.0, f); o = vec4(f);"),
-        ("sparse_gather", "sparseTextureGatherARB(t[n], p.xy, o);"),
-        ("sparse_dref_gather", "sparseTextureGatherARB(s[nonuniformEXT(n)], p.xy, p.z, o);"),
-        ("fetch", "o = texelFetch(t[n], ivec2(p.xy), 0);"),
-        ("fetch_ms", "o = texelFetch(ms[n], ivec2(p.xy), 1);"),
-        ("sparse_fetch", "sparseTexelFetchARB(t[n], ivec2(p.xy), 0, o);"),
-        ("read", "o = imageLoad(w[n], ivec2(p.xy));"),
-        ("sparse_read", "sparseImageLoadARB(w[n], ivec2(p.xy), o);"),
-        ("write", "imageStore(w[n], ivec2(p.xy), p); o = p;"),
-        ("size_lod", "o = vec4(textureSize(t[n], 0), 0, 0);"),
-        ("size", "o = vec4(imageSize(w[n]), 0, 0);"),
-        ("levels", "o = vec4(textureQueryLevels(t[n]));"),
-        ("samples", "o = vec4(textureSamples(ms[n]));"),
-        ("texel_fetch", "o = texelFetch(b[n], int(p.x));"),
-        ("texel_fetch_one", "o = texelFetch(tb, int(p.x));"),
-        ("texel_read", "o = vec4(imageLoad(c[n], int(p.x)));"),
-        ("texel_write", "imageStore(c[n], int(p.x), uvec4(n)); o = p;"),
-        ("texel_atomic", "o = vec4(imageAtomicAdd(c[n], int(p.x), 1u));"),
-        ("image_atomic", "o = vec4(imageAtomicMax(a[n], ivec2(p.xy), 4u));"),
-        ("image_atomic_exchange", "o = vec4(imageAtomicCompSwap(a[n], ivec2(p.xy), 4u, 5u));"),
-        ("separate", "o = texture(sampler2D(i[n], m[n + 1]), p.xy);"),
-        (
-            "separate_twice",
-            "o = texture(sampler2D(i[n], m[1]), p.xy); imageStore(w[n], ivec2(0), o); o += texture(sampler2D(i[n], m[1]), p.yx);",
-        ),
-        ("after_write", "imageStore(w[n], ivec2(0), p); o = texture(sampler2D(i[1], m[n]), p.xy);"),
-        ("known", "o = texture(t[2], p.xy) + texelFetch(t[1], ivec2(0), 0);"),
-        (
-            "loop",
-            "o = p; for (uint k = 0; k < n; k++) { o += textureLod(t[k], p.xy, 0.0); imageStore(w[k], ivec2(k), o); }",
-        ),
-        ("discard", "o = texture(t[n], p.xy); if (o.x > 0.5) discard; o += texture(t[n + 1], p.xy);"),
-        ("demote", "o = texture(t[n], p.xy); if (o.x > 0.5) demote; o += texture(t[n + 1], p.xy);"),
-        ("masked", "o = texture(i_at(n & 3u), p.xy);"),
-    ];
     let helper = "#define i_at(K) sampler2D(i[K], m[0])\n";
     let mut all: Vec<Shader> = Vec::new();
-    for (name, body) in uses {
+    for (name, body) in IMAGES {
         all.push(shader(
             format!("image_{name}"),
             "frag",
@@ -213,8 +215,111 @@ pub(crate) fn others() -> Vec<Shader> {
         ("wide", "uint64_t j = i; b.a[uint(j)] = 1u;"),
         ("pointer_loop", "R r = p.r; for (uint j = 0; j < 4u; j++) { r.s[j].x += r.n; r = R(uint64_t(r) + 16ul); }"),
     ];
-    bodies.iter().map(|(name, body)| shader(*name, "comp", &format!("{head}void main() {{ {body} }}\n"))).collect()
+    let model = "#pragma use_vulkan_memory_model\n#extension GL_KHR_memory_scope_semantics : require\n";
+    let special = format!("{model}{head}void main() {{ atomicAdd(b.a[i], 1u); b.a[i + 1] = p.r.s[i].x; }}\n");
+    let last = shader("memory_model", "comp", &special);
+    bodies
+        .iter()
+        .map(|(name, body)| shader(*name, "comp", &format!("{head}void main() {{ {body} }}\n")))
+        .chain([last])
+        .collect()
 }
+
+const MESH: &str = "#extension GL_EXT_mesh_shader : require\n";
+const RAYS: &str = "#extension GL_EXT_ray_tracing : require\n";
+const QUERY: &str = "#extension GL_EXT_ray_query : require\n";
+/// Shaders of stages: name, stage, extension, and the rest.
+const STAGES: &[(&str, &str, &str, &str)] = &[
+    ("vertex", "vert", "", "void main() { touch(gl_VertexIndex); gl_Position = vec4(b.a[gl_InstanceIndex]); }"),
+    ("vertex_bare", "vert", "", "void main() { touch(p.q); gl_Position = vec4(1); }"),
+    (
+        "control",
+        "tesc",
+        "",
+        "layout(vertices = 3) out; void main() { touch(gl_InvocationID); gl_TessLevelOuter[0] = 1.0; gl_out[gl_InvocationID].gl_Position = gl_in[gl_InvocationID].gl_Position; }",
+    ),
+    ("evaluation", "tese", "", "layout(triangles) in; void main() { touch(p.q); gl_Position = gl_in[0].gl_Position; }"),
+    (
+        "evaluation_coord",
+        "tese",
+        "",
+        "layout(triangles) in; void main() { touch(gl_PrimitiveID); gl_Position = vec4(gl_TessCoord, 1); }",
+    ),
+    (
+        "geometry",
+        "geom",
+        "",
+        "layout(triangles) in; layout(triangle_strip, max_vertices = 3) out; void main() { touch(gl_InvocationID); gl_PrimitiveID = gl_PrimitiveIDIn; gl_Position = gl_in[0].gl_Position; EmitVertex(); touch(1); EndPrimitive(); }",
+    ),
+    (
+        "fragment",
+        "frag",
+        "",
+        "layout(location=0) out vec4 o; void main() { touch(uint(gl_FragCoord.x)); o = vec4(1); }",
+    ),
+    ("fragment_bare", "frag", "", "layout(location=0) out vec4 o; void main() { touch(p.q); o = vec4(1); }"),
+    (
+        "fragment_kill",
+        "frag",
+        "",
+        "layout(location=0) out vec4 o; void gone(uint i) { touch(i); if (i > 2u) discard; touch(i + 1u); } void main() { gone(p.q); o = vec4(1); }",
+    ),
+    (
+        "fragment_early",
+        "frag",
+        "",
+        "layout(early_fragment_tests) in; layout(location=0) out vec4 o; void main() { if (p.q == 1u) return; touch(p.q); o = vec4(1); }",
+    ),
+    (
+        "task",
+        "task",
+        MESH,
+        "layout(local_size_x = 4) in; taskPayloadSharedEXT uint load; void main() { touch(gl_LocalInvocationIndex); load = 1u; EmitMeshTasksEXT(1, 1, 1); }",
+    ),
+    (
+        "mesh",
+        "mesh",
+        MESH,
+        "layout(local_size_x = 4) in; layout(triangles, max_vertices = 3, max_primitives = 1) out; void main() { SetMeshOutputsEXT(3, 1); touch(gl_GlobalInvocationID.x); gl_MeshVerticesEXT[0].gl_Position = vec4(1); gl_PrimitiveTriangleIndicesEXT[0] = uvec3(0, 1, 2); }",
+    ),
+    (
+        "generation",
+        "rgen",
+        RAYS,
+        "layout(location=0) rayPayloadEXT vec4 l; void main() { touch(gl_LaunchIDEXT.x); traceRayEXT(scene[p.q], 0, 255, 0, 0, 0, vec3(0), 0.0, vec3(1), 10.0, 0); touch(uint(l.x)); }",
+    ),
+    (
+        "intersection",
+        "rint",
+        RAYS,
+        "hitAttributeEXT vec2 h; void main() { touch(gl_PrimitiveID); h = vec2(1); reportIntersectionEXT(1.0, 0u); }",
+    ),
+    (
+        "any_hit",
+        "rahit",
+        RAYS,
+        "hitAttributeEXT vec2 h; void main() { touch(gl_PrimitiveID); if (h.x > 0.5) ignoreIntersectionEXT; touch(2); if (h.y > 0.5) terminateRayEXT; }",
+    ),
+    (
+        "closest_hit",
+        "rchit",
+        RAYS,
+        "layout(location=0) rayPayloadInEXT vec4 l; void main() { touch(gl_InstanceCustomIndexEXT); l = vec4(1); }",
+    ),
+    ("miss", "rmiss", RAYS, "layout(location=0) rayPayloadInEXT vec4 l; void main() { touch(p.q); l = vec4(0); }"),
+    (
+        "callable",
+        "rcall",
+        RAYS,
+        "layout(location=0) callableDataInEXT vec4 l; void main() { touch(p.q); l = vec4(0); }",
+    ),
+    (
+        "query",
+        "comp",
+        QUERY,
+        "layout(local_size_x = 8) in; void main() { rayQueryEXT q; rayQueryInitializeEXT(q, scene[p.q], 0, 255, vec3(0), 0.0, vec3(1), 10.0); while (rayQueryProceedEXT(q)) { touch(1); } touch(gl_GlobalInvocationID.x); }",
+    ),
+];
 
 /// Every stage.
 pub(crate) fn stages() -> Vec<Shader> {
@@ -223,108 +328,9 @@ pub(crate) fn stages() -> Vec<Shader> {
         layout(buffer_reference, std430) buffer R { uint a[]; };
         layout(push_constant) uniform P { R r; uint q; } p;
         void touch(uint i) { b.a[i] = u[i].k[p.q] + p.r.a[i]; }\n";
-    let mesh = "#extension GL_EXT_mesh_shader : require\n";
-    let rays = "#extension GL_EXT_ray_tracing : require\n";
     let scene = "layout(set=0, binding=3) uniform accelerationStructureEXT scene[2];\n";
-    let query = "#extension GL_EXT_ray_query : require\n";
-    let all: &[(&str, &'static str, &str, &str)] = &[
-        ("vertex", "vert", "", "void main() { touch(gl_VertexIndex); gl_Position = vec4(b.a[gl_InstanceIndex]); }"),
-        ("vertex_bare", "vert", "", "void main() { touch(p.q); gl_Position = vec4(1); }"),
-        (
-            "control",
-            "tesc",
-            "",
-            "layout(vertices = 3) out; void main() { touch(gl_InvocationID); gl_TessLevelOuter[0] = 1.0; gl_out[gl_InvocationID].gl_Position = gl_in[gl_InvocationID].gl_Position; }",
-        ),
-        (
-            "evaluation",
-            "tese",
-            "",
-            "layout(triangles) in; void main() { touch(p.q); gl_Position = gl_in[0].gl_Position; }",
-        ),
-        (
-            "evaluation_coord",
-            "tese",
-            "",
-            "layout(triangles) in; void main() { touch(gl_PrimitiveID); gl_Position = vec4(gl_TessCoord, 1); }",
-        ),
-        (
-            "geometry",
-            "geom",
-            "",
-            "layout(triangles) in; layout(triangle_strip, max_vertices = 3) out; void main() { touch(gl_InvocationID); gl_PrimitiveID = gl_PrimitiveIDIn; gl_Position = gl_in[0].gl_Position; EmitVertex(); touch(1); EndPrimitive(); }",
-        ),
-        (
-            "fragment",
-            "frag",
-            "",
-            "layout(location=0) out vec4 o; void main() { touch(uint(gl_FragCoord.x)); o = vec4(1); }",
-        ),
-        ("fragment_bare", "frag", "", "layout(location=0) out vec4 o; void main() { touch(p.q); o = vec4(1); }"),
-        (
-            "fragment_kill",
-            "frag",
-            "",
-            "layout(location=0) out vec4 o; void gone(uint i) { touch(i); if (i > 2u) discard; touch(i + 1u); } void main() { gone(p.q); o = vec4(1); }",
-        ),
-        (
-            "fragment_early",
-            "frag",
-            "",
-            "layout(early_fragment_tests) in; layout(location=0) out vec4 o; void main() { if (p.q == 1u) return; touch(p.q); o = vec4(1); }",
-        ),
-        (
-            "task",
-            "task",
-            mesh,
-            "layout(local_size_x = 4) in; taskPayloadSharedEXT uint load; void main() { touch(gl_LocalInvocationIndex); load = 1u; EmitMeshTasksEXT(1, 1, 1); }",
-        ),
-        (
-            "mesh",
-            "mesh",
-            mesh,
-            "layout(local_size_x = 4) in; layout(triangles, max_vertices = 3, max_primitives = 1) out; void main() { SetMeshOutputsEXT(3, 1); touch(gl_GlobalInvocationID.x); gl_MeshVerticesEXT[0].gl_Position = vec4(1); gl_PrimitiveTriangleIndicesEXT[0] = uvec3(0, 1, 2); }",
-        ),
-        (
-            "generation",
-            "rgen",
-            rays,
-            "layout(location=0) rayPayloadEXT vec4 l; void main() { touch(gl_LaunchIDEXT.x); traceRayEXT(scene[p.q], 0, 255, 0, 0, 0, vec3(0), 0.0, vec3(1), 10.0, 0); touch(uint(l.x)); }",
-        ),
-        (
-            "intersection",
-            "rint",
-            rays,
-            "hitAttributeEXT vec2 h; void main() { touch(gl_PrimitiveID); h = vec2(1); reportIntersectionEXT(1.0, 0u); }",
-        ),
-        (
-            "any_hit",
-            "rahit",
-            rays,
-            "hitAttributeEXT vec2 h; void main() { touch(gl_PrimitiveID); if (h.x > 0.5) ignoreIntersectionEXT; touch(2); if (h.y > 0.5) terminateRayEXT; }",
-        ),
-        (
-            "closest_hit",
-            "rchit",
-            rays,
-            "layout(location=0) rayPayloadInEXT vec4 l; void main() { touch(gl_InstanceCustomIndexEXT); l = vec4(1); }",
-        ),
-        ("miss", "rmiss", rays, "layout(location=0) rayPayloadInEXT vec4 l; void main() { touch(p.q); l = vec4(0); }"),
-        (
-            "callable",
-            "rcall",
-            rays,
-            "layout(location=0) callableDataInEXT vec4 l; void main() { touch(p.q); l = vec4(0); }",
-        ),
-        (
-            "query",
-            "comp",
-            query,
-            "layout(local_size_x = 8) in; void main() { rayQueryEXT q; rayQueryInitializeEXT(q, scene[p.q], 0, 255, vec3(0), 0.0, vec3(1), 10.0); while (rayQueryProceedEXT(q)) { touch(1); } touch(gl_GlobalInvocationID.x); }",
-        ),
-    ];
     let mut made = Vec::new();
-    for (name, stage, extension, body) in all {
+    for (name, stage, extension, body) in STAGES {
         let scene = if extension.contains("ray") { scene } else { "" };
         made.push(shader(format!("stage_{name}"), stage, &format!("{extension}{scene}{head}{body}\n")));
     }

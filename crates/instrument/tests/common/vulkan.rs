@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 use lavascope_instrument::{
-    Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode,
+    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode, decode_prints,
     tables::{self, AddressRange, Binding, Set},
 };
 
@@ -42,6 +42,9 @@ pub(crate) struct Bound {
     pub(crate) elements: Vec<Option<(Vec<u32>, u64)>>,
 }
 
+/// A shader by its stage.
+pub(crate) type Stage = (vk::ShaderStageFlags, Vec<u32>);
+
 /// A dispatch.
 #[derive(Default)]
 pub(crate) struct Dispatch {
@@ -51,10 +54,12 @@ pub(crate) struct Dispatch {
     /// The push constants behind those.
     pub(crate) push: Vec<u32>,
     pub(crate) groups: u32,
+    /// How many words of records fit, if not [`OUTPUT_WORDS`].
+    pub(crate) output_words: Option<usize>,
     /// The entry point, if it is not `main`.
     pub(crate) entry: Option<&'static CStr>,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
-    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<(vk::ShaderStageFlags, Vec<u32>)>)>,
+    pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<Stage>)>,
 }
 
 /// What a dispatch left.
@@ -63,7 +68,10 @@ pub(crate) struct Outcome {
     /// Of the bindings' elements and the addressed buffers, in their order.
     pub(crate) buffers: Vec<Vec<u32>>,
     pub(crate) records: Vec<Record>,
+    pub(crate) prints: Vec<Print>,
     pub(crate) cells: Vec<u32>,
+    /// How many words of records shaders wanted to write.
+    pub(crate) wanted: u32,
 }
 
 impl Bound {
@@ -302,6 +310,8 @@ impl Job {
         Outcome {
             buffers: all.map(|it| gpu.read(*it)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
+            prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
+            wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
             cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
         }
     }
@@ -316,14 +326,15 @@ impl Job {
         let scratch = gpu.buffer(&vec![0; made.scratch_bytes.div_ceil(4) as usize + 4]);
         let range = |it: &Buffer| AddressRange { address: it.address, bytes: it.words as u64 * 4 };
         let ranges: Vec<AddressRange> = self.addressed.iter().map(range).collect();
-        let output = gpu.buffer(&vec![0; OUTPUT_WORDS + 1]);
+        let output_words = dispatch.output_words.unwrap_or(OUTPUT_WORDS);
+        let output = gpu.buffer(&vec![0; output_words + 1]);
         let descriptors = gpu.buffer(&tables::descriptors(&[Set { bindings }]));
         let addresses = gpu.buffer(&tables::addresses(&ranges, scratch.address));
         let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());
         let all = [output, descriptors, addresses, cells];
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);
-        words[ROOT_OUTPUT_WORDS as usize] = OUTPUT_WORDS as u32;
+        words[ROOT_OUTPUT_WORDS as usize] = output_words as u32;
         let kind = vk::DescriptorType::STORAGE_BUFFER;
         let set_layout = gpu.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1)));
         let set = gpu.set(set_layout, &[(kind, 4)]);
@@ -367,7 +378,7 @@ fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, V
 fn graphics_pipeline(
     gpu: &Gpu,
     (stage, words): (vk::ShaderStageFlags, &[u32]),
-    others: &[(vk::ShaderStageFlags, Vec<u32>)],
+    others: &[Stage],
     layout: vk::PipelineLayout,
     special: &[(u32, u32)],
 ) -> vk::Pipeline {

@@ -150,14 +150,18 @@ fn flags_of(address: usize) -> Vec<String> {
 }
 
 fn visible_type(world: &World) -> u32 {
+    type_with(world, |it| it.contains(vk::MemoryPropertyFlags::HOST_VISIBLE))
+}
+
+/// The first memory type of some kind.
+fn type_with(world: &World, is_wanted: impl Fn(vk::MemoryPropertyFlags) -> bool) -> u32 {
     // SAFETY: the instance is alive.
     let properties = unsafe {
         let physical = world.instance.enumerate_physical_devices().expect("there is one")[0];
         world.instance.get_physical_device_memory_properties(physical)
     };
-    let is_visible = |it: &&vk::MemoryType| it.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
     let types = &properties.memory_types[..properties.memory_type_count as usize];
-    types.iter().position(|it| is_visible(&it)).expect("every device has one") as u32
+    types.iter().position(|it| is_wanted(it.property_flags)).expect("every device has one") as u32
 }
 
 impl Actor for Live<'_> {
@@ -420,6 +424,68 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
     }
 }
 
+/// What was written, and the calls that let the device read it, in their order.
+fn told(file: &[u8]) -> Vec<String> {
+    let trace = Trace::open(file).expect("a trace");
+    let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
+    while let Some(it) = merged.take_next().expect("whole") {
+        match Written::of(it.record) {
+            Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
+            None => {
+                let record = check(it.record).expect("a call");
+                let is_enter = record.kind() == Kind::Enter;
+                let readers = [Command::QueueSubmit, Command::SetEvent, Command::FlushMappedMemoryRanges];
+                let is_read = readers.contains(&record.command());
+                told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
+            }
+        }
+    }
+    told
+}
+
+/// Memory that is not coherent is the host's own affair until it is flushed; before the first flush nobody knows whether
+/// the application keeps to that.
+#[test]
+fn memory_that_is_not_coherent_is_told_when_it_is_flushed() {
+    let name = "memory::memory_that_is_not_coherent_is_told_when_it_is_flushed";
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let ty = type_with(&world, |it| {
+            it.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) && !it.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
+        });
+        let info = vk::MemoryAllocateInfo::default().allocation_size(8192).memory_type_index(ty);
+        let World { device, queue, .. } = &world;
+        // SAFETY: the memory has the bytes that are written, and is mapped.
+        unsafe {
+            let memory = device.allocate_memory(&info, None).expect("there is room");
+            let flush = |offset, size| {
+                let range = vk::MappedMemoryRange::default().memory(memory).offset(offset).size(size);
+                device.flush_mapped_memory_ranges(&[range]).expect("flushed");
+            };
+            let submit = || device.queue_submit(*queue, &[], vk::Fence::null()).expect("submitted");
+            let host: *mut u8 =
+                device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()).expect("mapped").cast();
+            host.write(1);
+            submit();
+            host.add(100).write(3);
+            host.add(5000).write(2);
+            flush(4096, 4096);
+            submit();
+            flush(0, vk::WHOLE_SIZE);
+            device.unmap_memory(memory);
+            device.free_memory(memory, None);
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    let flush = "vkFlushMappedMemoryRanges";
+    let wanted = ["0: [1]", "vkQueueSubmit", "5000: [2]", flush, "vkQueueSubmit", "100: [3]", flush];
+    assert_eq!(told(&outcome.bytes("trace.lava")), wanted);
+}
+
 /// Memory of the application's own is there without being mapped, and an event lets the device go on.
 #[test]
 fn imported_memory_and_events_count() {
@@ -456,20 +522,7 @@ fn imported_memory_and_events_count() {
     }) else {
         return;
     };
-    let file = outcome.bytes("trace.lava");
-    let trace = Trace::open(&file).expect("a trace");
-    let (mut merged, mut told) = (Merged::new(&trace, None), Vec::new());
-    while let Some(it) = merged.take_next().expect("whole") {
-        match Written::of(it.record) {
-            Some(it) => told.extend(it.runs().map(|it| format!("{}: {:?}", it.0, it.1))),
-            None => {
-                let record = check(it.record).expect("a call");
-                let is_enter = record.kind() == Kind::Enter;
-                let is_read = matches!(record.command(), Command::QueueSubmit | Command::SetEvent);
-                told.extend((is_enter && is_read).then(|| record.command().desc().name.to_owned()));
-            }
-        }
-    }
+    let told = told(&outcome.bytes("trace.lava"));
     assert_eq!(told, ["0: [1]", "vkQueueSubmit", "5000: [2]", "vkSetEvent", "vkQueueSubmit"]);
 }
 

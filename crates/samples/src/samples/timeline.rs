@@ -18,6 +18,8 @@ const WORDS: usize = 64;
 const SIZE: u64 = WORDS as u64 * 4;
 /// Values per round: the host begins, the main queue has filled, the second queue has copied.
 const STEPS: u64 = 3;
+/// Buffers for what is copied.
+const SLOTS: u32 = 64;
 
 fn run(options: &Options) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
@@ -25,19 +27,35 @@ fn run(options: &Options) -> Result<(), Failure> {
     let semaphore = gpu.timeline("timeline")?;
     let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
     let scratch = gpu.shared_buffer("scratch", SIZE, usage, Place::Device)?;
-    let results = gpu.shared_buffer("results", SIZE * u64::from(rounds), usage, Place::Device)?;
+    // What the rounds copy goes into buffers of their own, as far as there are so many.
+    let slots = rounds.min(SLOTS) as usize;
+    let result = |slot| gpu.shared_buffer(&format!("result {slot}"), SIZE, usage, Place::Device);
+    let results: Vec<Buffer> = (0..slots).map(result).collect::<Result<_, Failure>>()?;
     let mut random = Random::new(options.seed);
-    let mut want = Vec::new();
+    let mut want = vec![Vec::new(); slots];
     for round in 0..rounds {
         let words: Vec<u32> = (0..WORDS).map(|_| random.word()).collect();
-        Round { gpu: &gpu, semaphore, start: u64::from(round) * STEPS, scratch, results }.run(round, &words)?;
-        want.extend(words);
+        let slot = round as usize % slots;
+        let start = u64::from(round) * STEPS;
+        let begins = if round % 2 == 0 { Begins::Late } else { Begins::Early };
+        Round { gpu: &gpu, semaphore, start, scratch, result: results[slot] }.run(begins, &words)?;
+        want[slot] = words;
     }
     // SAFETY: a live timeline semaphore, and the feature is enabled (lifetime, feature).
     let value = unsafe { gpu.device.get_semaphore_counter_value(semaphore) }?;
     let last = u64::from(rounds) * STEPS;
     options.check.number("the semaphore's counter", value, last..last + 1)?;
-    options.check.words("the copies", &gpu.download(&results, scope::COPY_WRITE)?, &want)
+    for (result, want) in results.iter().zip(&want) {
+        options.check.words("the copies", &gpu.download(result, scope::COPY_WRITE)?, want)?;
+    }
+    Ok(())
+}
+
+/// Whether the host lets a round begin before its work is submitted, or after that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begins {
+    Early,
+    Late,
 }
 
 /// One way around: host, main queue, second queue, host.
@@ -47,11 +65,11 @@ struct Round<'a> {
     /// The counter's value before this round.
     start: u64,
     scratch: Buffer,
-    results: Buffer,
+    result: Buffer,
 }
 
 impl Round<'_> {
-    fn run(&self, round: u32, words: &[u32]) -> Result<(), Failure> {
+    fn run(&self, begins: Begins, words: &[u32]) -> Result<(), Failure> {
         let gpu = self.gpu;
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
         let fill = gpu.recorded(gpu.main, "fill", |commands| {
@@ -59,10 +77,13 @@ impl Round<'_> {
             unsafe { gpu.device.cmd_update_buffer(commands, self.scratch.handle, 0, &bytes) };
         })?;
         let copy = gpu.recorded(gpu.second, "copy", |commands| {
-            let region = vk::BufferCopy::default().dst_offset(SIZE * u64::from(round)).size(SIZE);
+            let region = vk::BufferCopy::default().size(SIZE);
             // SAFETY: as above.
-            unsafe { gpu.device.cmd_copy_buffer(commands, self.scratch.handle, self.results.handle, &[region]) };
+            unsafe { gpu.device.cmd_copy_buffer(commands, self.scratch.handle, self.result.handle, &[region]) };
         })?;
+        if begins == Begins::Early {
+            self.signal(self.start + 1)?;
+        }
         // The copy waits for the fill, which nobody has submitted yet. On a single queue, which may begin its
         // batches in order only, that would wait forever.
         let is_single = gpu.main.handle == gpu.second.handle;
@@ -73,7 +94,9 @@ impl Round<'_> {
             self.submit(gpu.second, copy, self.start + 2)?;
             self.submit(gpu.main, fill, self.start + 1)?;
         }
-        self.signal(self.start + 1)?;
+        if begins == Begins::Late {
+            self.signal(self.start + 1)?;
+        }
         self.wait(self.start + STEPS)
     }
 

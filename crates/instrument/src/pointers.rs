@@ -1,0 +1,246 @@
+//! Pointers to buffers that come out of phis, selections and parameters: each gets a number beside it.
+//!
+//! The number is the *room* of a pointer: how many bytes there are from where it leads to the end of what is bound.
+//! It takes the same way as the pointer: a phi beside the phi, one more parameter for a parameter. An access through
+//! such a pointer is always branched around where it does not fit.
+
+use lavascope_spirv::{Function, Id, Instruction, Module};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use spirv::{Decoration, Op, StorageClass};
+
+use crate::{
+    Check, Counted, Reason, Site, Verdict,
+    body::Body,
+    buffers::{Guarded, divided},
+    context::{Context, emit_value},
+    path::{Path, Paths, from_address},
+    types::Types,
+};
+
+/// The rooms of a function's pointers.
+#[derive(Default)]
+pub(crate) struct Rooms {
+    /// By pointer; pointers that a phi names get theirs before they are made.
+    known: FxHashMap<u32, u32>,
+    wanted: FxHashSet<u32>,
+}
+
+/// By function: which of its parameters have a room beside them.
+pub(crate) fn with_rooms(module: &Module, types: &Types<'_>, paths: &Paths<'_>) -> FxHashMap<Id, Vec<usize>> {
+    let mut all = FxHashMap::default();
+    for function in module.functions() {
+        let has_room = |at: &usize| {
+            let it = module.at(function.parameters[*at]);
+            it.result().is_some_and(|id| is_buffer_pointer(types, it.id(1)) && !paths.is_same_everywhere(id))
+        };
+        let places: Vec<usize> = (0..function.parameters.len()).filter(has_room).collect();
+        if !places.is_empty() && !module.entries().iter().any(|it| it.function == function.id) {
+            all.insert(function.id, places);
+        }
+    }
+    all
+}
+
+fn is_buffer_pointer(types: &Types<'_>, ty: Id) -> bool {
+    let class = types.pointer(ty).map(|it| it.0);
+    matches!(class, Some(StorageClass::Uniform | StorageClass::StorageBuffer))
+}
+
+impl Rooms {
+    /// Looks for pointers whose rooms will be asked for by name.
+    pub(crate) fn new(cx: &mut Context<'_>, function: &Function) -> Rooms {
+        let mut rooms = Rooms::default();
+        let module = cx.module;
+        for it in module.instructions(function.all.clone()) {
+            match it.op() {
+                Some(Op::Phi) if is_buffer_pointer(&cx.types, it.id(1)) => {
+                    rooms.wanted.insert(it.word(2));
+                    rooms.wanted.extend(it.from(3).iter().step_by(2));
+                }
+                Some(Op::Select) if is_buffer_pointer(&cx.types, it.id(1)) => {
+                    rooms.wanted.extend(&it.from(4)[..it.from(4).len().min(2)]);
+                }
+                _ => {}
+            }
+        }
+        let made: Vec<u32> = rooms.wanted.iter().copied().collect();
+        let is_local = |it: &&u32| module.place_of(Id(**it)).is_some_and(|it| function.all.contains(&it.0));
+        let mut made: Vec<u32> = made.iter().filter(is_local).copied().collect();
+        made.sort_unstable();
+        for pointer in made {
+            let room = cx.fresh();
+            rooms.known.insert(pointer, room);
+        }
+        rooms
+    }
+}
+
+impl Body<'_, '_> {
+    /// The function instruction, with a type that has the rooms of parameters.
+    pub(crate) fn begin_function(&mut self, it: Instruction<'_>) {
+        let Some(places) = self.cx.with_rooms.get(&it.id(2)).cloned() else { return self.copy(it) };
+        let Some(ty) = self.cx.module.made(it.id(4)).filter(|it| it.is(Op::TypeFunction)) else {
+            return self.copy(it);
+        };
+        let mut operands = ty.from(2).to_vec();
+        operands.extend(std::iter::repeat_n(self.cx.ids.uint, places.len()));
+        let ty = self.cx.editor.ty(Op::TypeFunction, &operands).0;
+        self.copy_with(it, &[(4, ty)]);
+    }
+
+    /// The rooms of parameters, behind the last one.
+    pub(crate) fn add_parameters(&mut self, function: &Function) {
+        let Some(places) = self.cx.with_rooms.get(&function.id).cloned() else { return };
+        for place in places {
+            let room = self.value(Op::FunctionParameter, self.cx.ids.uint, &[]);
+            let parameter = function.parameters.get(place).and_then(|it| self.cx.module.at(*it).result());
+            if let Some(parameter) = parameter {
+                self.rooms.known.insert(parameter.0, room);
+            }
+        }
+    }
+
+    /// What a call gives beside its arguments.
+    pub(crate) fn rooms_of_arguments(&mut self, it: Instruction<'_>) -> SmallVec<[u32; 4]> {
+        let Some(places) = self.cx.with_rooms.get(&it.id(3)).cloned() else { return SmallVec::new() };
+        places.iter().map(|place| self.room_of(it.id(4 + place))).collect()
+    }
+
+    /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
+    pub(crate) fn make_room(&mut self, it: Instruction<'_>, op: Op) {
+        if !is_buffer_pointer(&self.cx.types, it.id(1)) {
+            return;
+        }
+        let uint = self.cx.ids.uint;
+        let reserved = self.rooms.known.get(&it.word(2)).copied();
+        let room = match op {
+            Op::Phi => {
+                let mut operands: SmallVec<[u32; 8]> = SmallVec::new();
+                for pair in it.from(3).chunks_exact(2) {
+                    operands.extend([self.named_room(Id(pair[0])), pair[1]]);
+                }
+                if let Some(reserved) = reserved {
+                    self.note_phi();
+                    emit_value(&mut self.out, Op::Phi, uint, reserved, &operands);
+                }
+                return;
+            }
+            Op::Select => {
+                let (left, right) = (self.room_of(it.id(4)), self.room_of(it.id(5)));
+                self.value(Op::Select, uint, &[it.word(3), left, right])
+            }
+            Op::PtrAccessChain => match self.moved(it) {
+                Some(room) => room,
+                None => self.cx.number(u32::MAX),
+            },
+            _ if reserved.is_some() => self.compute_room(it.id(2)).unwrap_or_else(|| self.cx.number(u32::MAX)),
+            _ => return,
+        };
+        match reserved {
+            Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[room]),
+            None => drop(self.rooms.known.insert(it.word(2), room)),
+        }
+    }
+
+    /// A room that may be made later, for a phi.
+    fn named_room(&mut self, pointer: Id) -> u32 {
+        match self.rooms.known.get(&pointer.0) {
+            Some(room) => *room,
+            None if self.cx.module.made(pointer).is_some_and(|it| it.is(Op::Variable)) => self.room_of(pointer),
+            None => self.cx.number(u32::MAX),
+        }
+    }
+
+    /// The room of a pointer; as large as can be, where nothing is known of it.
+    fn room_of(&mut self, pointer: Id) -> u32 {
+        if let Some(room) = self.rooms.known.get(&pointer.0) {
+            return *room;
+        }
+        self.compute_room(pointer).unwrap_or_else(|| self.cx.number(u32::MAX))
+    }
+
+    /// What is bound, less the bytes before where a pointer leads.
+    fn compute_room(&mut self, pointer: Id) -> Option<u32> {
+        if let Some(path) = self.cx.paths.path(&self.cx.types, pointer) {
+            let element = self.known_element(&path)?;
+            let state = self.state_word(path.set, path.binding, element);
+            return self.rest(state, &path);
+        }
+        let base = self.cx.paths.chain_base(pointer);
+        let room = *self.rooms.known.get(&base.0)?;
+        let path = from_address(self.cx.module, &self.cx.types, pointer, base)?;
+        self.rest(room, &path)
+    }
+
+    /// What is left of some bytes behind the offset and the indices of a path.
+    fn rest(&mut self, bytes: u32, path: &Path) -> Option<u32> {
+        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
+        let mut left = bytes;
+        if path.offset > 0 {
+            let offset = self.cx.number(u32::try_from(path.offset).ok()?);
+            let is_enough = self.test(Op::UGreaterThanEqual, &[left, offset]);
+            let rest = self.value(Op::ISub, uint, &[left, offset]);
+            left = self.value(Op::Select, uint, &[is_enough, rest, zero]);
+        }
+        for term in &path.terms {
+            let number = self.as_uint(path.indices[term.place])?;
+            let most = divided(self.cx, &mut self.out, left, term.stride);
+            let is_in = self.test(Op::ULessThanEqual, &[number, most]);
+            let stride = self.cx.number(term.stride as u32);
+            let taken = self.value(Op::IMul, uint, &[number, stride]);
+            let rest = self.value(Op::ISub, uint, &[left, taken]);
+            left = self.value(Op::Select, uint, &[is_in, rest, zero]);
+        }
+        Some(left)
+    }
+
+    /// The room of a pointer that moves by elements, maybe backward, before it goes into one.
+    fn moved(&mut self, it: Instruction<'_>) -> Option<u32> {
+        let (uint, boolean, zero) = (self.cx.ids.uint, self.cx.ids.boolean, self.cx.number(0));
+        let room = self.room_of(it.id(3));
+        let ty = self.cx.types.of_value(it.id(3))?;
+        let stride = self.cx.module.decorated(ty, None, Decoration::ArrayStride)?;
+        let number = self.as_uint(it.id(4))?;
+        let most = divided(self.cx, &mut self.out, room, u64::from(stride));
+        let fits = self.test(Op::ULessThanEqual, &[number, most]);
+        let is_back = self.value(Op::SLessThan, boolean, &[number, zero]);
+        let is_fine = self.test(Op::LogicalOr, &[fits, is_back]);
+        let stride = self.cx.number(stride);
+        let taken = self.value(Op::IMul, uint, &[number, stride]);
+        let rest = self.value(Op::ISub, uint, &[room, taken]);
+        let rest = self.value(Op::Select, uint, &[is_fine, rest, zero]);
+        let path = crate::path::inside(&self.cx.types, it.id(3), it.from(5))?;
+        self.rest(rest, &path)
+    }
+
+    /// Checks an access through a pointer that has a room.
+    pub(crate) fn roomy(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
+        let as_is = Guarded { ok: None, pointer: pointer.0 };
+        let base = self.cx.paths.chain_base(pointer);
+        let room = self.rooms.known.get(&base.0).copied();
+        let path = from_address(self.cx.module, &self.cx.types, pointer, base);
+        let mut site = Site {
+            at: it.at,
+            check: Check::Buffer,
+            verdict: Verdict::Unchecked(Reason::Pointer),
+            binding: None,
+            element: None,
+            bytes: path.as_ref().and_then(|it| it.size).unwrap_or(0),
+            counted: Counted::Bytes,
+        };
+        let (Some(room), Some(path)) = (room, path) else {
+            self.cx.note(site);
+            return as_is;
+        };
+        let Some(size) = path.size.filter(|_| self.can_split) else {
+            let reason = if self.can_split { Reason::Size } else { Reason::Loop };
+            self.cx.note(Site { verdict: Verdict::Unchecked(reason), ..site });
+            return as_is;
+        };
+        site.counted = crate::buffers::counted(&path);
+        let (ok, index) = self.fits(&path, room, path.offset.saturating_add(size));
+        self.check(site, ok, [None, index, Some(room)], false);
+        Guarded { ok: Some(ok), pointer: pointer.0 }
+    }
+}

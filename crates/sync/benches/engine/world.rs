@@ -97,7 +97,8 @@ impl World {
     }
 
     pub(crate) fn forget(&mut self, id: CommandBufferId) {
-        self.engine.set_command_buffer(id, CommandBuffer::default());
+        // Twice: room that was needed the last time is kept for the next.
+        (0..2).for_each(|_| self.engine.set_command_buffer(id, CommandBuffer::default()));
     }
 
     pub(crate) fn submit(&mut self, buffer: CommandBufferId, times: u64) {

@@ -10,8 +10,11 @@ use crate::arguments::Options;
 use crate::common::{Buffer, Gpu, GraphicsPipeline, Needs, Place, Random, Target, shader};
 use crate::failure::Failure;
 
-pub(super) const SAMPLE: Sample =
-    Sample { name: "recording", about: "Records 10,000 commands a frame on each thread, and submits none of them.", run };
+pub(super) const SAMPLE: Sample = Sample {
+    name: "recording",
+    about: "Records 10,000 commands a frame on each thread, and submits none of them.",
+    run,
+};
 
 const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
 const EXTENT: vk::Extent2D = vk::Extent2D { width: 64, height: 64 };

@@ -199,7 +199,7 @@ fn write_record(
     (info, kind, is_buffer, is_known): (u32, u32, u32, u32),
     [a, b, c]: [u32; 3],
 ) {
-    let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let [zero, one, two, three] = [0, 1, 2, 3].map(|it| cx.number(it));
     // An index below the length, or nothing bound at all: the descriptor was never written.
     let is_below = cx.value(code, Op::ULessThan, boolean, &[a, b]);
@@ -216,15 +216,7 @@ fn write_record(
     let words = cx.value(code, Op::Select, uint, &[is_one, one, words]);
     let head = cx.number(HEAD_WORDS);
     let size = cx.value(code, Op::IAdd, uint, &[words, head]);
-    let output = cx.table(code, Table::Output);
-    let written = cx.word_at(code, output, zero);
-    let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
-    let length = output_words(cx, code, output);
-    // Neither sum nor difference may wrap around: shaders go on counting when the buffer is full.
-    let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
-    let last = cx.value(code, Op::ISub, uint, &[length, size]);
-    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
-    let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]);
+    let Room { output, at, fits } = take_room(cx, code, size);
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let mask = cx.number(0x0fff_ffff);
@@ -253,18 +245,11 @@ fn write_record(
 fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
-    let (uint, boolean, scope, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope, cx.ids.print);
+    let (uint, function) = (cx.ids.uint, cx.ids.print);
     let parameters = begin(cx, code, function, uint, 3);
     let [instruction, size, format] = parameters[..] else { unreachable!("three parameters were asked for") };
     let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let output = cx.table(code, Table::Output);
-    let written = cx.word_at(code, output, zero);
-    let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
-    let length = output_words(cx, code, output);
-    let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
-    let last = cx.value(code, Op::ISub, uint, &[length, size]);
-    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
-    let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]);
+    let Room { output, at, fits } = take_room(cx, code, size);
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
@@ -281,6 +266,29 @@ fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     emit(code, Op::ReturnValue, &[start]);
     emit(code, Op::FunctionEnd, &[]);
     std::mem::take(code)
+}
+
+/// A place among the records.
+struct Room {
+    output: u32,
+    at: u32,
+    /// Whether there is as much room there as was asked for.
+    fits: u32,
+}
+
+/// Asks for room of a record's size. Neither sum nor difference may wrap around: shaders go on counting when the buffer
+/// is full.
+fn take_room(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32) -> Room {
+    let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
+    let zero = cx.number(0);
+    let output = cx.table(code, Table::Output);
+    let written = cx.word_at(code, output, zero);
+    let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
+    let length = output_words(cx, code, output);
+    let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
+    let last = cx.value(code, Op::ISub, uint, &[length, size]);
+    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
+    Room { output, at, fits: cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]) }
 }
 
 /// How many words of records fit.

@@ -96,15 +96,20 @@ fn a_shader_in_bounds_computes_the_same_and_says_nothing() {
     }
 }
 
+/// More invocations than either buffer has words.
+fn past_the_end() -> Dispatch {
+    Dispatch {
+        bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
+        groups: 2,
+        ..Dispatch::default()
+    }
+}
+
 #[test]
 fn a_load_and_a_store_past_the_end_are_named_and_do_no_harm() {
     let gpu = Gpu::new();
     let words = kernel(COPY);
-    let dispatch = Dispatch {
-        bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
-        groups: 2,
-        ..Dispatch::default()
-    };
+    let dispatch = past_the_end();
     for options in ways() {
         let checked = run(&gpu, &words, &options, &dispatch);
         let expected: Vec<u32> = (0..120).map(|it| if it < 100 { it * 2 } else { 0 }).collect();
@@ -127,11 +132,7 @@ fn a_load_and_a_store_past_the_end_are_named_and_do_no_harm() {
 fn sites_that_are_asked_for_are_recorded_where_they_happen() {
     let gpu = Gpu::new();
     let words = kernel(COPY);
-    let dispatch = Dispatch {
-        bound: vec![Bound::storage(0, (0..100).collect()), Bound::storage(1, vec![9; 120])],
-        groups: 2,
-        ..Dispatch::default()
-    };
+    let dispatch = past_the_end();
     for options in ways() {
         let options = Options { immediate: (0..2).collect(), ..options };
         let checked = run(&gpu, &words, &options, &dispatch);

@@ -297,6 +297,9 @@ impl<'a> Executor<'a> {
             self.depend(tag, it);
         }
         let clock = &mut self.device.queues[usize::from(self.queue)].clock;
+        if let Some(instance) = self.instance.as_mut().filter(|_| !elements.is_empty()) {
+            instance.keep_outside(clock);
+        }
         for Ready { first, element } in elements {
             match element.part {
                 None => clock.second_scope(&first.carry, element.scope.dst, element.scope.dst_usages),

@@ -33,8 +33,10 @@ pub(crate) struct Instance {
 
 enum Kind {
     Pass(Box<Pass>),
-    /// With what the queue knew outside: barriers inside reach no further.
-    Rendering(Rendering, Box<Clock>),
+    /// With what the queue knew outside, if that is not what it knows: barriers inside reach no further.
+    Rendering(Rendering, Option<Box<Clock>>),
+    /// Rendering that is about to end.
+    Ending,
 }
 
 struct Pass {
@@ -90,7 +92,7 @@ impl Instance {
     pub(crate) fn apart(&self) -> &[(Tag, Tag)] {
         match &self.kind {
             Kind::Pass(pass) => &pass.apart,
-            Kind::Rendering(..) => &[],
+            Kind::Rendering(..) | Kind::Ending => &[],
         }
     }
 
@@ -98,7 +100,7 @@ impl Instance {
     pub(crate) fn ordered_from(&self) -> Tag {
         match &self.kind {
             Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) => self.begin,
+            Kind::Rendering(..) | Kind::Ending => self.begin,
         }
     }
 
@@ -106,7 +108,16 @@ impl Instance {
     pub(crate) fn from(&self) -> Tag {
         match &self.kind {
             Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) => self.begin,
+            Kind::Rendering(..) | Kind::Ending => self.begin,
+        }
+    }
+}
+
+impl Instance {
+    /// The queue is about to learn something inside of it.
+    pub(crate) fn keep_outside(&mut self, clock: &Clock) {
+        if let Kind::Rendering(_, outside @ None) = &mut self.kind {
+            *outside = Some(Box::new(clock.clone()));
         }
     }
 }
@@ -215,13 +226,9 @@ impl Executor<'_> {
 
     pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
         let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
-        let outside = Box::new(self.clock().clone());
-        let begin = match suspended.filter(|_| rendering.is_resuming) {
-            Some((begin, inside)) => {
-                *self.clock() = *inside;
-                begin
-            }
-            None => tag - 1,
+        let (begin, outside) = match suspended.filter(|_| rendering.is_resuming) {
+            Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
+            None => (tag - 1, None),
         };
         *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
@@ -235,17 +242,20 @@ impl Executor<'_> {
         let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
         if !rendering.is_suspending {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
-            let empty = Box::new(Clock::default());
-            *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
+            *self.instance = Some(Instance { begin, kind: Kind::Ending });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
             self.uses(tag, &resolved.flat_map(|it| resolve_of(it, inside)).collect::<Vec<_>>());
             let stores: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| store_of(it, inside)).collect();
             self.uses(tag + 2, &stores);
             *self.instance = None;
         }
-        let inside = std::mem::replace(self.clock(), *outside);
-        self.clock().pass(&inside);
+        // Where nothing was ordered inside, there is nothing to be handed on that the queue does not know.
+        let inside = outside.map(|it| std::mem::replace(self.clock(), *it));
+        if let Some(inside) = &inside {
+            self.clock().pass(inside);
+        }
         if rendering.is_suspending {
+            let inside = inside.unwrap_or_else(|| self.clock().clone());
             self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
         }
         self.device.sweep_stretches(self.queue);

@@ -252,18 +252,22 @@ fn conflicts(state: &State, spots: &[Spot], is_write: bool, now: &Now<'_>) -> bo
 }
 
 /// Writes first, so that reads of the same command stay known beside them.
-#[inline]
+#[inline(always)]
 fn add_all(state: &mut State, spots: &[Spot], is_write: bool, now: &Now<'_>) {
-    let is_alone = spots.len() == 1;
-    match (is_write, is_alone) {
-        (false, _) => state.read(spots[0].by(now.queue), now),
-        (true, true) => state.add_write(spots[0].by(now.queue), now.through, now.tag),
-        (true, false) => {
-            for is_write in [true, false] {
-                let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
-                wanted.for_each(|it| state.add(it.by(now.queue), now));
-            }
-        }
+    if is_write {
+        add_written(state, spots, now);
+    } else {
+        state.read(spots[0].by(now.queue), now);
+    }
+}
+
+fn add_written(state: &mut State, spots: &[Spot], now: &Now<'_>) {
+    if let [spot] = spots {
+        return state.add_write(spot.by(now.queue), now.through, now.tag);
+    }
+    for is_write in [true, false] {
+        let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.add(it.by(now.queue), now));
     }
 }
 

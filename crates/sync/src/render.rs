@@ -13,7 +13,7 @@ use lavascope_program::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
     RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
 };
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::action::Use;
 use crate::clock::{Carry, Clock, Tag};
@@ -568,8 +568,8 @@ fn views(mask: u32) -> Option<u32> {
 
 impl Inside {
     /// The layers of a view that are touched.
-    fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
-        let Some(mask) = self.views else { return Some(layers.clone()).into_iter().collect() };
+    fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
+        let Some(mask) = self.views else { return smallvec![layers.clone()] };
         let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
         views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
     }
@@ -582,40 +582,40 @@ fn attachment_uses(
     inside: Inside,
     usage: Usage,
     order: Order,
-) -> Vec<Use<'static>> {
+) -> impl Iterator<Item = Use<'static>> {
     use lavascope_abi::ImageAspectFlags;
     let aspect = match part {
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
         AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
         AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
     };
-    let of_layers = |layers| {
+    let of_layers = move |layers| {
         let aspects = view.region.aspects & aspect;
         let area = Some(view.inside(inside.area));
         let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
         Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
     };
-    inside.layers(&view.region.layers).into_iter().map(of_layers).collect()
+    inside.layers(&view.region.layers).into_iter().map(of_layers)
 }
 
-fn load_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn load_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let usage = load(it.kind, it.load).into_iter();
-    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load)).collect()
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load))
 }
 
-fn store_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn store_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let usage = store(it.kind, it.store).into_iter();
-    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last)).collect()
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last))
 }
 
-fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn resolve_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
     let read = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
     let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.into_iter().flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
+    let from = read.into_iter().flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
     let to = it.resolve.as_ref().zip(write).into_iter();
-    let to = to.flat_map(|(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
-    from.chain(to).collect()
+    let to = to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
+    from.chain(to)
 }
 
 #[cfg(test)]

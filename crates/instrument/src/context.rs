@@ -94,7 +94,10 @@ impl<'a> Context<'a> {
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         let paths = Paths::new(module);
-        let with_rooms = crate::pointers::with_rooms(module, &types, &paths);
+        let with_rooms = match options.checks.descriptors {
+            true => crate::pointers::with_rooms(module, &types, &paths),
+            false => FxHashMap::default(),
+        };
         Context {
             module,
             options,

@@ -268,4 +268,10 @@ fn what_shaders_print_can_be_read() {
         assert_eq!(print.stage, Stage::Compute { invocation: [3, 0, 0] });
         assert_eq!(checked.errors().len(), 1, "faults are recorded beside it");
     }
+    for options in ways() {
+        let options = Options { prints: true, checks: Checks::NONE, ..options };
+        let checked = run(&gpu, &words, &options, &dispatch);
+        assert_eq!(checked.outcome.prints.len(), 1, "{options:?}");
+        assert!(checked.errors().is_empty() && checked.made.numbers == 0, "nothing else is added");
+    }
 }

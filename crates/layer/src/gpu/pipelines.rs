@@ -25,6 +25,7 @@ pub(super) struct Checked {
 pub(super) struct CheckedStage {
     /// The number by which records know it.
     pub(super) shader: u32,
+    pub(super) kind: ShaderStageFlags,
     pub(super) module: ShaderModule,
     pub(super) made: Instrumented,
     /// The words of the application's shader.
@@ -161,13 +162,22 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
-        plan.stages.push(CheckedStage { shader, module: info.module, made, original: words, cell_base });
+        plan.stages.push(CheckedStage {
+            shader,
+            kind: info.stage,
+            module: info.module,
+            made,
+            original: words,
+            cell_base,
+        });
         Ok(())
     }
 
     /// Every fault is recorded where it happens, and nothing is expected of what is bound.
     fn instrument(&self, module: &Module) -> std::result::Result<Instrumented, String> {
-        let options = Options { guard: Guard::Branch, ..Options::new(Root::Descriptor { set: self.set }) };
+        let (checks, prints) = (self.config.checks, self.config.prints.is_some());
+        let root = Root::Descriptor { set: self.set };
+        let options = Options { guard: Guard::Branch, checks, prints, ..Options::new(root) };
         let complain = |it| format!("a shader is not checked: {it}");
         let first = instrument(module, &options).map_err(complain)?;
         if first.is_unchanged() || first.reads_addresses {

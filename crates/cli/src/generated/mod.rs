@@ -536,6 +536,8 @@ pub(crate) static NULL_DRIVER_VERDICTS: &[(&str, &str)] = &[
     ("vkSetGpaDeviceClockModeAMD", "by table"),
     ("vkSetPrivateData", "by hand"),
     ("vkSignalSemaphore", "by hand"),
+    ("vkUnmapMemory", "by hand"),
+    ("vkUnmapMemory2", "by hand"),
     ("vkWaitForFences", "by hand"),
     ("vkWaitForPresent2KHR", "by hand"),
     ("vkWaitForPresentKHR", "by hand"),

@@ -801,8 +801,6 @@ pub(crate) static STATE_VERDICTS: &[(&str, &str)] = &[
     ("vkGetImageDrmFormatModifierPropertiesEXT", "ignored: asks, and learns nothing about the order of accesses"),
     ("vkGetImageOpaqueCaptureDataEXT", "ignored: asks, and learns nothing about the order of accesses"),
     ("vkGetImageOpaqueCaptureDescriptorDataEXT", "ignored: asks, and learns nothing about the order of accesses"),
-    ("vkGetImageSubresourceLayout", "ignored: asks, and learns nothing about the order of accesses"),
-    ("vkGetImageSubresourceLayout2", "ignored: asks, and learns nothing about the order of accesses"),
     ("vkGetImageViewAddressNVX", "ignored: asks, and learns nothing about the order of accesses"),
     ("vkGetImageViewHandle64NVX", "ignored: asks, and learns nothing about the order of accesses"),
     ("vkGetImageViewHandleNVX", "ignored: asks, and learns nothing about the order of accesses"),

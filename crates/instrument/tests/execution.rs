@@ -7,7 +7,7 @@ use common::{
     compile, complaints, instrumented,
     vulkan::{Bound, Dispatch, Gpu, Outcome},
 };
-use lavascope_instrument::{Guard, Instrumented, Options, RecordError, Root, Stage};
+use lavascope_instrument::{Checks, Guard, Instrumented, Options, RecordError, Root, Stage};
 use lavascope_spirv::Module;
 
 const ROOTS: [Root; 3] = [Root::Descriptor { set: 7 }, Root::PushConstant { offset: 120 }, Root::Specialization];

@@ -1,6 +1,6 @@
 //! Which instructions are checked, and how each is written again.
 
-use lavascope_spirv::{Id, Instruction};
+use lavascope_spirv::{AccessKind, Id, Instruction, image_use};
 use smallvec::SmallVec;
 use spirv::{Op, StorageClass};
 
@@ -8,14 +8,14 @@ use crate::{
     Check, Counted, Reason, Site, Verdict,
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
-    images::image_place,
     path::Base,
 };
 
 impl Body<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
     pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
-        let is_image = matches!(op, Op::ArrayLength | Op::ImageTexelPointer) || image_place(op).is_some();
+        let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
+        let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
         if is_image && !self.cx.options.checks.descriptors {
             return self.copy(it);
         }
@@ -31,11 +31,6 @@ impl Body<'_, '_> {
                 Some(path) => self.texel_pointer(it, &path),
                 None => self.copy(it),
             },
-            Op::TraceRayKHR | Op::RayQueryInitializeKHR | Op::TraceRayMotionNV | Op::TraceNV => {
-                self.use_values(it, 1);
-                // Other shaders run in the meantime, but they have variables of their own.
-                self.copy(it);
-            }
             Op::CopyMemorySized | Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR => {
                 let place = if op == Op::CooperativeMatrixLoadKHR { 3 } else { 1 };
                 if self.is_checked_memory(it.id(place)) {
@@ -44,8 +39,13 @@ impl Body<'_, '_> {
                 self.copy(it);
             }
             _ if is_atomic(op) => self.atomic(it),
-            _ => match image_place(op) {
-                Some(place) => self.use_image(it, op, place),
+            _ => match image_use(op) {
+                Some((_, AccessKind::Trace, _)) => {
+                    self.use_values(it, 1);
+                    // Other shaders run in the meantime, but they have variables of their own.
+                    self.copy(it);
+                }
+                Some((place, ..)) => self.use_image(it, op, place),
                 None => self.copy(it),
             },
         }
@@ -144,7 +144,7 @@ impl Body<'_, '_> {
     /// The length of what is bound to a descriptor: only the descriptor can be wrong.
     fn array_length(&mut self, it: Instruction<'_>) {
         let Some(path) = self.cx.paths.path(&self.cx.types, it.id(3)) else { return self.copy(it) };
-        if self.known_element(&path).is_some() {
+        if path.element.is_some() {
             return self.copy(it);
         }
         let (pointer, fault) = self.choose(it.id(3), &path);
@@ -164,7 +164,7 @@ impl Body<'_, '_> {
                 continue;
             }
             let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else { continue };
-            if path.depth < path.arrays.len() || self.known_element(&path).is_some() {
+            if path.depth < path.arrays.len() || path.element.is_some() {
                 continue;
             }
             let (made, fault) = self.choose(pointer, &path);

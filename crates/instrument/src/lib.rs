@@ -28,6 +28,7 @@ mod print;
 mod proof;
 pub mod record;
 mod site;
+mod store;
 pub mod tables;
 mod types;
 
@@ -37,6 +38,7 @@ pub use options::{CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WO
 pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
+pub use store::STORE_VERSION;
 
 use body::Body;
 use context::Context;

@@ -6,6 +6,7 @@
 //! that its work is done ([`harvest`]).
 
 mod arena;
+mod cache;
 mod codes;
 mod commands;
 mod config;
@@ -18,6 +19,7 @@ mod labels;
 mod layouts;
 mod pipelines;
 mod prints;
+mod scope;
 mod tell;
 
 use std::collections::{HashMap, HashSet};
@@ -80,6 +82,8 @@ struct State {
     names: HashMap<(i32, u64), String>,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    /// Shader modules whose creation asks for checks.
+    marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
     has_lost_prints: bool,
     /// All pipelines with checks that there were, for the last word.

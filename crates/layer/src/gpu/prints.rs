@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use lavascope_abi::*;
 use lavascope_instrument::{Print, decode_prints};
 use lavascope_settings::Severity;
 use lavascope_spirv::{At, Id, Module};
@@ -23,6 +24,8 @@ pub(super) struct Printed {
     /// All that is known of where it was printed.
     place: String,
     details: Value,
+    /// The pipeline's name.
+    pipeline: Option<String>,
 }
 
 impl State {
@@ -63,7 +66,8 @@ impl State {
             "draw": draw.number,
             "place": place,
         });
-        Some(Printed { text, line, place, details })
+        let pipeline = self.name(ObjectType::PIPELINE, draw.pipeline.handle.0);
+        Some(Printed { text, line, place, details, pipeline })
     }
 }
 
@@ -71,6 +75,9 @@ impl Gpu {
     /// Shows what was printed, without a lock: the application may be called.
     pub(super) fn show(&self, it: &Printed) {
         let Some(prints) = self.config.prints else { return };
+        if !self.config.scope.takes_pipeline(it.pipeline.as_deref()) {
+            return;
+        }
         let has_report = report::printed(&it.details);
         let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
         if prints.is_verbose {

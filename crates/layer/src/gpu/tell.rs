@@ -37,6 +37,8 @@ pub(super) struct Fault {
     count: u32,
     /// None where the details are not known.
     error: Option<RecordError>,
+    /// The pipeline's name.
+    pipeline: Option<String>,
 }
 
 /// A fault that was told, and how often it had happened by then.
@@ -109,7 +111,8 @@ impl State {
         it.facts.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.pipeline, stage));
-        Some(counted(it, objects, site, cell, Some(record.error)))
+        let name = self.name(ObjectType::PIPELINE, draw.pipeline.handle.0);
+        Some(counted(it, objects, (site, name), cell, Some(record.error)))
     }
 
     /// Faults that were counted and whose records did not fit.
@@ -128,7 +131,8 @@ impl State {
                     let mut it = self.diagnostic(&pipeline, stage, site, code);
                     it.message =
                         format!("An access is out of bounds; there was no room for its details. {}", it.message);
-                    found.push(counted(it, self.objects_of(&pipeline, stage), site, cell, None));
+                    let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
+                    found.push(counted(it, self.objects_of(&pipeline, stage), (site, name), cell, None));
                 }
             }
         }
@@ -182,7 +186,7 @@ impl State {
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
-    fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
+    pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
         self.names.get(&(ty.0, handle)).cloned()
     }
 
@@ -204,7 +208,7 @@ impl State {
 fn counted(
     mut it: Diagnostic,
     objects: Vec<MessageObject>,
-    site: &Site,
+    (site, pipeline): (&Site, Option<String>),
     cell: Cell,
     error: Option<RecordError>,
 ) -> Finding {
@@ -217,7 +221,7 @@ fn counted(
         _ => format!(", with indices from {least} to {most}"),
     };
     it.explanation.insert(0, format!("It happened {times}{range}."));
-    Finding::Fault(Box::new(Fault { diagnostic: it, objects, cell, count, error }))
+    Finding::Fault(Box::new(Fault { diagnostic: it, objects, cell, count, error, pipeline }))
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Fact {
@@ -338,7 +342,10 @@ impl Gpu {
         }
     }
 
-    fn tell(&self, Fault { mut diagnostic, objects, cell, count, error }: Fault) {
+    fn tell(&self, Fault { mut diagnostic, objects, cell, count, error, pipeline }: Fault) {
+        if !self.config.scope.takes_pipeline(pipeline.as_deref()) {
+            return;
+        }
         let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
         if error.is_some_and(|it| !self.config.tells(&it)) || is_harmless && !self.config.warns_robust {
             return;

@@ -225,19 +225,18 @@ impl<'a> Trace<'a> {
         self.numbers.handles().is_some()
     }
 
-    /// Puts a record into `whole` as it is read: with its body, and its objects numbered as they are here. False if it
-    /// is that already.
+    /// Puts a record that is not as it is read into `whole`: with its body, and its objects numbered as they are here.
     pub(crate) fn change(
         &self,
         stream: u32,
         record: &[u64],
         is_elsewhere: bool,
         whole: &mut Vec<u64>,
-    ) -> Result<bool, TraceError> {
+    ) -> Result<(), TraceError> {
         let numbers = self.numbers.handles();
         if is_elsewhere {
             *whole = self.whole(stream, record)?;
-        } else if numbers.is_some() {
+        } else {
             whole.clear();
             whole.extend_from_slice(record);
         }
@@ -245,7 +244,7 @@ impl<'a> Trace<'a> {
             // Where that cannot be done the record is none that this version knows, and whoever checks it says why.
             let _ = renumber(whole, numbers);
         }
-        Ok(is_elsewhere || numbers.is_some())
+        Ok(())
     }
 
     /// The words of a record whose body is elsewhere.

@@ -172,6 +172,10 @@ fn similarity(text: &str) -> Result<f64, String> {
 enum Validation {
     /// Synchronization hazards
     Sync,
+    /// What shaders access
+    Gpu,
+    /// Both
+    All,
 }
 
 /// The arguments, where this is the other process.
@@ -199,7 +203,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if has_layer {
         command.envs(layer_files::variables(Name::Own)?).env("LAVASCOPE_REPORT", folder.path());
     }
-    if arguments.validate == Some(Validation::Sync) {
+    if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
+        command.env("LAVASCOPE_GPU", "1");
+    }
+    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
         command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
     }
     if let Some(path) = &arguments.recapture {

@@ -89,27 +89,21 @@ mod tests {
         unsafe {
             for alignment in [1usize, 8, 16, 64, 4096] {
                 let memory = allocate(ptr::null_mut(), 24, alignment, 0);
-                assert!(memory.is_aligned_to_bytes(alignment));
+                assert!(is_aligned(memory, alignment));
                 memory.cast::<u8>().write_bytes(7, 24);
                 let larger = reallocate(ptr::null_mut(), memory, 100_000, alignment, 0);
-                assert!(larger.is_aligned_to_bytes(alignment));
+                assert!(is_aligned(larger, alignment));
                 assert_eq!(std::slice::from_raw_parts(larger.cast::<u8>(), 24), [7; 24]);
                 assert!(reallocate(ptr::null_mut(), larger, 0, alignment, 0).is_null());
                 let fresh = reallocate(ptr::null_mut(), ptr::null_mut(), 8, alignment, 0);
-                assert!(fresh.is_aligned_to_bytes(alignment));
+                assert!(is_aligned(fresh, alignment));
                 free(ptr::null_mut(), fresh);
             }
             free(ptr::null_mut(), ptr::null_mut());
         }
     }
 
-    trait Aligned {
-        fn is_aligned_to_bytes(self, alignment: usize) -> bool;
-    }
-
-    impl Aligned for *mut c_void {
-        fn is_aligned_to_bytes(self, alignment: usize) -> bool {
-            !self.is_null() && self.addr().is_multiple_of(alignment)
-        }
+    fn is_aligned(memory: *mut c_void, alignment: usize) -> bool {
+        !memory.is_null() && memory.addr().is_multiple_of(alignment)
     }
 }

@@ -42,6 +42,7 @@ mod numbers;
 mod opaque;
 mod optical_flow;
 mod pipeline;
+mod pitch;
 mod query;
 mod raster;
 mod ray;

@@ -8,7 +8,7 @@ use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, Resource
 
 use crate::device::{Device, Event};
 use crate::format;
-use crate::image::{Buffer, SIZE_MAX};
+use crate::image::{Buffer, Image, SIZE_MAX};
 use crate::listener::{Out, object};
 use crate::region::{self, extent_of};
 
@@ -68,7 +68,7 @@ impl Device {
                     self.bind_image_by(info, out);
                 }
             }
-            _ => return self.requirements(event) || self.mapping(event, out),
+            _ => return self.requirements(event) || self.layouts(event, out) || self.mapping(event, out),
         }
         true
     }
@@ -169,7 +169,7 @@ impl Device {
 
     fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
-        let size = image.size.unwrap_or_else(|| estimate(&image.info));
+        let size = image.bytes();
         let whole = Region::Image(image.whole());
         let is_opaque = !image.info.is_linear();
         let mut binding = self.binding(memory, offset, size, out);
@@ -258,6 +258,18 @@ impl Device {
 }
 
 impl Memory {
+    /// Where a resource begins.
+    pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
+        self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)
+    }
+
+    /// Another resource lies there from now on.
+    pub(crate) fn replace(&mut self, old: ResourceId, new: ResourceId, bytes: Range<u64>) {
+        if let Some(it) = self.residents.iter_mut().find(|it| it.resource == old) {
+            (it.resource, it.bytes) = (new, bytes);
+        }
+    }
+
     /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
     fn only_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
@@ -294,6 +306,13 @@ enum Host {
 
 pub(crate) fn is_success(result: vk::Result) -> bool {
     result == vk::Result::SUCCESS
+}
+
+impl Image {
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size.unwrap_or_else(|| estimate(&self.info))
+    }
 }
 
 /// Bytes of an image that nobody asked the size of.

@@ -19,6 +19,7 @@ mod entry;
 mod flow;
 mod helpers;
 mod images;
+pub mod instances;
 mod known;
 mod number;
 mod options;

@@ -9,8 +9,11 @@ use anyhow::{Context, Result, ensure};
 use crate::process;
 
 /// Folders, and the environment that their shaders are for.
-const FOLDERS: &[(&str, &str)] =
-    &[("crates/samples/shaders", "vulkan1.2"), ("crates/spirv/tests/shaders", "vulkan1.3")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("crates/instrument/shaders", "vulkan1.2"),
+    ("crates/samples/shaders", "vulkan1.2"),
+    ("crates/spirv/tests/shaders", "vulkan1.3"),
+];
 const COMPILER: &str = "glslangValidator";
 /// For what no source language can say.
 const ASSEMBLER: &str = "spirv-as";

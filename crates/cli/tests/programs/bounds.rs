@@ -464,13 +464,19 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
 fn what_is_checked_can_be_chosen() {
     let stage = Stage::new("gpu-chosen");
 
-    let all: [(&str, &[(&str, &str)], u64); 12] = [
+    let all: [(&str, &[(&str, &str)], u64); 14] = [
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
         ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
         ("fault-bounds-index", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 256),
         ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
+        (
+            "fault-bounds-read",
+            &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")],
+            0,
+        ),
+        ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
         (
             "fault-bounds-read",

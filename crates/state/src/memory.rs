@@ -264,6 +264,13 @@ impl Device {
 }
 
 impl Memory {
+    /// Whether a resource shares its bytes with no other.
+    pub(crate) fn is_alone(&self, resource: ResourceId) -> bool {
+        let Some(own) = self.residents.iter().find(|it| it.resource == resource) else { return false };
+        let overlaps = |it: &&Resident| it.bytes.start < own.bytes.end && own.bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).count() == 1
+    }
+
     /// Whether nobody but the host can have written what is in a resource.
     pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
         let own = self.residents.iter().find(|it| it.resource == resource);

@@ -100,7 +100,7 @@ impl<L: Listener> Tracker<L> {
     pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
         match decision(record.command()) {
             Decision::Understood(family, When::Enter) => {
-                let Some(call) = Call::of(record) else { return false };
+                let Some(call) = &Call::of(record) else { return false };
                 self.take(thread, record, family, Event { call, outcome: None })
             }
             Decision::Understood(_, When::Leave) => {
@@ -123,8 +123,8 @@ impl<L: Listener> Tracker<L> {
         let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
         let taken = own(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
-            let event = Event { call: Call::of(entered)?, outcome: Some(Outcome::of(record)?) };
-            Some(self.take(thread, entered, family, event))
+            let (call, outcome) = (Call::of(entered)?, Outcome::of(record)?);
+            Some(self.take(thread, entered, family, Event { call: &call, outcome: Some(&outcome) }))
         });
         self.pending.insert(thread, words);
         taken.unwrap_or_else(|| {

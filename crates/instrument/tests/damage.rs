@@ -2,23 +2,9 @@
 
 mod common;
 
-use common::{all_options, compiled};
+use common::{all_options, compiled, mutate::Numbers};
 use lavascope_instrument::instrument;
 use lavascope_spirv::Module;
-
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.next() as usize % end.max(1)
-    }
-}
 
 /// Changes a few words, most often into others of the module.
 fn damage(words: &mut [u32], numbers: &mut Numbers) {

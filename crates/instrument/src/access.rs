@@ -14,6 +14,11 @@ use crate::{
 impl Body<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
     pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
+        let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
+        let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
+        if is_image && !self.cx.options.checks.descriptors {
+            return self.copy(it);
+        }
         match op {
             Op::Load => self.load(it),
             Op::Store => self.store(it),
@@ -48,7 +53,7 @@ impl Body<'_, '_> {
 
     fn load(&mut self, it: Instruction<'_>) {
         let pointer = it.id(3);
-        match self.cx.paths.base(&self.cx.types, pointer) {
+        match self.checked_base(pointer) {
             Base::Own => self.copy(it),
             Base::Unknown => self.load_unknown(it, pointer),
             Base::Address(base) => {
@@ -86,7 +91,7 @@ impl Body<'_, '_> {
     /// Checks memory that is written, or read and written.
     fn written(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
-        match self.cx.paths.base(&self.cx.types, pointer) {
+        match self.checked_base(pointer) {
             Base::Own => as_is,
             Base::Unknown if self.is_checked_memory(pointer) => self.roomy(it, pointer),
             Base::Unknown => as_is,
@@ -124,7 +129,7 @@ impl Body<'_, '_> {
 
     fn copy_memory(&mut self, it: Instruction<'_>) {
         let source = it.id(2);
-        let from = match self.cx.paths.base(&self.cx.types, source) {
+        let from = match self.checked_base(source) {
             Base::Address(base) => self.address(it.at, source, base, false).pointer,
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => self.buffer(it.at, source, &path, Way::Select).pointer,
@@ -155,7 +160,7 @@ impl Body<'_, '_> {
         for (place, argument) in (4..).zip(it.from(4)) {
             self.use_value(it.at, *argument);
             let pointer = Id(*argument);
-            if !matches!(self.cx.paths.base(&self.cx.types, pointer), Base::Descriptor(_)) {
+            if !matches!(self.checked_base(pointer), Base::Descriptor(_)) {
                 continue;
             }
             let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else { continue };
@@ -189,9 +194,24 @@ impl Body<'_, '_> {
         self.under(guarded, it, &[]);
     }
 
+    /// What a pointer leads to; what is not to be checked counts as the invocation's own.
+    fn checked_base(&self, pointer: Id) -> Base {
+        let checks = self.cx.options.checks;
+        match self.cx.paths.base(&self.cx.types, pointer) {
+            Base::Address(_) if !checks.addresses => Base::Own,
+            Base::Descriptor(_) if !checks.descriptors => Base::Own,
+            Base::Unknown if !self.is_checked_memory(pointer) => Base::Own,
+            base => base,
+        }
+    }
+
     fn is_checked_memory(&self, pointer: Id) -> bool {
-        let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
-        matches!(class, Some(StorageClass::Uniform | StorageClass::StorageBuffer | StorageClass::PhysicalStorageBuffer))
+        let checks = self.cx.options.checks;
+        match self.cx.types.pointer_value(pointer).map(|it| it.0) {
+            Some(StorageClass::Uniform | StorageClass::StorageBuffer) => checks.descriptors,
+            Some(StorageClass::PhysicalStorageBuffer) => checks.addresses,
+            _ => false,
+        }
     }
 
     fn unchecked(&mut self, it: Instruction<'_>, reason: Reason) {

@@ -218,7 +218,10 @@ impl<'c, 'a> Body<'c, 'a> {
     fn may_split(&self, it: Instruction<'_>) -> bool {
         let Some(op) = it.op() else { return false };
         let is_any = self.cx.is_branching() || !self.cx.options.immediate.is_empty();
-        matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory) || is_atomic(op) || is_any && !is_end(op)
+        matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory)
+            || is_atomic(op)
+            || is_any && !is_end(op)
+            || op == Op::ExtInst && self.is_printing(it)
     }
 
     /// Ends the head of a loop right behind its phis; what else it has goes into a block of its own.

@@ -102,7 +102,10 @@ impl<'a> Context<'a> {
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         let paths = Paths::new(module);
-        let with_rooms = crate::pointers::with_rooms(module, &types, &paths);
+        let with_rooms = match options.checks.descriptors {
+            true => crate::pointers::with_rooms(module, &types, &paths),
+            false => FxHashMap::default(),
+        };
         let constants = known_numbers(module, uint.0);
         let mut small_constants = vec![0; SMALL];
         for (number, id) in constants.iter().filter(|it| (*it.0 as usize) < SMALL) {

@@ -19,6 +19,7 @@ mod entry;
 mod flow;
 mod helpers;
 mod images;
+pub mod instances;
 mod known;
 mod number;
 mod options;
@@ -28,15 +29,17 @@ mod print;
 mod proof;
 pub mod record;
 mod site;
+mod store;
 pub mod tables;
 mod types;
 
 use lavascope_spirv::Module;
 
-pub use options::{CELL_WORDS, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
+pub use options::{CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
 pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
+pub use store::STORE_VERSION;
 
 use body::Body;
 use context::Context;

@@ -51,6 +51,9 @@ impl Rooms {
     /// Looks for pointers whose rooms will be asked for by name.
     pub(crate) fn new(cx: &mut Context<'_>, function: &Function) -> Rooms {
         let mut rooms = Rooms::default();
+        if !cx.options.checks.descriptors {
+            return rooms;
+        }
         let module = cx.module;
         // Without it, no phi and no selection can be a pointer to a buffer.
         if !cx.has_variable_pointers {
@@ -113,7 +116,7 @@ impl Body<'_, '_> {
 
     /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
     pub(crate) fn make_room(&mut self, it: Instruction<'_>, op: Op) {
-        if !is_buffer_pointer(&self.cx.types, it.id(1)) {
+        if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, it.id(1)) {
             return;
         }
         let uint = self.cx.ids.uint;

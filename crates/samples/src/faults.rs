@@ -7,6 +7,7 @@
 mod attachments;
 mod barriers;
 mod bounds;
+mod bounds_stages;
 mod dispatches;
 mod draws;
 mod events;
@@ -52,4 +53,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     extensions::ALL,
     structures::ALL,
     bounds::ALL,
+    bounds_stages::ALL,
 ];

@@ -5,9 +5,11 @@ mod descriptors;
 mod events;
 mod indirect;
 mod linear;
+mod lit;
 mod mapped;
 mod multi_queue_upload;
 mod present;
+mod printf;
 mod queries;
 mod recording;
 mod textured;
@@ -34,7 +36,9 @@ pub(crate) const ALL: &[&Sample] = &[
     &descriptors::SAMPLE,
     &mapped::SAMPLE,
     &linear::SAMPLE,
+    &lit::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
     &recording::SAMPLE,
+    &printf::SAMPLE,
 ];

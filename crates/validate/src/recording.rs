@@ -86,8 +86,14 @@ impl Recording {
         self.repeated = None;
         (self.recorded.object, self.recorded.resets) = (object, resets);
         let own = Arc::get_mut(&mut self.recorded.body).map(|it| Box::new(std::mem::take(it)));
-        let mut body = self.open.take().or(own).unwrap_or_default();
-        body.clear();
+        let mut body = match self.open.take().or(own) {
+            Some(mut body) => {
+                body.clear();
+                body
+            }
+            // Somebody looks: what is recorded next is about as much.
+            None => Box::new(Body { has_events: false, ..self.recorded.body.first(0) }),
+        };
         body.outline.is_secondary = is_secondary;
         self.open = Some(body);
     }
@@ -102,7 +108,8 @@ impl Recording {
 
     /// What was recorded so far, for others to keep.
     pub(crate) fn recorded(&mut self) -> &Recorded {
-        if let Some(body) = self.open.take() {
+        if let Some(mut body) = self.open.take() {
+            body.give_room_back();
             self.recorded.body = Arc::new(*body);
         }
         &self.recorded
@@ -144,9 +151,17 @@ impl Recording {
 
     /// It is not repeated any more: what is recorded is what was repeated so far.
     pub(crate) fn keep_repeated(&mut self) {
-        if let Some(len) = self.repeated.take() {
-            self.body().truncate(len);
+        let Some(len) = self.repeated.take() else { return };
+        // Somebody may look at what it was: only what stays is copied.
+        match Arc::get_mut(&mut self.recorded.body) {
+            Some(body) => body.truncate(len),
+            None => self.recorded.body = Arc::new(self.recorded.body.first(len)),
         }
+    }
+
+    /// How many commands were recorded.
+    pub(crate) fn len(&self) -> usize {
+        self.open.as_ref().map_or(&*self.recorded.body, |it| it).len()
     }
 
     /// Nothing more is recorded. False if it is not all that it was before.
@@ -218,6 +233,30 @@ impl Body {
         self.truncate(0);
     }
 
+    /// What is kept for long takes no more room than it needs.
+    fn give_room_back(&mut self) {
+        let Body { outline, accesses, spans, marks, .. } = self;
+        if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || spans.capacity() > 4 * spans.len() + ROOM_MIN {
+            outline.commands.shrink_to_fit();
+            accesses.shrink_to_fit();
+            spans.shrink_to_fit();
+            marks.shrink_to_fit();
+        }
+    }
+
+    /// The first commands, with room for as many as there are here.
+    fn first(&self, len: usize) -> Body {
+        let end = self.spans.get(len).map_or(self.accesses.len(), |it| it.0 as usize);
+        let commands = first_of(&self.outline.commands, len);
+        Body {
+            outline: CommandBuffer { commands, is_secondary: self.outline.is_secondary },
+            accesses: first_of(&self.accesses, end),
+            spans: first_of(&self.spans, len),
+            marks: first_of(&self.marks, len),
+            has_events: self.has_events,
+        }
+    }
+
     /// Only the first commands stay.
     fn truncate(&mut self, len: usize) {
         let end = self.spans.get(len).map(|it| it.0 as usize);
@@ -260,4 +299,10 @@ impl Body {
         });
         lists.flatten().copied()
     }
+}
+
+fn first_of<T: Clone>(all: &[T], len: usize) -> Vec<T> {
+    let mut first = Vec::with_capacity(all.len());
+    first.extend_from_slice(&all[..len]);
+    first
 }

@@ -9,13 +9,18 @@ use anyhow::{Context, Result, ensure};
 use crate::process;
 
 /// Folders, and the environment that their shaders are for.
-const FOLDERS: &[(&str, &str)] =
-    &[("crates/samples/shaders", "vulkan1.2"), ("crates/spirv/tests/shaders", "vulkan1.3")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("crates/instrument/shaders", "vulkan1.2"),
+    ("crates/samples/shaders", "vulkan1.2"),
+    ("crates/spirv/tests/shaders", "vulkan1.3"),
+];
 const COMPILER: &str = "glslangValidator";
 /// Shaders in other languages, in the folder of the tests that instrument them.
 const FOREIGN: &str = "crates/instrument/tests/shaders";
 const NAGA: &str = "naga";
 const SLANG: &str = "slangpy==0.43.1";
+/// For what no source language can say.
+const ASSEMBLER: &str = "spirv-as";
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     ensure!(
@@ -68,6 +73,9 @@ fn compile_all(folder: &Path, environment: &str) -> Result<()> {
 /// With the source text inside, and by its bare name, so that no path of this machine gets in.
 fn compile(folder: &Path, source: &str, environment: &str) -> Result<()> {
     let target = format!("{source}.spv");
+    if source.ends_with(".spvasm") {
+        return process::run(folder, ASSEMBLER, &["--target-env", "spv1.3", "-o", &target, source]);
+    }
     // Lines are told by `OpLine`, or by `NonSemantic.Shader.DebugInfo.100` where the name asks for it.
     let debug = if source.contains("_debuginfo.") { "-gVS" } else { "-g" };
     process::run(folder, COMPILER, &["-V", "--quiet", "--target-env", environment, debug, "-o", &target, source])

@@ -5,53 +5,367 @@ use crate::faults::is_only_for_null;
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
-/// Samples, what their messages are called, what they say, and how often it happened.
-const FAULTS: [(&str, &str, &[&str], u64); 4] = [
+/// A finding: what its message is called, what it says, and how often it happened.
+type Expected = (&'static str, &'static [&'static str], u64);
+
+const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
+const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
+const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
+
+/// Samples, and what is found in them.
+const FAULTS: [(&str, &[Expected]); 16] = [
     (
         "fault-bounds-read",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 512 bytes are bound", "binding = 0", "with indices from 128 to 255", "target[at] = source[at] * 2u;"],
-        128,
+        &[(
+            STORAGE,
+            &[
+                "where 512 bytes are bound",
+                "binding = 0",
+                "with indices from 128 to 255",
+                "10:     target[at] = source[at] * 2u;",
+            ],
+            128,
+        )],
     ),
     (
         "fault-bounds-write",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 512 bytes are bound", "binding = 1", "with indices from 128 to 255", "double.comp at line 10"],
-        128,
+        &[(
+            STORAGE,
+            &[
+                "where 512 bytes are bound",
+                "binding = 1",
+                "with indices from 128 to 255",
+                "file double.comp at line 10",
+            ],
+            128,
+        )],
     ),
     (
         "fault-bounds-array",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 64 bytes are bound to descriptor 2", "with indices from 16 to 255", "Stage = Compute"],
-        240,
+        &[(
+            STORAGE,
+            &[
+                "where 64 bytes are bound to descriptor 2",
+                "with indices from 16 to 255",
+                "Stage = Compute. Global invocation ID (x, y, z) = (",
+            ],
+            240,
+        )],
     ),
     (
         "fault-bounds-uniform",
-        "UNASSIGNED-Uniform buffer access out of bounds",
-        &["bytes 0 to 15, where 8 bytes are bound", "Stage = Fragment. Fragment coord (x,y) = (", "vkCmdDraw ("],
-        256,
+        &[(
+            "VUID-vkCmdDraw-uniformBuffers-06935",
+            &[
+                "bytes 0 to 15, where 8 bytes are bound",
+                "Stage = Fragment. Fragment coord (x,y) = (",
+                "vkCmdDraw (",
+                "Pipeline (uniform.frag)(",
+            ],
+            256,
+        )],
+    ),
+    (
+        // The lines are told by NonSemantic.Shader.DebugInfo.100.
+        "fault-bounds-texels",
+        &[(
+            TEXELS,
+            &[
+                "of 128 (set = 0, binding = 0)",
+                "with indices from 128 to 255",
+                "texels_debuginfo.comp at line 10",
+                "10:     target[at] = texelFetch(source, int(at)).x;",
+            ],
+            128,
+        )],
+    ),
+    ("fault-bounds-texels-write", &[(TEXELS, &["of 128 (set = 0, binding = 1)", "store_texels.comp at line 10"], 128)]),
+    (
+        "fault-bounds-index",
+        &[(
+            "VUID-vkCmdDispatch-None-10068",
+            &[
+                "Index of 4 used to index descriptor array of length 4 (set = 0, binding = 0)",
+                "with index 4",
+                "pick.comp at line 11",
+            ],
+            256,
+        )],
+    ),
+    (
+        "fault-bounds-never-written",
+        &[(
+            "VUID-vkCmdDispatch-None-08114",
+            &[
+                "Storage buffer descriptor index 2 was never written (set = 0, binding = 0)",
+                "with index 2",
+                "pick.comp at line 11",
+            ],
+            256,
+        )],
+    ),
+    (
+        // Line 100 is that of the file that the shader names by `#line`.
+        "fault-bounds-three",
+        &[
+            (
+                STORAGE,
+                &["where 512 bytes are bound", "binding = 0", "sum.glsl at line 101", "101:     uint one = first[at];"],
+                128,
+            ),
+            (
+                STORAGE,
+                &[
+                    "where 256 bytes are bound",
+                    "binding = 1",
+                    "with indices from 64 to 255",
+                    "102:     uint two = second[at];",
+                ],
+                192,
+            ),
+            (
+                STORAGE,
+                &[
+                    "where 512 bytes are bound",
+                    "binding = 2",
+                    "sum.glsl at line 103",
+                    "103:     target[at] = one + two;",
+                ],
+                128,
+            ),
+        ],
+    ),
+    ("fault-bounds-loop", &[(STORAGE, &["with index 128.", "until.glsl at line 9, column 11."], 256)]),
+    (
+        "fault-bounds-wrap",
+        &[(
+            STORAGE,
+            &["with indices from 1073741824 to 1073742079", "where 1024 bytes are bound", "far.comp at line 11"],
+            256,
+        )],
+    ),
+    (
+        // There is no file, and each entry point has a pipeline of its own.
+        "fault-bounds-shared",
+        &[
+            (
+                STORAGE,
+                &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 0 of"],
+                128,
+            ),
+            (
+                STORAGE,
+                &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 1 of"],
+                128,
+            ),
+        ],
+    ),
+    (
+        "fault-bounds-vertex",
+        &[(
+            STORAGE_IN_DRAW,
+            &["with indices from 3 to 5", "Stage = Vertex. Vertex index = ", "corners.vert at line 7"],
+            3,
+        )],
+    ),
+    (
+        "fault-bounds-geometry",
+        &[(
+            STORAGE_IN_DRAW,
+            &[
+                "with indices from 3 to 5",
+                "Stage = Geometry. Primitive ID = 1, invocation ID = 0",
+                "corners.geom at line 10",
+            ],
+            3,
+        )],
+    ),
+    (
+        "fault-bounds-tessellation",
+        &[
+            (
+                STORAGE_IN_DRAW,
+                &[
+                    "with indices from 3 to 5",
+                    "Stage = Tessellation Control. Invocation ID = ",
+                    "primitive ID = 1",
+                    "corners.tesc at line 8",
+                ],
+                3,
+            ),
+            (
+                STORAGE_IN_DRAW,
+                &[
+                    "with index 1.",
+                    "Stage = Tessellation Evaluation. Primitive ID = 1, TessCoord (u, v) = (",
+                    "corners.tese at line 10",
+                ],
+                3,
+            ),
+        ],
+    ),
+    (
+        "fault-bounds-discard",
+        &[(STORAGE_IN_DRAW, &["with indices from 128 to 255", "Stage = Fragment", "discard.frag at line 9"], 128)],
     ),
 ];
+
+/// The same where descriptors may be indexed freely.
+const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
+    (
+        "fault-bounds-sampler-index",
+        &[(
+            "VUID-vkCmdDraw-None-10068",
+            &[
+                "Index of 6 used to index descriptor array of length 6 (set = 0, binding = 0)",
+                "Stage = Fragment. Fragment coord (x,y) = (",
+                "12:     vec4 one = texture(tex[tex_ind], place);",
+            ],
+            256,
+        )],
+    ),
+    (
+        "fault-bounds-sampler-never",
+        &[(
+            "VUID-vkCmdDraw-None-08114",
+            &[
+                "Image descriptor index 1 was never written (set = 0, binding = 2)",
+                "13:     vec4 other = texture(open[nonuniformEXT(late)], place);",
+            ],
+            256,
+        )],
+    ),
+];
+
+/// Runs a sample with its fault and without it.
+fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+    let mut command = stage.counted(&["--gpu"], samples());
+    change(command.arg(name));
+    let run = output(&mut command);
+    assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), expected.len(), "{name}: {:#}", report.0);
+    for (code, parts, count) in expected {
+        let says = |it: &&serde_json::Value| parts.iter().all(|part| it["text"].as_str().unwrap_or("").contains(part));
+        let finding = findings.iter().find(says);
+        let finding = finding.unwrap_or_else(|| panic!("{name}: {parts:?}: {:#}", report.0));
+        assert_eq!((&finding["code"], &finding["severity"]), (&(*code).into(), &"error".into()), "{name}");
+        assert_eq!(finding["count"].as_u64(), Some(*count), "{name}: {finding:#}");
+        let said = finding["text"].as_str().unwrap_or_default();
+        for part in
+            ["(draw or dispatch ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
+        {
+            assert!(said.contains(part), "{name}: {part}: {said}");
+        }
+    }
+    let mut command = stage.counted(&["--gpu"], samples());
+    change(command.args([name, "--mended"]));
+    succeed(&mut command);
+    stage.report().assert_clean(name);
+}
 
 #[test]
 fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
     let stage = Stage::new("gpu-bounds");
-    for (name, code, parts, count) in FAULTS {
-        let run = output(stage.counted(&["--gpu"], samples()).arg(name));
-        assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
-        let report = stage.report();
-        let findings = report.0["findings"].as_array().expect("findings");
-        assert_eq!(findings.len(), 1, "{name}: {:#}", report.0);
-        let finding = &findings[0];
-        assert_eq!((&finding["code"], &finding["severity"]), (&code.into(), &"error".into()), "{name}");
-        assert_eq!(finding["count"].as_u64(), Some(count), "{name}: {finding:#}");
-        let said = finding["text"].as_str().unwrap_or_default();
-        for part in parts.iter().chain(&["(draw or dispatch 0 of command buffer", "Pipeline ("]) {
-            assert!(said.contains(part), "{name}: {part}: {said}");
-        }
-        succeed(stage.counted(&["--gpu"], samples()).args([name, "--mended"]));
-        stage.report().assert_clean(name);
+    for (name, expected) in FAULTS {
+        compare(&stage, name, expected, |_| ());
     }
+}
+
+/// Where SwiftShader is: lavapipe cannot index arrays of images freely.
+fn swiftshader() -> Option<std::path::PathBuf> {
+    let told = std::env::var_os("SWIFTSHADER_ICD").map(Into::into);
+    told.or_else(|| Some("/usr/lib/chromium/vk_swiftshader_icd.json".into()))
+        .filter(|it: &std::path::PathBuf| it.is_file())
+}
+
+#[test]
+fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
+    let Some(driver) = swiftshader() else {
+        eprintln!("left out: there is no SwiftShader; SWIFTSHADER_ICD names its manifest");
+        return;
+    };
+    let stage = Stage::new("gpu-indexing");
+    let change = |it: &mut std::process::Command| {
+        it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+    };
+    for (name, expected) in INDEXING_FAULTS {
+        compare(&stage, name, expected, change);
+    }
+}
+
+/// Handles have their names in messages, and places the labels around them.
+#[test]
+fn findings_name_objects_and_labels() {
+    let stage = Stage::new("gpu-names");
+    output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-three"));
+    let report = stage.report();
+    let finding = &report.0["findings"][0];
+    let said = finding["text"].as_str().unwrap_or_default();
+    for part in ["Command buffer (add)(0x", "Pipeline (three.comp)(0x", "Shader Module (three.comp)(0x", "three faults"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let details = &finding["details"];
+    assert_eq!(details["function"], "vkCmdDispatch", "{finding:#}");
+    assert_eq!(details["places"][0]["labels"], "add::three faults", "{finding:#}");
+    let facts = details["facts"].as_array().expect("facts");
+    let fact = |key: &str| facts.iter().find(|it| it["key"] == key).map(|it| it["value"].clone());
+    for (key, value) in [("set", "0"), ("file", "sum.glsl"), ("draw", "0")] {
+        assert_eq!(fact(key), Some(value.into()), "{key}: {details:#}");
+    }
+    assert!(fact("line").is_some() && fact("instruction").is_some(), "{details:#}");
+}
+
+#[test]
+fn what_shaders_print_is_shown_with_its_line() {
+    let stage = Stage::new("gpu-printf");
+    let run = succeed(stage.counted(&["--printf"], samples()).arg("printf"));
+    let shown = text(&[run.stdout, run.stderr].concat());
+    let lines = [
+        "printf.comp:14: invocation 5: the square of 15 is 225, half of it 112.5",
+        "printf.comp:14: invocation 37: the square of 47 is 2209, half of it 1104.5",
+    ];
+    for line in lines {
+        assert_eq!(shown.matches(line).count(), 1, "{line}: {shown}");
+    }
+    stage.report().assert_clean("printf");
+    let prints = &stage.report().0["processes"][0]["prints"];
+    assert_eq!(prints.as_array().map(Vec::len), Some(2), "{prints:#}");
+    assert_eq!((&prints[0]["file"], &prints[0]["line"]), (&"printf.comp".into(), &14.into()), "{prints:#}");
+    assert_eq!(prints[0]["command"], "vkCmdDispatch");
+    // Without the wish nothing is printed, and faults are not looked for by it.
+    let run = succeed(stage.counted(&["--gpu"], samples()).arg("printf"));
+    assert!(!text(&[run.stdout, run.stderr].concat()).contains("the square of"));
+    succeed(stage.counted(&["--printf"], samples()).arg("fault-bounds-read"));
+    stage.report().assert_clean("fault-bounds-read");
+}
+
+/// The names that users of the Khronos layer know.
+#[test]
+fn printing_is_switched_on_by_khronos_names() {
+    let stage = Stage::new("gpu-printf-khronos");
+    let line = "invocation 5: the square of 15 is 225";
+    let all: [&[(&str, &str)]; 4] = [
+        &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_VALIDATE_GPU_BASED", "GPU_BASED_DEBUG_PRINTF"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1"), ("VK_LAYER_PRINTF_VERBOSE", "1")],
+    ];
+    for variables in all {
+        let run = succeed(stage.under(&[], samples()).arg("printf").envs(variables.iter().copied()));
+        assert_eq!(text(&run.stdout).matches(line).count(), 1, "{variables:?}: {}", text(&run.stdout));
+        assert_eq!(text(&run.stdout).contains("Stage = Compute"), variables.len() == 3, "{variables:?}");
+    }
+    // Each of the two takes 13 words.
+    let variables = [("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_BUFFER_SIZE", "64")];
+    let run = output(stage.counted(&[], samples()).arg("printf").envs(variables));
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let report = stage.report();
+    assert_eq!(report.0["processes"][0]["prints"].as_array().map(Vec::len), Some(1), "{:#}", report.0);
+    let said = report.0["processes"][0]["problems"][0]["text"].as_str().unwrap_or_default();
+    assert!(said.contains("needed 104 bytes; set printf_buffer_size"), "{said}");
 }
 
 /// The samples compare their results themselves.
@@ -81,5 +395,139 @@ fn hazards_are_found_beside_checks() {
     assert!(text(&run.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&run.stderr));
     let run = output(stage.counted(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
     let said = text(&run.stderr);
-    assert!(said.contains("Storage buffer access out of bounds") && !said.contains("SYNC-HAZARD"), "{said}");
+    assert!(said.contains("storageBuffers-06936") && !said.contains("SYNC-HAZARD"), "{said}");
+}
+
+/// A trace has the shaders, so a fault can be found when it is performed again.
+#[test]
+fn a_captured_fault_is_found_when_it_is_replayed() {
+    let stage = Stage::new("gpu-replay");
+    for (options, code) in [(&["--mended"][..], 0), (&[], 1)] {
+        let mut capture = stage.lavascope();
+        capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("fault-bounds-three").args(options);
+        succeed(&mut capture);
+        for what in ["gpu", "all"] {
+            let mut command = stage.lavascope();
+            let run = output(command.args(["replay", "trace.lava", "--validate", what]));
+            let said = text(&run.stderr);
+            assert_eq!(run.status.code(), Some(code), "{what}: {said}");
+            let line = "102:     uint two = second[at];";
+            assert_eq!(said.contains("VUID-vkCmdDispatch-storageBuffers-06936"), code == 1, "{what}: {said}");
+            assert_eq!(said.contains("It happened 192 times") && said.contains(line), code == 1, "{what}: {said}");
+        }
+        let mut command = stage.lavascope();
+        succeed(command.args(["replay", "trace.lava", "--validate", "sync"]));
+    }
+}
+
+/// How often a fault of a sample was told, where the sample or its surroundings ask for checks.
+fn told(stage: &Stage, options: &[&str], variables: &[(&str, &str)], name: &str) -> u64 {
+    let run = output(stage.counted(options, samples()).arg(name).envs(variables.iter().copied()));
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{variables:?}: {}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    findings.iter().filter_map(|it| it["count"].as_u64()).sum()
+}
+
+/// `VK_EXT_validation_features`, `VK_EXT_layer_settings`, a settings file, and variables.
+#[test]
+fn checks_are_switched_on_in_all_the_ways_of_khronos() {
+    let stage = Stage::new("gpu-khronos");
+    let assisted = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT";
+    let slot = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT";
+    let both = format!("{assisted},{slot}");
+    let ways: [&[(&str, &str)]; 8] = [
+        &[("LAVASCOPE_SAMPLE_ENABLES", "gpu")],
+        &[("LAVASCOPE_SAMPLE_ENABLES", "gpu,slot")],
+        &[("LAVASCOPE_SAMPLE_ENABLES", "settings")],
+        &[("VK_LAYER_GPUAV_ENABLE", "1")],
+        &[("VK_LAYER_ENABLES", assisted)],
+        &[("VK_LAYER_ENABLES", &both)],
+        &[("VK_LAYER_VALIDATE_GPU_BASED", "GPU_BASED_GPU_ASSISTED")],
+        &[("VK_KHRONOS_VALIDATION_GPUAV_ENABLE", "true")],
+    ];
+    for variables in ways {
+        assert_eq!(told(&stage, &[], variables, "fault-bounds-read"), 128, "{variables:?}");
+    }
+    for off in [&[][..], &[("LAVASCOPE_SAMPLE_ENABLES", "slot")]] {
+        assert_eq!(told(&stage, &[], off, "fault-bounds-read"), 0, "it is off by default");
+    }
+    for line in [assisted, &both] {
+        let file = format!("khronos_validation.enables = {line}\n");
+        std::fs::write(stage.folder.join("vk_layer_settings.txt"), file).expect("it can be written");
+        assert_eq!(told(&stage, &[], &[], "fault-bounds-read"), 128, "{line}");
+    }
+}
+
+/// Kinds of checks, and which shaders and pipelines have them.
+#[test]
+fn what_is_checked_can_be_chosen() {
+    let stage = Stage::new("gpu-chosen");
+
+    let all: [(&str, &[(&str, &str)], u64); 14] = [
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
+        ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
+        ("fault-bounds-index", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 256),
+        ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
+        (
+            "fault-bounds-read",
+            &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")],
+            0,
+        ),
+        ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
+        (
+            "fault-bounds-read",
+            &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1"), ("VK_LAYER_GPUAV_SHADERS_TO_INSTRUMENT", "^double")],
+            128,
+        ),
+        ("fault-bounds-read", &[("LAVASCOPE_GPU_SHADERS", "triple")], 0),
+        ("fault-bounds-shared", &[("LAVASCOPE_GPU_SHADERS", "^triple$")], 128),
+        ("fault-bounds-shared", &[("LAVASCOPE_GPU_SHADERS", "^ma,^triple$")], 256),
+        ("fault-bounds-shared", &[], 256),
+    ];
+    for (name, variables, count) in all {
+        assert_eq!(told(&stage, &["--gpu"], variables, name), count, "{name} {variables:?}");
+    }
+    let options: [(&str, &[&str], u64); 5] = [
+        ("fault-bounds-shared", &["--gpu", "--sample", "2"], 128),
+        ("fault-bounds-vertex", &["--gpu", "--pipelines", "green"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--pipelines", "blue"], 0),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "corners"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 0),
+    ];
+    for (name, options, count) in options {
+        assert_eq!(told(&stage, options, &[], name), count, "{name} {options:?}");
+    }
+    let run = output(stage.counted(&["--gpu", "--shaders", "("], samples()).arg("fault-bounds-read"));
+    assert!(text(&run.stderr).contains("setting gpu_shaders"), "{}", text(&run.stderr));
+}
+
+/// Shaders with checks are kept, used again, and made again where their files are damaged.
+#[test]
+fn shaders_with_checks_are_kept_on_disk() {
+    let stage = Stage::new("gpu-cache");
+    let folder = stage.folder.join("kept");
+    let variables = [("LAVASCOPE_GPU_CACHE", "1"), ("LAVASCOPE_GPU_CACHE_FOLDER", folder.to_str().expect("a path"))];
+    let files = || {
+        let all = std::fs::read_dir(&folder).expect("a folder").map(|it| it.expect("a file").path());
+        all.map(|it| (std::fs::metadata(&it).and_then(|it| it.modified()).expect("a time"), it)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    let first = files();
+    assert!(!first.is_empty());
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(files(), first, "they are used, and not written again");
+    for (_, path) in &first {
+        let mut bytes = std::fs::read(path).expect("a file");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(path, bytes).expect("it can be written");
+    }
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(files().len(), first.len());
+    let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
+    assert!(files().iter().all(whole));
 }

@@ -12,8 +12,6 @@ use super::{Gpu, State, TABLES, descriptors, place};
 
 /// Sets of ours in one pool.
 pub(super) const POOL_SETS: u32 = 64;
-/// Words for the records of one draw.
-const RECORD_WORDS: u32 = 256;
 
 /// A command buffer.
 #[derive(Default)]
@@ -27,6 +25,10 @@ pub(super) struct Commands {
     pub(super) draws: Vec<Draw>,
     /// Those it executes.
     pub(super) secondaries: Vec<u64>,
+    /// The debug labels that are open, the outermost first.
+    pub(super) labels: Arc<Vec<String>>,
+    /// Those of the queue that it was submitted to last.
+    pub(super) queue_labels: Vec<String>,
     arena: Arena,
     pools: Vec<DescriptorPool>,
     /// Sets that are left in the last pool.
@@ -43,8 +45,7 @@ pub(super) struct Draw {
     pub(super) command: &'static str,
     pub(super) pipeline: Arc<Checked>,
     pub(super) records: Region,
-    /// How many records were read so far.
-    pub(super) seen: usize,
+    pub(super) labels: Arc<Vec<String>>,
 }
 
 /// What is bound for graphics, or for compute.
@@ -179,7 +180,7 @@ impl Gpu {
                         command: name,
                         pipeline: Arc::clone(&pipeline),
                         records,
-                        seen: 0,
+                        labels: Arc::clone(&commands.labels),
                     });
                 }
                 None => self.say(&mut state, "there is no memory for checks: what is found may be wrong from here on"),
@@ -218,7 +219,8 @@ impl Gpu {
         let words = descriptors::table(&pipeline.layout, &state.sets, |it| commands.points[point].set(it));
         let free = &mut state.free_blocks;
         let arena = &mut commands.arena;
-        let records = arena.allocate(self, free, RECORD_WORDS)?;
+        let prints = pipeline.stages.iter().any(|it| it.made.prints);
+        let records = arena.allocate(self, free, self.config.record_words(prints))?;
         let table = match &commands.table {
             Some((same, region)) if *same == words => *region,
             _ => {

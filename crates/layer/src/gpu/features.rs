@@ -13,6 +13,8 @@ const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 pub(crate) struct Wish {
     /// The stages that can then write, as bits of `VkShaderStageFlags`.
     pub(crate) stages: u32,
+    /// Whether the application wants buffers to be accessed robustly.
+    pub(super) is_robust: bool,
     features: Option<Box<PhysicalDeviceFeatures>>,
     /// A copy of the chain's beginning, up to the features.
     chain: Vec<Box<[u64]>>,
@@ -36,8 +38,8 @@ impl Wish {
             | ShaderStageFlags::TESSELLATION_CONTROL.0
             | ShaderStageFlags::TESSELLATION_EVALUATION.0
             | ShaderStageFlags::GEOMETRY.0;
-        let mut wish =
-            Wish { stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT, features: None, chain: Vec::new() };
+        let stages = ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT;
+        let mut wish = Wish { stages, is_robust: false, features: None, chain: Vec::new() };
         if has.fragment_stores_and_atomics.0 != 0 {
             wish.stages |= FRAGMENT;
         }
@@ -63,6 +65,7 @@ impl Wish {
             // SAFETY: the caller's word.
             let own = unsafe { info.p_enabled_features.as_ptr().as_ref() };
             let mut features = Box::new(own.map_or_else(PhysicalDeviceFeatures::zeroed, |it| *it));
+            self.is_robust = features.robust_buffer_access.0 != 0;
             switch_on(&mut features, has);
             self.features = Some(features);
             return Some(());
@@ -71,7 +74,9 @@ impl Wish {
         self.chain = unsafe { copy_until(info.p_next, ty) }?;
         let last = self.chain.last_mut()?.as_mut_ptr().cast::<PhysicalDeviceFeatures2>();
         // SAFETY: a copy of ours of a structure of this type.
-        switch_on(unsafe { &mut (*last).features }, has);
+        let features = unsafe { &mut (*last).features };
+        self.is_robust = features.robust_buffer_access.0 != 0;
+        switch_on(features, has);
         Some(())
     }
 

@@ -26,6 +26,10 @@ impl State {
     pub(super) fn submit(&mut self, queue: Queue, fence: Fence, commands: &[u64]) {
         let mut all: Vec<u64> = commands.iter().flat_map(|it| self.with_secondaries(*it)).collect();
         all.retain(|it| self.commands.get(it).is_some_and(|it| !it.draws.is_empty()));
+        let labels = self.queue_labels.get(&queue.0).cloned().unwrap_or_default();
+        all.iter()
+            .filter_map(|it| self.commands.get_mut(it).map(|it| it.queue_labels.clone_from(&labels)))
+            .for_each(drop);
         // A fence tells of what came before, too.
         if !all.is_empty() || fence.0 != 0 && !self.submissions.is_empty() {
             self.submissions.push(Submission { queue: queue.0, fence: fence.0, commands: all });
@@ -65,15 +69,18 @@ impl State {
         let Some(mut commands) = self.commands.remove(&handle) else { return Vec::new() };
         let mut found = Vec::new();
         let number = commands.number;
-        for draw in &mut commands.draws {
+        let queue_labels = std::mem::take(&mut commands.queue_labels);
+        for draw in &commands.draws {
             if draw.records.word(0) == 0 {
                 continue;
             }
-            let Ok(records) = decode(&draw.records.read()) else { continue };
-            let seen = std::mem::replace(&mut draw.seen, records.len());
-            for record in records.iter().skip(seen) {
-                found.extend(self.find(draw, (handle, number), record));
+            let words = draw.records.read();
+            for record in decode(&words).unwrap_or_default() {
+                found.extend(self.find(draw, (handle, number), &queue_labels, &record));
             }
+            found.extend(self.find_prints(draw, (handle, number), &words));
+            // The device does not use it now, and what it writes from here on is new.
+            draw.records.write(&vec![0; words.len()]);
         }
         self.commands.insert(handle, commands);
         found

@@ -6,14 +6,20 @@
 //! that its work is done ([`harvest`]).
 
 mod arena;
+mod cache;
+mod codes;
 mod commands;
+mod config;
 mod descriptors;
 mod draws;
 mod features;
 mod harvest;
 mod hooks;
+mod labels;
 mod layouts;
 mod pipelines;
+mod prints;
+mod scope;
 mod tell;
 
 use std::collections::{HashMap, HashSet};
@@ -30,6 +36,7 @@ use crate::messages::Messages;
 
 use arena::{Arena, Block};
 use commands::Commands;
+pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
@@ -43,6 +50,9 @@ pub(crate) struct Gpu {
     /// The driver's functions.
     next: Box<DeviceTable>,
     messages: Arc<Messages>,
+    config: Arc<Config>,
+    /// Whether buffers are accessed robustly, so that nothing happens behind their ends.
+    is_robust: bool,
     /// The number of our descriptor set: the last one there may be.
     set: u32,
     set_layout: DescriptorSetLayout,
@@ -70,6 +80,12 @@ struct State {
     commands: HashMap<u64, Commands>,
     submissions: Vec<Submission>,
     names: HashMap<(i32, u64), String>,
+    /// The debug labels of queues, the outermost first.
+    queue_labels: HashMap<u64, Vec<String>>,
+    /// Shader modules whose creation asks for checks.
+    marked_modules: HashSet<u64>,
+    /// Whether it was told that prints did not fit.
+    has_lost_prints: bool,
     /// All pipelines with checks that there were, for the last word.
     checked: Vec<Arc<Checked>>,
     /// Faults that were found, by the shader's number and the site's.
@@ -101,7 +117,7 @@ impl Gpu {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         device: Device,
-        (next, stages): (DeviceTable, u32),
+        (next, wish): (DeviceTable, &Wish),
         table: &mut DeviceTable,
     ) -> Option<Gpu> {
         let mut properties = PhysicalDeviceProperties::zeroed();
@@ -115,12 +131,14 @@ impl Gpu {
             device,
             next: Box::new(next),
             messages: Arc::clone(&instance.messages),
+            config: Arc::clone(instance.gpu.as_ref()?),
+            is_robust: wish.is_robust,
             set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             limits: properties.limits,
             memory,
-            stages,
+            stages: wish.stages,
             state: Mutex::default(),
         };
         let bindings: [DescriptorSetLayoutBinding; TABLES] = std::array::from_fn(|at| {
@@ -135,6 +153,7 @@ impl Gpu {
         gpu.empty_layout = gpu.create_set_layout(&[])?;
         hooks::install(table);
         draws::install(table);
+        labels::install(table);
         Some(gpu)
     }
 
@@ -192,7 +211,11 @@ impl Gpu {
 
 /// What the user should know about what is not checked.
 pub(crate) fn say(messages: &Messages, text: &str) {
-    instance::tell(messages, Severity::Warning, "setting gpu", text);
+    say_about(messages, "setting gpu", text);
+}
+
+fn say_about(messages: &Messages, place: &str, text: &str) {
+    instance::tell(messages, Severity::Warning, place, text);
 }
 
 /// The checks of the device that a handle belongs to.

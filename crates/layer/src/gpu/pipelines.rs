@@ -25,6 +25,7 @@ pub(super) struct Checked {
 pub(super) struct CheckedStage {
     /// The number by which records know it.
     pub(super) shader: u32,
+    pub(super) kind: ShaderStageFlags,
     pub(super) module: ShaderModule,
     pub(super) made: Instrumented,
     /// The words of the application's shader.
@@ -75,6 +76,9 @@ impl Gpu {
         // SAFETY: the caller's word.
         if let Some(why) = unsafe { left_alone(flags, chain) } {
             self.say(&mut state, why);
+            return None;
+        }
+        if !self.config.scope.takes_next() {
             return None;
         }
         let layout = state.layouts.get(&layout.0).cloned()?;
@@ -135,6 +139,10 @@ impl Gpu {
         let (words, p_next) =
             unsafe { words_of(state, info) }.ok_or("the words of a shader are not known: it is not checked")?;
         let module = Module::parse(&words).map_err(|it| format!("a shader is not checked: {it}"))?;
+        // SAFETY: the caller's word.
+        if !unsafe { self.config.scope.takes_stage(state, info, &module) } {
+            return Ok(());
+        }
         let made = self.instrument(&module)?;
         if made.is_unchanged() {
             return Ok(());
@@ -161,20 +169,37 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
-        plan.stages.push(CheckedStage { shader, module: info.module, made, original: words, cell_base });
+        plan.stages.push(CheckedStage {
+            shader,
+            kind: info.stage,
+            module: info.module,
+            made,
+            original: words,
+            cell_base,
+        });
         Ok(())
     }
 
     /// Every fault is recorded where it happens, and nothing is expected of what is bound.
     fn instrument(&self, module: &Module) -> std::result::Result<Instrumented, String> {
-        let options = Options { guard: Guard::Branch, ..Options::new(Root::Descriptor { set: self.set }) };
+        let (checks, prints) = (self.config.checks, self.config.prints.is_some());
+        let root = Root::Descriptor { set: self.set };
+        let options = Options { guard: Guard::Branch, checks, prints, ..Options::new(root) };
+        let cache = self.config.cache.as_ref().map(|it| (it, it.key(module.words(), &options)));
+        if let Some(kept) = cache.as_ref().and_then(|(it, key)| it.load(*key)) {
+            return Ok(kept);
+        }
         let complain = |it| format!("a shader is not checked: {it}");
         let first = instrument(module, &options).map_err(complain)?;
         if first.is_unchanged() || first.reads_addresses {
             return Ok(first);
         }
         let options = Options { immediate: (0..first.numbers).collect(), ..options };
-        instrument(module, &options).map_err(complain)
+        let made = instrument(module, &options).map_err(complain)?;
+        if let Some((cache, key)) = cache {
+            cache.store(key, &made);
+        }
+        Ok(made)
     }
 
     fn create_module(&self, words: &[u32]) -> Option<ShaderModule> {

@@ -1,26 +1,44 @@
 //! What shaders found, in words.
 
+use std::ffi::CString;
+
 use lavascope_abi::*;
-use lavascope_diag::{Diagnostic, Object, Place, Severity};
+use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
 use lavascope_instrument::{CELL_WORDS, Check, Record, RecordError, Site, Stage};
 use lavascope_settings::SyncMode;
-use lavascope_spirv::Module;
+use lavascope_spirv::{Module, SourceLine};
 
 use super::arena::Region;
+use super::codes::{Kind, binding_of, code, code_of_site, command_of, is_harmless_if_robust};
 use super::commands::Draw;
 use super::pipelines::{Checked, CheckedStage};
+use super::prints::Printed;
 use super::{Gpu, State};
 use crate::messages::MessageObject;
 use crate::report;
 use crate::told;
 use crate::validation::Wanted;
 
+/// Something to tell.
+pub(super) enum Finding {
+    Fault(Box<Fault>),
+    Print(Printed),
+    /// So many bytes would have been needed for all that was printed.
+    Lost {
+        needed: u64,
+    },
+}
+
 /// A fault that is to be told, once for its place in a shader of a pipeline.
-pub(super) struct Finding {
+pub(super) struct Fault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     cell: Cell,
     count: u32,
+    /// None where the details are not known.
+    error: Option<RecordError>,
+    /// The pipeline's name.
+    pipeline: Option<String>,
 }
 
 /// A fault that was told, and how often it had happened by then.
@@ -58,7 +76,13 @@ const WANTED: Wanted = Wanted { mode: SyncMode::Inline, possible: true, submit_t
 
 impl State {
     /// The finding of a record, unless it was told before.
-    pub(super) fn find(&mut self, draw: &Draw, commands: (u64, u32), record: &Record) -> Option<Finding> {
+    pub(super) fn find(
+        &mut self,
+        draw: &Draw,
+        commands: (u64, u32),
+        queue_labels: &[String],
+        record: &Record,
+    ) -> Option<Finding> {
         let stage = draw.pipeline.stages.iter().find(|it| it.shader == record.shader)?;
         let site = stage.made.site_of(record)?;
         let number = site.verdict.number()?;
@@ -66,18 +90,29 @@ impl State {
             return None;
         }
         let cell = Cell::of(&draw.pipeline, stage, number);
-        let (code, what) = words_of(&draw.pipeline, site, &record.error);
-        let place = format!("{} (draw or dispatch {} of {})", draw.command, draw.number, self.commands_text(commands));
-        let mut it = self.diagnostic(&draw.pipeline, stage, site, (code, what));
-        it.message += &format!(" {}", stage_text(&record.stage));
+        let kind = Kind::of(&draw.pipeline, stage, site);
+        let binding = binding_of(stage, site);
+        let mut it = self.diagnostic(&draw.pipeline, stage, site, code(draw.command, kind, &record.error));
+        let (invocation, handle) = (stage_text(&record.stage), commands.0);
+        let buffer_name = self.name(ObjectType::COMMAND_BUFFER, handle);
+        it.message = format!(
+            "{} Command buffer {}. {} {invocation}",
+            words_of(kind, binding, site, &record.error),
+            named(buffer_name.as_deref(), handle),
+            it.message
+        );
         it.function = draw.command.to_owned();
-        let access = Place::new("access", place, draw.command.to_owned());
-        it.places.push(Place { path: vec![draw.command.to_owned()], ..access });
-        let name = self.name(ObjectType::COMMAND_BUFFER, commands.0);
-        it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), name));
-        let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", commands.0)];
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.to_vec() };
+        let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
+        it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
+        it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        it.facts.extend(facts_of(&record.error));
+        it.facts.push(fact("draw", draw.number));
+        it.facts.push(fact("invocation", invocation));
+        let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.pipeline, stage));
-        Some(counted(it, objects, site, cell))
+        let name = self.name(ObjectType::PIPELINE, draw.pipeline.handle.0);
+        Some(counted(it, objects, (site, name), cell, Some(record.error)))
     }
 
     /// Faults that were counted and whose records did not fit.
@@ -91,9 +126,13 @@ impl State {
                     if cell.count() == 0 || !self.found.insert((stage.shader, number)) {
                         continue;
                     }
-                    let what = "An access is out of bounds; there was no room for its details.".to_owned();
-                    let it = self.diagnostic(&pipeline, stage, site, (code_of(&pipeline, site), what));
-                    found.push(counted(it, self.objects_of(&pipeline, stage), site, cell));
+                    let kind = Kind::of(&pipeline, stage, site);
+                    let code = code_of_site(command_of(stage.kind), kind, site.check);
+                    let mut it = self.diagnostic(&pipeline, stage, site, code);
+                    it.message =
+                        format!("An access is out of bounds; there was no room for its details. {}", it.message);
+                    let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
+                    found.push(counted(it, self.objects_of(&pipeline, stage), (site, name), cell, None));
                 }
             }
         }
@@ -101,41 +140,58 @@ impl State {
     }
 
     /// What is known without a record.
-    fn diagnostic(
-        &self,
-        pipeline: &Checked,
-        stage: &CheckedStage,
-        site: &Site,
-        (code, what): (String, String),
-    ) -> Diagnostic {
-        let (name, module) =
-            (self.name(ObjectType::PIPELINE, pipeline.handle.0), self.name(ObjectType::SHADER_MODULE, stage.module.0));
-        let mut message = what;
-        message += &format!(" Pipeline {}.", named(name.as_deref(), pipeline.handle.0));
-        message += &format!(" Shader module {}.", named(module.as_deref(), stage.module.0));
-        message += &format!(" Shader Instruction Index = {}.", site.at.0);
+    fn diagnostic(&self, pipeline: &Checked, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
+        let message = format!("{} Shader Instruction Index = {}.", self.shader_text(pipeline, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
+        let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
         it.objects.push(Object::new("VkPipeline", u64::from(pipeline.number), name));
+        if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
+            it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+        }
         let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
+        let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
+        it.places.push(Place::new("shader", place.clone(), place));
+        it.facts.push(fact("instruction", site.at.0));
+        if let Some((set, binding)) = binding_of(stage, site) {
+            it.facts.extend([fact("set", set), fact("binding", binding)]);
+        }
         if let Some(source) = source {
-            let file = if source.file.is_empty() { "the shader" } else { &source.file };
-            it.explanation.push(format!("Shader validation error occurred in {file} at line {}.", source.line));
-            it.explanation.extend(source.text.map(|text| format!("{}: {}", source.line, text.trim())));
+            it.explanation.push(source_text(&source));
+            it.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            it.facts.extend([fact("line", source.line), fact("column", source.column)]);
+            if !source.file.is_empty() {
+                it.facts.push(fact("file", source.file));
+            }
         }
         it
     }
 
-    fn commands_text(&self, (handle, number): (u64, u32)) -> String {
-        let name = self.name(ObjectType::COMMAND_BUFFER, handle);
-        format!("command buffer {number}, {}", named(name.as_deref(), handle))
+    /// `Pipeline (name)(0x45). Shader Module (0x43).`
+    pub(super) fn shader_text(&self, pipeline: &Checked, stage: &CheckedStage) -> String {
+        let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
+        let mut text = format!("Pipeline {}.", named(name.as_deref(), pipeline.handle.0));
+        if stage.module.0 != 0 {
+            let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
+            text += &format!(" Shader Module {}.", named(name.as_deref(), stage.module.0));
+        }
+        text
     }
 
-    fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
+    /// Which command of which command buffer.
+    pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
+        let name = self.name(ObjectType::COMMAND_BUFFER, handle);
+        let commands = named(name.as_deref(), handle);
+        let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
+        let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
+        format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
+    }
+
+    pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
         self.names.get(&(ty.0, handle)).cloned()
     }
 
     fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
-        let name = self.name(ty, handle).and_then(|it| std::ffi::CString::new(it).ok());
+        let name = self.name(ty, handle).and_then(|it| CString::new(it).ok());
         MessageObject { ty, kind, handle, name }
     }
 
@@ -149,7 +205,13 @@ impl State {
 }
 
 /// With how often it happened so far.
-fn counted(mut it: Diagnostic, objects: Vec<MessageObject>, site: &Site, cell: Cell) -> Finding {
+fn counted(
+    mut it: Diagnostic,
+    objects: Vec<MessageObject>,
+    (site, pipeline): (&Site, Option<String>),
+    cell: Cell,
+    error: Option<RecordError>,
+) -> Finding {
     let count = cell.count().max(1);
     let (least, most) = cell.indices();
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -159,69 +221,77 @@ fn counted(mut it: Diagnostic, objects: Vec<MessageObject>, site: &Site, cell: C
         _ => format!(", with indices from {least} to {most}"),
     };
     it.explanation.insert(0, format!("It happened {times}{range}."));
-    Finding { diagnostic: it, objects, cell, count }
+    Finding::Fault(Box::new(Fault { diagnostic: it, objects, cell, count, error, pipeline }))
 }
 
-/// `"name" (0x45)`.
+fn fact(key: &'static str, value: impl ToString) -> Fact {
+    Fact { key, value: value.to_string() }
+}
+
+/// The words of a record, by name.
+fn facts_of(error: &RecordError) -> Vec<Fact> {
+    match *error {
+        RecordError::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
+        RecordError::Uninitialized { index } => vec![fact("index", index)],
+        RecordError::AddressOutOfBounds { address } => vec![fact("address", format!("{address:#x}"))],
+        RecordError::BufferOutOfBounds { descriptor, index, range } => {
+            vec![fact("descriptor", descriptor), fact("index", index), fact("bound_bytes", range)]
+        }
+        RecordError::TexelOutOfBounds { texel, length } => vec![fact("index", texel), fact("length", length)],
+    }
+}
+
+/// `(name)(0x45)`.
 fn named(name: Option<&str>, handle: u64) -> String {
     name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
 }
 
-/// What the descriptors of a site are called.
-fn kind_of(pipeline: &Checked, site: &Site) -> &'static str {
-    let slot = site.binding.and_then(|it| pipeline.layout.slot(it.0, it.1));
-    match slot.map(|it| it.kind) {
-        Some(DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC) => "Uniform buffer",
-        Some(DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC) => "Storage buffer",
-        Some(DescriptorType::INLINE_UNIFORM_BLOCK) => "Inline uniform block",
-        Some(DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER) => "Texel buffer",
-        _ => "Image",
+/// Where in the source, for people and the same in every run.
+fn line_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("line {}{column}", source.line),
+        file => format!("{file}, line {}{column}", source.line),
     }
 }
 
-/// The name of a message about a site of which no more is known.
-fn code_of(pipeline: &Checked, site: &Site) -> String {
-    let kind = kind_of(pipeline, site);
-    match site.check {
-        Check::Descriptor => format!("UNASSIGNED-{kind} descriptor index out of bounds"),
-        Check::Address => "UNASSIGNED-Device address out of bounds".to_owned(),
-        Check::Buffer | Check::Texel => format!("UNASSIGNED-{kind} access out of bounds"),
+/// Shaders that were compiled out of no file have only lines.
+fn source_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("Shader validation error occurred at line {}{column}.", source.line),
+        file => format!("Shader validation error occurred in file {file} at line {}{column}.", source.line),
     }
 }
 
-/// The name of a message, and what is wrong.
-fn words_of(pipeline: &Checked, site: &Site, error: &RecordError) -> (String, String) {
-    let kind = kind_of(pipeline, site);
-    let place = site.binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
-    let code = code_of(pipeline, site);
+/// What is wrong.
+fn words_of(kind: Kind, binding: Option<(u32, u32)>, site: &Site, error: &RecordError) -> String {
+    let word = kind.word();
+    let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
     match *error {
         RecordError::IndexOutOfBounds { index, length } => {
-            (code, format!("Index of {index} used to index descriptor array of length {length}{place}."))
+            format!("Index of {index} used to index descriptor array of length {length}{place}.")
         }
-        RecordError::Uninitialized { index } => (
-            "UNASSIGNED-Descriptor uninitialized".to_owned(),
-            format!("{kind} descriptor index {index} was never written{place}."),
-        ),
+        RecordError::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
         RecordError::AddressOutOfBounds { address } => {
-            (code, format!("Device address {address:#x} belongs to no buffer."))
+            format!("Device address {address:#x} belongs to no buffer: {} bytes are accessed there.", site.bytes)
         }
         RecordError::BufferOutOfBounds { descriptor, index, range } => {
             let first = site.counted.first_byte(index);
             let last = first.saturating_add(site.bytes.saturating_sub(1));
-            let text = format!(
-                "{kind} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
+            format!(
+                "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
                  to descriptor {descriptor}{place}."
-            );
-            (code, text)
+            )
         }
         RecordError::TexelOutOfBounds { texel, length } => {
-            (code, format!("{kind} access out of bounds: texel {texel} of {length}{place}."))
+            format!("{word} access out of bounds: texel {texel} of {length}{place}.")
         }
     }
 }
 
 /// Which invocation it was.
-fn stage_text(stage: &Stage) -> String {
+pub(super) fn stage_text(stage: &Stage) -> String {
     let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     match *stage {
         Stage::Vertex { vertex, instance } => {
@@ -242,24 +312,59 @@ fn stage_text(stage: &Stage) -> String {
         }
         Stage::Task { invocation } => format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation)),
         Stage::Mesh { invocation } => format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation)),
-        Stage::Ray { launch, .. } => format!("Stage = Ray tracing. Launch ID (x, y, z) = {}.", three(launch)),
+        Stage::Ray { model, launch } => {
+            format!("Stage = {}. Launch ID (x, y, z) = {}.", ray_stage(model), three(launch))
+        }
+    }
+}
+
+/// The stages of ray tracing, by the numbers of their execution models.
+fn ray_stage(model: u32) -> &'static str {
+    match model {
+        5313 => "Ray Generation",
+        5314 => "Intersection",
+        5315 => "Any Hit",
+        5316 => "Closest Hit",
+        5317 => "Miss",
+        _ => "Callable",
     }
 }
 
 impl Gpu {
     /// Tells what was found, without a lock: the application is called.
     pub(super) fn tell_all(&self, found: Vec<Finding>) {
-        for Finding { diagnostic, objects, cell, count } in found {
-            let told = told::Told::new(&diagnostic, &self.messages, WANTED);
-            if told.ignored_by.is_some() {
-                continue;
+        for it in found {
+            match it {
+                Finding::Fault(it) => self.tell(*it),
+                Finding::Print(it) => self.show(&it),
+                Finding::Lost { needed } => self.say_lost(needed),
             }
-            if !report::finding(told.line(&diagnostic, u64::from(count))) {
-                self.messages.log_in_place(&told.message());
-            }
-            self.messages.send_to_messengers(&told.message_about(&objects));
-            self.state().told.push(Told { told, diagnostic, cell, count });
         }
+    }
+
+    fn tell(&self, Fault { mut diagnostic, objects, cell, count, error, pipeline }: Fault) {
+        if !self.config.scope.takes_pipeline(pipeline.as_deref()) {
+            return;
+        }
+        let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
+        if error.is_some_and(|it| !self.config.tells(&it)) || is_harmless && !self.config.warns_robust {
+            return;
+        }
+        if is_harmless {
+            diagnostic.severity = Severity::Warning;
+            diagnostic
+                .explanation
+                .push("The device accesses buffers robustly: no memory beside them is touched.".into());
+        }
+        let told = told::Told::new(&diagnostic, &self.messages, WANTED);
+        if told.ignored_by.is_some() {
+            return;
+        }
+        if !report::finding(told.line(&diagnostic, u64::from(count))) {
+            self.messages.log_in_place(&told.message());
+        }
+        self.messages.send_to_messengers(&told.message_about(&objects));
+        self.state().told.push(Told { told, diagnostic, cell, count });
     }
 }
 

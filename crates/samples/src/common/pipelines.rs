@@ -1,5 +1,7 @@
 //! Pipelines and what they draw into.
 
+use std::ffi::CStr;
+
 use ash::vk;
 
 use crate::common::{Gpu, Image, Shader};
@@ -10,6 +12,8 @@ pub(crate) struct GraphicsPipeline<'a> {
     /// Or a mesh shader, which takes no vertices.
     pub(crate) vertex: Shader,
     pub(crate) fragment: Shader,
+    /// The stages between the two.
+    pub(crate) middle: &'a [Shader],
     pub(crate) layout: vk::PipelineLayout,
     pub(crate) bindings: &'a [vk::VertexInputBindingDescription],
     pub(crate) attributes: &'a [vk::VertexInputAttributeDescription],
@@ -45,11 +49,23 @@ impl Gpu {
         layout: vk::PipelineLayout,
         constants: &[u32],
     ) -> Result<vk::Pipeline, Failure> {
+        self.compute_pipeline_of(shader, c"main", layout, constants)
+    }
+
+    /// As above, of one of the entry points of a shader.
+    pub(crate) fn compute_pipeline_of(
+        &self,
+        shader: Shader,
+        entry_point: &CStr,
+        layout: vk::PipelineLayout,
+        constants: &[u32],
+    ) -> Result<vk::Pipeline, Failure> {
         let entry = |id: u32| vk::SpecializationMapEntry { constant_id: id, offset: id * 4, size: 4 };
         let entries: Vec<_> = (0..constants.len() as u32).map(entry).collect();
         let bytes: Vec<u8> = constants.iter().flat_map(|it| it.to_ne_bytes()).collect();
         let special = vk::SpecializationInfo::default().map_entries(&entries).data(&bytes);
         self.with_stage(shader, |stage| {
+            let stage = stage.name(entry_point);
             let stage = if constants.is_empty() { stage } else { stage.specialization_info(&special) };
             let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
             // SAFETY: `info` lives until the call returns (lifetime).
@@ -71,13 +87,17 @@ impl Gpu {
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
-        let modules = [self.shader_module(it.vertex)?, self.shader_module(it.fragment)?];
-        let stages = [stage_of(it.vertex, modules[0]), stage_of(it.fragment, modules[1])];
+        let shaders: Vec<Shader> =
+            [it.vertex].into_iter().chain(it.middle.iter().copied()).chain([it.fragment]).collect();
+        let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, _>>()?;
+        let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
+        let is_patch = shaders.iter().any(|it| it.stage() == vk::ShaderStageFlags::TESSELLATION_CONTROL);
+        let patches = vk::PipelineTessellationStateCreateInfo::default().patch_control_points(3);
         let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
             .vertex_binding_descriptions(it.bindings)
             .vertex_attribute_descriptions(it.attributes);
-        let assembly =
-            vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+        let topology = if is_patch { vk::PrimitiveTopology::PATCH_LIST } else { vk::PrimitiveTopology::TRIANGLE_LIST };
+        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default().topology(topology);
         let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
         let rasterization = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
         let multisample =
@@ -97,6 +117,7 @@ impl Gpu {
             .color_blend_state(&blend)
             .dynamic_state(&dynamic)
             .layout(it.layout);
+        let info = if is_patch { info.tessellation_state(&patches) } else { info };
         let formats = [if let Target::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
         let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
         let info = match it.target {

@@ -27,7 +27,7 @@ fn damaged_modules_are_instrumented_or_refused() {
     let options = all_options();
     let mut numbers = Numbers(4);
     let (mut parsed, mut made) = (0, 0);
-    for round in 0..40_000 {
+    for round in 0..44_000 {
         let mut words = all[round % all.len()].1.clone();
         damage(&mut words, &mut numbers);
         let Ok(module) = Module::parse(&words) else { continue };

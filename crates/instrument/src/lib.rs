@@ -21,6 +21,7 @@ mod helpers;
 mod images;
 pub mod instances;
 mod known;
+mod loops;
 mod number;
 mod options;
 mod path;

@@ -31,7 +31,8 @@ impl Device {
                 let part = self.known_at(info.address_range.address, info.address_range.size, out);
                 let bound = part.zip(index_size(info.index_type));
                 if let Some(own) = self.recording(it.command_buffer) {
-                    own.state.indices = bound.map(|((resource, bytes), size)| BoundIndices { resource, bytes, size });
+                    own.state.indices =
+                        bound.map(|((resource, bytes), size)| BoundIndices { buffer: 0, resource, bytes, size });
                 }
             }
             (Call::CmdBindVertexBuffers3KHR(it), None) => self.bind_vertices_at(it, out),

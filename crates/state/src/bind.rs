@@ -379,7 +379,8 @@ impl Device {
         let part = self.buffer_part(buffer, offset, size);
         let Some(own) = self.recording(commands) else { return };
         let bound = part.zip(index_size(ty));
-        own.state.indices = bound.map(|((resource, bytes), size)| BoundIndices { resource, bytes, size });
+        let bound = bound.map(|((resource, bytes), size)| BoundIndices { buffer: buffer.0, resource, bytes, size });
+        own.state.indices = bound;
     }
 
     fn set_dynamic(&mut self, call: Call<'_>) -> bool {

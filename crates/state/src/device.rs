@@ -84,6 +84,8 @@ pub(crate) struct Device {
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     pub(crate) drawn: Drawn,
+    /// Whether somebody tells what the host writes into memory.
+    pub(crate) hears_host_writes: bool,
     /// Room for the accesses of the next command.
     pub(crate) room: Vec<Access>,
     /// How often something was submitted to any queue.

@@ -10,12 +10,13 @@ use lavascope_program::{Access, Certainty};
 use crate::attachment::{self, Targets, Touches};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
+use crate::indices::Indexed;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
 use crate::rendering::Scene;
-use crate::shader_use::Uses;
+use crate::shader_use::{LateUse, Uses};
 use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ};
 use crate::vertex::{Strides, Taken, VertexInput};
 
@@ -25,6 +26,8 @@ pub(crate) struct Draw {
     instances: Taken,
     /// None where vertices are not indexed.
     indices: Option<Taken>,
+    /// What is added to each index, if it is the same for all.
+    vertex_offset: Option<i32>,
     /// What it reads besides: parameters in buffers.
     reads: Vec<Access>,
     has_vertices: bool,
@@ -84,7 +87,15 @@ const STRUCTURES_MAX: u32 = 256;
 
 impl Draw {
     fn new(vertices: Taken, instances: Taken) -> Draw {
-        Draw { vertices, instances, indices: None, reads: Vec::new(), has_vertices: true, groups: None }
+        Draw {
+            vertices,
+            instances,
+            indices: None,
+            vertex_offset: None,
+            reads: Vec::new(),
+            has_vertices: true,
+            groups: None,
+        }
     }
 
     fn indexed(indices: Taken, instances: Taken) -> Draw {
@@ -153,7 +164,8 @@ impl Device {
             }
             Call::CmdDrawIndexed(it) => {
                 let indices = Taken::part(it.first_index, it.index_count);
-                let draw = Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count));
+                let instances = Taken::part(it.first_instance, it.instance_count);
+                let draw = Draw { vertex_offset: Some(it.vertex_offset), ..Draw::indexed(indices, instances) };
                 self.draw(it.command_buffer, &draw, out);
                 return true;
             }
@@ -356,7 +368,8 @@ impl Device {
         let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
         self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         if draw.has_vertices {
-            add_vertices_read(state, pipeline, draw, &mut uses.fixed);
+            let late = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
+            uses.late.extend(late.map(LateUse::Indexed));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
                 bound.add_accesses(indices, &mut uses.fixed);
             }
@@ -368,6 +381,30 @@ impl Device {
             let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
             uses.fixed.extend((raster.has_rate_image && !raster.is_discarded).then(|| view.read(SHADING_RATE_READ)));
         }
+    }
+
+    /// Adds what a draw reads of its vertex buffers; gives what the submission will tell.
+    fn add_vertices_read(
+        &self,
+        state: &State,
+        pipeline: &Pipeline,
+        draw: &Draw,
+        found: &mut Vec<Access>,
+    ) -> Option<Box<Indexed>> {
+        let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
+        let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
+        let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
+        let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
+        let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
+        let strides = if is_bound { Strides::Bound } else { Strides::Input };
+        let late = draw.indices.as_ref().zip(state.indices.as_ref()).and_then(|(indices, bound)| {
+            let read = input.reads(&state.vertices, strides, inputs);
+            let read = read.filter(|it| it.0.is_none()).map(|it| it.1);
+            self.indexed(bound, indices, draw.vertex_offset, read).map(Box::new)
+        });
+        let vertices = if late.is_some() { &Taken::Part(0..0) } else { &draw.vertices };
+        input.add_accesses(&state.vertices, strides, inputs, (vertices, &draw.instances), found);
+        late
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -402,16 +439,6 @@ fn add_touches(state: &State, pipeline: &Pipeline, touches: &mut Touches) {
     let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
     let colors = state.scene.colors();
     attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
-}
-
-fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {
-    let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
-    let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
-    let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
-    let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
-    let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
-    let strides = if is_bound { Strides::Bound } else { Strides::Input };
-    input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
 }
 
 /// Several draws in one.

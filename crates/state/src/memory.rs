@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_event::{Call, Outcome, View};
+use lavascope_event::{Call, Outcome, View, Written};
 use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
+use crate::contents::Contents;
 use crate::device::{Device, Event};
 use crate::format;
 use crate::image::{Buffer, Image, SIZE_MAX};
@@ -18,6 +19,7 @@ pub(crate) struct Memory {
     /// What lies in it now.
     residents: Vec<Resident>,
     mapped: Option<Window>,
+    contents: Contents,
 }
 
 /// From a map to its unmap.
@@ -138,8 +140,12 @@ impl Device {
         if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
             out.missing("who else uses imported memory is not known");
         }
-        let id = MemoryId(self.ids.memories.take());
-        self.memories.insert(handle, Memory { id, size: info.allocation_size, residents: Vec::new(), mapped: None });
+        // What others can write nobody knows.
+        let is_shared =
+            info.chain().any(|it| it.layout.name.starts_with("VkImport") || it.layout.name.starts_with("VkExport"));
+        let contents = if is_shared { Contents::Unknown } else { Contents::Untold };
+        let (id, size) = (MemoryId(self.ids.memories.take()), info.allocation_size);
+        self.memories.insert(handle, Memory { id, size, residents: Vec::new(), mapped: None, contents });
     }
 
     fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
@@ -258,6 +264,29 @@ impl Device {
 }
 
 impl Memory {
+    /// Whether nobody but the host can have written what is in a resource.
+    pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
+        let own = self.residents.iter().find(|it| it.resource == resource);
+        own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != Contents::Unknown
+    }
+
+    /// Bytes of a resource that the host wrote; none where somebody else may have.
+    pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
+        let Contents::Known(pages) = &self.contents else { return None };
+        let start = self.start_of(resource).filter(|_| self.is_filled_by_host(resource))?;
+        Some(pages.read(start.checked_add(bytes.start)?..start.checked_add(bytes.end)?))
+    }
+
+    /// Whether the device has no way to write to some bytes.
+    fn is_input(&self, bytes: &Range<u64>) -> bool {
+        let overlaps = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).all(|it| it.is_input)
+    }
+
+    pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
+        self.contents.write(written);
+    }
+
     /// Where a resource begins.
     pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
         self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)

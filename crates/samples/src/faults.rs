@@ -4,6 +4,7 @@
 //! it right. What the device
 //! computes with the fault is undefined, so it is compared only without.
 
+mod addresses;
 mod attachments;
 mod barriers;
 mod bounds;
@@ -52,4 +53,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     extensions::ALL,
     structures::ALL,
     bounds::ALL,
+    addresses::ALL,
 ];

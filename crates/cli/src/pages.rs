@@ -1,7 +1,8 @@
-//! The pages of `docs/hazards`, as part of the program, and the names they are found by.
+//! The pages of `docs/hazards` and `docs/shaders`, as part of the program, and the names they are found by.
 
 use std::borrow::Cow;
 
+use lavascope_abi::COMMANDS;
 use lavascope_base::nearest;
 use lavascope_diag::Code;
 use lavascope_program::{FaultKind, HazardKind};
@@ -15,6 +16,9 @@ const PREFIXES: [&str; 3] = ["SYNC-HAZARD-", "SYNC-CONTENTS-", "SYNC-"];
 const SET: &str = "vkCmdSetEvent";
 const VERSIONS: [&str; 2] = ["vkCmdSetEvent2", "vkCmdSetEvent2KHR"];
 
+/// A command that runs shaders, of which a code speaks. Others have the same page.
+const RUN: &str = "VUID-vkCmdDraw-";
+
 /// What there is to say about a code.
 #[derive(Clone)]
 pub(crate) struct Page {
@@ -24,13 +28,43 @@ pub(crate) struct Page {
     pub(crate) text: &'static str,
 }
 
+macro_rules! shader_text {
+    ($file:literal) => {
+        include_str!(concat!("../../../docs/shaders/", $file, ".md"))
+    };
+}
+
 macro_rules! text {
     ($code:literal) => {
         include_str!(concat!("../../../docs/hazards/", $code, ".md"))
     };
 }
 
-/// All pages: hazards in the order of their kinds, then faults of contents, then the others.
+/// What shaders do wrong: code, short form, page.
+const SHADERS: [(&str, &str, &str); 8] = [
+    ("VUID-vkCmdDraw-None-10068", "DESCRIPTOR-INDEX", shader_text!("VUID-vkCmdDraw-None-10068")),
+    ("VUID-vkCmdDraw-None-08114", "DESCRIPTOR-UNWRITTEN", shader_text!("VUID-vkCmdDraw-None-08114")),
+    ("VUID-vkCmdDraw-storageBuffers-06936", "STORAGE-BOUNDS", shader_text!("VUID-vkCmdDraw-storageBuffers-06936")),
+    ("VUID-vkCmdDraw-uniformBuffers-06935", "UNIFORM-BOUNDS", shader_text!("VUID-vkCmdDraw-uniformBuffers-06935")),
+    (
+        "UNASSIGNED-Inline uniform block access out of bounds",
+        "INLINE-BOUNDS",
+        shader_text!("UNASSIGNED-Inline-uniform-block-access-out-of-bounds"),
+    ),
+    (
+        "UNASSIGNED-Descriptor Texel Buffer texel out of bounds",
+        "TEXEL-BOUNDS",
+        shader_text!("UNASSIGNED-Descriptor-Texel-Buffer-texel-out-of-bounds"),
+    ),
+    (
+        "UNASSIGNED-Device address out of bounds",
+        "ADDRESS-BOUNDS",
+        shader_text!("UNASSIGNED-Device-address-out-of-bounds"),
+    ),
+    ("VVL-DEBUG-PRINTF", "PRINTF", shader_text!("VVL-DEBUG-PRINTF")),
+];
+
+/// All pages: hazards in the order of their kinds, then faults of contents, then the others, then those of shaders.
 pub(crate) fn pages() -> impl Iterator<Item = Page> {
     let hazard = |kind: HazardKind| Page {
         code: Code(Cow::Owned(format!("SYNC-HAZARD-{kind}"))),
@@ -54,7 +88,8 @@ pub(crate) fn pages() -> impl Iterator<Item = Page> {
         images.map(move |is_image| fault(kind, is_image))
     });
     let races = RaceKind::ALL.into_iter().map(race);
-    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain(races).chain([never, advice])
+    let shaders = SHADERS.iter().map(|(code, short, text)| Page { code: Code(Cow::Borrowed(code)), short, text });
+    HazardKind::ALL.into_iter().map(hazard).chain(faults).chain(races).chain([never, advice]).chain(shaders)
 }
 
 /// The code of the first version of its function; others have the same page.
@@ -105,7 +140,12 @@ impl Page {
         match wanted {
             Wanted::Number(id) => {
                 let versions = VERSIONS.map(|it| Code(Cow::Owned(self.code.0.replace(SET, it))));
-                self.code.message_id() == *id || versions.iter().any(|it| it.message_id() == *id)
+                let commands = COMMANDS.iter().filter(|_| self.code.0.starts_with(RUN)).map(|it| it.name);
+                let rest = self.code.0.strip_prefix(RUN).unwrap_or_default();
+                let of_command = |it: &str| Code(Cow::Owned(format!("VUID-{it}-{rest}"))).message_id();
+                self.code.message_id() == *id
+                    || versions.iter().any(|it| it.message_id() == *id)
+                    || commands.filter(|it| it.starts_with("vkCmd")).any(|it| of_command(it) == *id)
             }
             Wanted::Name(name) => name.eq_ignore_ascii_case(bare(&self.code.0)) || name == self.short,
         }
@@ -133,8 +173,21 @@ fn wanted(text: &str) -> Wanted {
     if let Some(id) = number(text) {
         return Wanted::Number(id);
     }
-    let text = VERSIONS.iter().rev().fold(text.to_owned(), |text, it| text.replace(it, SET));
+    let text = VERSIONS.iter().rev().fold(of_first_command(text), |text, it| text.replace(it, SET));
     Wanted::Name(bare(&text.to_ascii_uppercase().replace('_', "-")).to_owned())
+}
+
+/// The code of a fault in a shader, as if a draw had run it.
+fn of_first_command(text: &str) -> String {
+    let mut parts = text.splitn(3, ['-', '_']);
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(vuid), Some(command), Some(rest))
+            if vuid.eq_ignore_ascii_case("VUID") && COMMANDS.iter().any(|it| it.name.eq_ignore_ascii_case(command)) =>
+        {
+            format!("{RUN}{rest}")
+        }
+        _ => text.to_owned(),
+    }
 }
 
 /// Decimal or hexadecimal; messages carry the number as a signed one, so it may be negative.
@@ -190,6 +243,10 @@ mod tests {
         let page = find("SYNC-vkCmdSetEvent2KHR-set-race").map(|it| it.code.to_string());
         assert_eq!(page.as_deref(), Some("SYNC-vkCmdSetEvent-set-race"));
         let number = Code(Cow::Borrowed("SYNC-vkCmdSetEvent2-set-race")).message_id().to_string();
+        assert_eq!(find(&number).map(|it| it.code.to_string()), page);
+        let page = find("VUID-vkCmdDispatchIndirect-storageBuffers-06936").map(|it| it.code.to_string());
+        assert_eq!(page.as_deref(), Some("VUID-vkCmdDraw-storageBuffers-06936"));
+        let number = Code(Cow::Borrowed("VUID-vkCmdDispatch-storageBuffers-06936")).message_id().to_string();
         assert_eq!(find(&number).map(|it| it.code.to_string()), page);
         for name in ["", "SYNC-HAZARD-", "RAWR", "0", "0xe4d96473", "99999999999", "-"] {
             assert!(find(name).is_none(), "{name}");

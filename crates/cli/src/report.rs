@@ -57,6 +57,11 @@ pub(crate) struct Process {
     pub(crate) not_followed: Vec<NotFollowed>,
     /// Devices that were lost, and how far they came.
     pub(crate) lost_devices: Vec<LostDevice>,
+    /// What its shaders printed, and how much more that was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) prints: Vec<Print>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) prints_left_out: u64,
     /// How often and how long its threads waited for the validation.
     pub(crate) waited: Waited,
     /// Commands newer than the layer's registry.
@@ -167,6 +172,29 @@ pub(crate) struct Waited {
     pub(crate) milliseconds: u64,
 }
 
+/// Something that a shader printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Print {
+    pub(crate) text: String,
+    /// In the shader's source, where that is known.
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+    pub(crate) column: Option<u32>,
+    pub(crate) instruction: u32,
+    pub(crate) command: String,
+    /// Which of the draws and dispatches of its command buffer.
+    pub(crate) draw: u32,
+    /// All of where it was printed, for people.
+    pub(crate) place: String,
+}
+
+/// More prints of one process are only counted.
+const PRINTS_MAX: usize = 10_000;
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// A mistake of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bug {
@@ -216,12 +244,13 @@ enum Line {
     Ignored(Vec<Ignored>),
     Waited(Waited),
     DeviceLost(LostDevice),
+    Printed(Print),
     Unknown { command: String },
     Stats(Stats),
     End {},
 }
 
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "process",
     "finding",
     "problem",
@@ -230,6 +259,7 @@ const KINDS: [&str; 11] = [
     "ignored",
     "waited",
     "device-lost",
+    "printed",
     "unknown",
     "stats",
     "end",
@@ -356,6 +386,8 @@ impl Process {
             Line::Ignored(all) => self.ignored = all,
             Line::Waited(waited) => self.waited = waited,
             Line::DeviceLost(lost) => self.lost_devices.push(lost),
+            Line::Printed(_) if self.prints.len() >= PRINTS_MAX => self.prints_left_out += 1,
+            Line::Printed(print) => self.prints.push(print),
             Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
             Line::Stats(stats) => self.stats = Some(stats),
             Line::End {} => self.has_ended = true,

@@ -32,7 +32,7 @@ fn ledger(registry: &Registry, model: &Model) -> String {
          - *layer*: `shim` means that the layer passes it on and can show it to whoever listens; `own` that it is written by hand.\n\
          - *null driver*: `by hand` has a behavior of its own; `by table` gives out handles and fills outputs as the tables say; `accepted` succeeds and does nothing; `executed on request` really happens where execution is switched on.\n\
          - *state*: `by hand` means that the tracker follows it; `ignored` and `missing` come with the reason. What is missing is counted and named whenever it is called.\n\
-         - *trace* and *replay* do not exist yet.\n\n\
+         - A trace has every record; what replay does by hand is in `replay.md`.\n\n\
          {} commands with {} other names, {} structures and unions.\n\n",
         registry.header_version,
         model.commands.len(),

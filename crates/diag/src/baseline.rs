@@ -107,7 +107,10 @@ impl Reader {
             identity.lines.push(content.to_owned());
         } else {
             self.end()?;
-            let is_code = content.chars().all(|it| it.is_ascii_alphanumeric() || it == '-' || it == '_');
+            // What has no rule of its own is called by words.
+            let has_words = content.starts_with("UNASSIGNED-");
+            let is_part = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_' || has_words && it == ' ';
+            let is_code = content.chars().all(is_part);
             if !is_code {
                 return error(format!("`{content}` is no code of a finding, no comment and not indented"));
             }

@@ -13,6 +13,7 @@ pub mod compare;
 pub mod facts;
 #[rustfmt::skip]
 mod generated;
+mod glance;
 pub mod host_bytes;
 pub mod memory;
 mod pipeline;

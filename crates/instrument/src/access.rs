@@ -1,6 +1,6 @@
 //! Which instructions are checked, and how each is written again.
 
-use lavascope_spirv::{Id, Instruction};
+use lavascope_spirv::{AccessKind, Id, Instruction, image_use};
 use smallvec::SmallVec;
 use spirv::{Op, StorageClass};
 
@@ -8,13 +8,17 @@ use crate::{
     Check, Counted, Reason, Site, Verdict,
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
-    images::image_place,
     path::Base,
 };
 
 impl Body<'_, '_> {
     /// Writes an instruction with its checks, or as it is.
     pub(crate) fn access(&mut self, it: Instruction<'_>, op: Op) {
+        let is_used = image_use(op).is_some_and(|it| it.1 != AccessKind::Trace);
+        let is_image = is_used || matches!(op, Op::ArrayLength | Op::ImageTexelPointer);
+        if is_image && !self.cx.options.checks.descriptors {
+            return self.copy(it);
+        }
         match op {
             Op::Load => self.load(it),
             Op::Store => self.store(it),
@@ -27,11 +31,6 @@ impl Body<'_, '_> {
                 Some(path) => self.texel_pointer(it, &path),
                 None => self.copy(it),
             },
-            Op::TraceRayKHR | Op::RayQueryInitializeKHR | Op::TraceRayMotionNV | Op::TraceNV => {
-                self.use_values(it, 1);
-                // Other shaders run in the meantime, but they have variables of their own.
-                self.copy(it);
-            }
             Op::CopyMemorySized | Op::CooperativeMatrixLoadKHR | Op::CooperativeMatrixStoreKHR => {
                 let place = if op == Op::CooperativeMatrixLoadKHR { 3 } else { 1 };
                 if self.is_checked_memory(it.id(place)) {
@@ -40,8 +39,13 @@ impl Body<'_, '_> {
                 self.copy(it);
             }
             _ if is_atomic(op) => self.atomic(it),
-            _ => match image_place(op) {
-                Some(place) => self.use_image(it, op, place),
+            _ => match image_use(op) {
+                Some((_, AccessKind::Trace, _)) => {
+                    self.use_values(it, 1);
+                    // Other shaders run in the meantime, but they have variables of their own.
+                    self.copy(it);
+                }
+                Some((place, ..)) => self.use_image(it, op, place),
                 None => self.copy(it),
             },
         }
@@ -49,7 +53,7 @@ impl Body<'_, '_> {
 
     fn load(&mut self, it: Instruction<'_>) {
         let pointer = it.id(3);
-        match self.cx.paths.base(&self.cx.types, pointer) {
+        match self.checked_base(pointer) {
             Base::Own => self.copy(it),
             Base::Unknown => self.load_unknown(it, pointer),
             Base::Address(base) => {
@@ -87,7 +91,7 @@ impl Body<'_, '_> {
     /// Checks memory that is written, or read and written.
     fn written(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
-        match self.cx.paths.base(&self.cx.types, pointer) {
+        match self.checked_base(pointer) {
             Base::Own => as_is,
             Base::Unknown if self.is_checked_memory(pointer) => self.roomy(it, pointer),
             Base::Unknown => as_is,
@@ -125,7 +129,7 @@ impl Body<'_, '_> {
 
     fn copy_memory(&mut self, it: Instruction<'_>) {
         let source = it.id(2);
-        let from = match self.cx.paths.base(&self.cx.types, source) {
+        let from = match self.checked_base(source) {
             Base::Address(base) => self.address(it.at, source, base, false).pointer,
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => self.buffer(it.at, source, &path, Way::Select).pointer,
@@ -140,7 +144,7 @@ impl Body<'_, '_> {
     /// The length of what is bound to a descriptor: only the descriptor can be wrong.
     fn array_length(&mut self, it: Instruction<'_>) {
         let Some(path) = self.cx.paths.path(&self.cx.types, it.id(3)) else { return self.copy(it) };
-        if self.known_element(&path).is_some() {
+        if path.element.is_some() {
             return self.copy(it);
         }
         let (pointer, fault) = self.choose(it.id(3), &path);
@@ -156,11 +160,11 @@ impl Body<'_, '_> {
         for (place, argument) in (4..).zip(it.from(4)) {
             self.use_value(it.at, *argument);
             let pointer = Id(*argument);
-            if !matches!(self.cx.paths.base(&self.cx.types, pointer), Base::Descriptor(_)) {
+            if !matches!(self.checked_base(pointer), Base::Descriptor(_)) {
                 continue;
             }
             let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else { continue };
-            if path.depth < path.arrays.len() || self.known_element(&path).is_some() {
+            if path.depth < path.arrays.len() || path.element.is_some() {
                 continue;
             }
             let (made, fault) = self.choose(pointer, &path);
@@ -190,9 +194,24 @@ impl Body<'_, '_> {
         self.under(guarded, it, &[]);
     }
 
+    /// What a pointer leads to; what is not to be checked counts as the invocation's own.
+    fn checked_base(&self, pointer: Id) -> Base {
+        let checks = self.cx.options.checks;
+        match self.cx.paths.base(&self.cx.types, pointer) {
+            Base::Address(_) if !checks.addresses => Base::Own,
+            Base::Descriptor(_) if !checks.descriptors => Base::Own,
+            Base::Unknown if !self.is_checked_memory(pointer) => Base::Own,
+            base => base,
+        }
+    }
+
     fn is_checked_memory(&self, pointer: Id) -> bool {
-        let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
-        matches!(class, Some(StorageClass::Uniform | StorageClass::StorageBuffer | StorageClass::PhysicalStorageBuffer))
+        let checks = self.cx.options.checks;
+        match self.cx.types.pointer_value(pointer).map(|it| it.0) {
+            Some(StorageClass::Uniform | StorageClass::StorageBuffer) => checks.descriptors,
+            Some(StorageClass::PhysicalStorageBuffer) => checks.addresses,
+            _ => false,
+        }
     }
 
     fn unchecked(&mut self, it: Instruction<'_>, reason: Reason) {

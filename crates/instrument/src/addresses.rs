@@ -4,6 +4,8 @@
 //! Accesses with one index are then checked as those of a buffer that begins there. Addresses are pairs of words, since
 //! not every device has integers of 64 bits.
 
+use std::num::NonZeroU32;
+
 use lavascope_spirv::{At, Id};
 use smallvec::SmallVec;
 use spirv::Op;
@@ -13,7 +15,7 @@ use crate::{
     body::{Body, Hoisted},
     buffers::{Guarded, divided, fitting},
     known::Done,
-    path::{Path, from_address},
+    path::Path,
     types::Matrix,
 };
 
@@ -39,7 +41,7 @@ impl Body<'_, '_> {
     /// Checks an access at a device address. A wrong one goes to scratch memory, or to the first element if it reads.
     pub(crate) fn address(&mut self, at: At, pointer: Id, base: Id, is_written: bool) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
-        let path = from_address(self.cx.module, &self.cx.types, pointer, base);
+        let path = self.cx.paths.behind_address(&self.cx.types, pointer, base);
         let size = path.as_ref().and_then(|it| it.size).or_else(|| {
             let (_, ty) = self.cx.types.pointer_value(pointer)?;
             self.cx.types.size(ty, Matrix::default())
@@ -59,7 +61,7 @@ impl Body<'_, '_> {
         };
         if let Some(done) = self.known_address((self.numbering.of(pointer), size, is_written)) {
             self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-            return Guarded { ok: Some(done.ok), pointer: done.pointer.unwrap_or(pointer.0) };
+            return Guarded { ok: Some(done.ok), pointer: done.pointer.map_or(pointer.0, NonZeroU32::get) };
         }
         self.cx.scratch_bytes = self.cx.scratch_bytes.max(size);
         let simple = path.filter(|it| self.is_simple(it, size));
@@ -77,14 +79,14 @@ impl Body<'_, '_> {
             None => self.scratch_unless(pointer, found.details[0].zip(found.details[1]), found.ok),
         };
         let made = made.unwrap_or(pointer.0);
-        let done = Done { block: self.block, ok: found.ok, pointer: Some(made) };
+        let done = Done { block: self.block as u32, ok: found.ok, pointer: NonZeroU32::new(made) };
         self.known.addresses.insert((self.numbering.of(pointer), size, is_written), done);
         Guarded { ok: Some(found.ok), pointer: made }
     }
 
     fn known_address(&mut self, key: (u32, u64, bool)) -> Option<Done> {
         let done = self.known.addresses.get(&key).copied()?;
-        self.flow.dominates(self.cx.module, done.block, self.block).then_some(done)
+        self.flow.dominates(self.cx.module, done.block as usize, self.block).then_some(done)
     }
 
     /// Whether an access has at most one index, of 32 bits, and small numbers.

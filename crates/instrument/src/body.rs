@@ -47,8 +47,8 @@ pub(crate) struct Body<'c, 'a> {
     pub(crate) known: crate::known::Known,
     pub(crate) images: crate::images::Images,
     pub(crate) rooms: crate::pointers::Rooms,
-    /// What was remembered in this block: by truth value and kind of check, for which instruction.
-    remembered: FxHashMap<(u32, Check), At>,
+    /// What was remembered: by truth value and kind of check, in which block and for which instruction.
+    remembered: FxHashMap<(u32, Check), (usize, At)>,
 }
 
 /// A value at the beginning of a function.
@@ -86,6 +86,7 @@ impl<'c, 'a> Body<'c, 'a> {
         let flow = Flow::new(cx.module, function);
         let is_entry = prologue.is_some();
         let rooms = crate::pointers::Rooms::new(cx, function);
+        let numbering = Numbering::new(std::mem::take(&mut cx.equal));
         let mut body = Body {
             cx,
             out: Vec::new(),
@@ -94,7 +95,7 @@ impl<'c, 'a> Body<'c, 'a> {
             label: 0,
             block: 0,
             flow,
-            numbering: Numbering::default(),
+            numbering,
             tails: FxHashMap::default(),
             phis: Vec::new(),
             held: None,
@@ -115,8 +116,9 @@ impl<'c, 'a> Body<'c, 'a> {
 
     fn run(&mut self, function: &Function) {
         let module = self.cx.module;
-        let size: usize = module.instructions(function.all.clone()).map(|it| it.words().len()).sum();
-        self.out.reserve(size * 2);
+        // Room that is not needed is never touched.
+        self.cx.sites.reserve(function.all.len() / 4);
+        self.out.reserve(module.words_of(function.all.clone()) * 4);
         let head_end = last_variable(self.cx, function);
         let first_block = module.blocks().get(function.blocks.start as usize).map_or(0, |it| it.all.start);
         for it in module.instructions(function.all.clone()) {
@@ -139,6 +141,7 @@ impl<'c, 'a> Body<'c, 'a> {
                 }
             }
         }
+        self.cx.equal = self.numbering.into_equal();
         self.out.splice(self.splice..self.splice, self.head);
         self.out
     }
@@ -199,7 +202,6 @@ impl<'c, 'a> Body<'c, 'a> {
         self.label = it.word(1);
         self.line = None;
         self.numbering.begin_block();
-        self.remembered.clear();
         self.can_split = true;
         let Some(block) = module.block_of(it.id(1)) else { return };
         self.block = block;
@@ -216,7 +218,10 @@ impl<'c, 'a> Body<'c, 'a> {
     fn may_split(&self, it: Instruction<'_>) -> bool {
         let Some(op) = it.op() else { return false };
         let is_any = self.cx.is_branching() || !self.cx.options.immediate.is_empty();
-        matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory) || is_atomic(op) || is_any && !is_end(op)
+        matches!(op, Op::Store | Op::ImageWrite | Op::CopyMemory)
+            || is_atomic(op)
+            || is_any && !is_end(op)
+            || op == Op::ExtInst && self.is_printing(it)
     }
 
     /// Ends the head of a loop right behind its phis; what else it has goes into a block of its own.
@@ -330,14 +335,25 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
     pub(crate) fn check(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
-        match self.remembered.get(&(ok, site.check)) {
-            Some(at) if *at == site.at => return,
-            Some(_) => {
-                self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+        match self.remembered.insert((ok, site.check), (self.block, site.at)) {
+            Some((block, at)) if block == self.block => {
+                self.remembered.insert((ok, site.check), (block, at));
+                if at != site.at {
+                    self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+                }
                 return;
             }
-            None => self.remembered.insert((ok, site.check), site.at),
-        };
+            _ => {}
+        }
+        self.check_numbered(site, ok, details, is_hoisted);
+    }
+
+    /// Checks a site whose truth value was made for it alone.
+    pub(crate) fn check_new(&mut self, site: Site, ok: u32, details: [Option<u32>; 3]) {
+        self.check_numbered(site, ok, details, false);
+    }
+
+    fn check_numbered(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
         let number = self.cx.count(site, is_hoisted);
         if self.cx.options.immediate.contains(&number) && self.can_split {
             self.report(number, ok, details);
@@ -525,7 +541,7 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// Whether the module says that a value differs between invocations.
     pub(crate) fn is_non_uniform(&self, id: Id) -> bool {
-        self.cx.module.decorated(id, None, spirv::Decoration::NonUniform).is_some()
+        self.cx.has_non_uniform && self.cx.module.decorated(id, None, spirv::Decoration::NonUniform).is_some()
     }
 }
 

@@ -3,6 +3,8 @@
 //! Bytes are counted from the end: how many elements fit behind the first one is a division of what is left, so no
 //! product can wrap around, whatever the index.
 
+use std::num::NonZeroU32;
+
 use lavascope_spirv::{At, Id};
 use smallvec::SmallVec;
 use spirv::Op;
@@ -64,8 +66,8 @@ impl Body<'_, '_> {
             return as_is;
         }
         let least = path.offset.saturating_add(size);
-        let Some(element) = self.known_element(path) else {
-            let Some(key) = self.key(path, size) else {
+        let Some(element) = path.element else {
+            let Some(key) = self.key(path) else {
                 self.cx.note(unchecked(Reason::Pointer));
                 return as_is;
             };
@@ -78,7 +80,7 @@ impl Body<'_, '_> {
             self.cx.note(site);
             return as_is;
         }
-        let Some(key) = self.key(path, size) else {
+        let Some(key) = self.key(path) else {
             self.cx.note(unchecked(Reason::Pointer));
             return as_is;
         };
@@ -98,70 +100,88 @@ impl Body<'_, '_> {
         way: Way,
     ) -> Guarded {
         let repeated = self.repeated(&key);
-        if repeated.is_none() {
-            let state = self.state_word(path.set, path.binding, element);
-            let fits = self.fits_known(path, state, least);
-            let descriptor = (element != 0).then(|| self.cx.number(element));
-            // What is bound is looked up again if it must be told.
-            self.check(site, fits.ok, [descriptor, fits.index, None], fits.is_hoisted);
-            let done = Done { block: self.block, ok: fits.ok, pointer: None };
-            self.known.buffers.insert(key.clone(), done);
-        } else {
-            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-        }
+        let done = match repeated {
+            Some(done) => {
+                self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+                done
+            }
+            None => {
+                let state = self.state_word(path.set, path.binding, element);
+                let fits = self.fits_known(path, state, least);
+                let descriptor = (element != 0).then(|| self.cx.number(element));
+                // What is bound is looked up again if it must be told.
+                let details = [descriptor, fits.index, None];
+                match fits.is_hoisted {
+                    true => self.check(site, fits.ok, details, true),
+                    false => self.check_new(site, fits.ok, details),
+                }
+                Done { block: self.block as u32, ok: fits.ok, pointer: None }
+            }
+        };
         if way == Way::Select {
             self.cx.require(path.set, path.binding, Some(element), least);
         }
-        self.guard(pointer, path, &key, None, way)
+        self.guard(pointer, path, key, (done, repeated.is_none()), None, way)
     }
 
     /// A buffer that is chosen by an index.
     fn chosen_buffer(&mut self, site: Site, pointer: Id, path: &Path, least: u64, key: Key, way: Way) -> Guarded {
         let safe = self.binding_word(path.set, path.binding, 2);
-        if self.repeated(&key).is_some() {
-            self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-        } else {
-            let Some(chosen) = self.chosen(path) else {
-                self.cx.note(Site { verdict: Verdict::Unchecked(Reason::Pointer), ..site });
-                return Guarded { ok: None, pointer: pointer.0 };
-            };
-            let (state, is_there) = self.state_of(path, chosen, safe);
-            let descriptor = Site { check: Check::Descriptor, ..site };
-            self.check(descriptor, is_there, [Some(chosen.index), Some(chosen.length), None], false);
-            let (fits, index) = self.fits(path, state, least);
-            let is_missing = self.test(Op::LogicalNot, &[is_there]);
-            let is_fine = self.test(Op::LogicalOr, &[is_missing, fits]);
-            self.check(site, is_fine, [Some(chosen.index), index, Some(state)], false);
-            let ok = self.test(Op::LogicalAnd, &[is_there, fits]);
-            self.known.buffers.insert(key.clone(), Done { block: self.block, ok, pointer: None });
-        }
+        let repeated = self.repeated(&key);
+        let done = match repeated {
+            Some(done) => {
+                self.cx.note(Site { verdict: Verdict::Repeated, ..site });
+                done
+            }
+            None => {
+                let Some(chosen) = self.chosen(path) else {
+                    self.cx.note(Site { verdict: Verdict::Unchecked(Reason::Pointer), ..site });
+                    return Guarded { ok: None, pointer: pointer.0 };
+                };
+                let (state, is_there) = self.state_of(path, chosen, safe);
+                let descriptor = Site { check: Check::Descriptor, ..site };
+                self.check_new(descriptor, is_there, [Some(chosen.index), Some(chosen.length), None]);
+                let (fits, index) = self.fits(path, state, least);
+                let is_missing = self.test(Op::LogicalNot, &[is_there]);
+                let is_fine = self.test(Op::LogicalOr, &[is_missing, fits]);
+                self.check_new(site, is_fine, [Some(chosen.index), index, Some(state)]);
+                let ok = self.test(Op::LogicalAnd, &[is_there, fits]);
+                Done { block: self.block as u32, ok, pointer: None }
+            }
+        };
         if way == Way::Select {
             let element = (path.depth > 1).then_some(0);
             self.cx.require(path.set, path.binding, element, least);
         }
-        self.guard(pointer, path, &key, Some(safe), way)
+        self.guard(pointer, path, key, (done, repeated.is_none()), Some(safe), way)
     }
 
-    /// What to do with an access whose check is known.
-    fn guard(&mut self, pointer: Id, path: &Path, key: &Key, safe: Option<u32>, way: Way) -> Guarded {
-        let Some(done) = self.known.buffers.get(key).copied() else { return Guarded { ok: None, pointer: pointer.0 } };
-        if way == Way::Branch {
-            return Guarded { ok: Some(done.ok), pointer: pointer.0 };
-        }
-        let made = match done.pointer {
-            Some(made) => made,
-            None => self.selected(pointer, path, done.ok, safe).unwrap_or(pointer.0),
+    /// What to do with an access whose check is known, which is remembered where that is new.
+    fn guard(
+        &mut self,
+        pointer: Id,
+        path: &Path,
+        key: Key,
+        (done, is_new): (Done, bool),
+        safe: Option<u32>,
+        way: Way,
+    ) -> Guarded {
+        let made = match (way, done.pointer) {
+            (Way::Branch, it) => it,
+            (Way::Select, Some(made)) => Some(made),
+            (Way::Select, None) => NonZeroU32::new(self.selected(pointer, path, done.ok, safe).unwrap_or(pointer.0)),
         };
-        if done.block == self.block {
-            self.known.buffers.insert(key.clone(), Done { pointer: Some(made), ..done });
+        if is_new || done.block as usize == self.block && made != done.pointer {
+            self.known.buffers.insert(key, Done { pointer: made, ..done });
         }
+        let made = made.filter(|_| way == Way::Select).map_or(pointer.0, NonZeroU32::get);
         Guarded { ok: Some(done.ok), pointer: made }
     }
 
     /// The check of the same access, if it is on every way to here.
     fn repeated(&mut self, key: &Key) -> Option<Done> {
         let done = self.known.buffers.get(key).copied()?;
-        let is_above = self.flow.dominates(self.cx.module, done.block, self.block);
+        let is_above = self.flow.dominates(self.cx.module, done.block as usize, self.block);
         if !is_above {
             self.known.buffers.remove(key);
         }
@@ -169,13 +189,15 @@ impl Body<'_, '_> {
     }
 
     /// What makes an access the same as another one.
-    fn key(&self, path: &Path, size: u64) -> Option<Key> {
-        let mut key: Key = SmallVec::from_slice(&[path.variable.0, size as u32, (size >> 32) as u32]);
+    fn key(&mut self, path: &Path) -> Option<Key> {
+        let mut values: SmallVec<[u32; 4]> = SmallVec::new();
+        let globals = self.cx.module.globals().end;
         for index in &path.indices {
-            self.cx.types.integer(self.cx.types.of_value(*index)?)?;
-            key.push(self.numbering.of(*index));
+            if self.cx.module.place_of(*index).is_none_or(|it| it.0 >= globals) {
+                values.push(self.numbering.of(*index));
+            }
         }
-        Some(key)
+        path.is_plain.then(|| self.known.key(path.number, values))
     }
 
     /// The same pointer where `ok` holds, else one that may be used.
@@ -198,23 +220,6 @@ impl Body<'_, '_> {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         Some(id)
-    }
-
-    /// The element, where constants say which.
-    pub(crate) fn known_element(&self, path: &Path) -> Option<u32> {
-        let mut flat = 0u64;
-        for (place, array) in path.arrays.iter().enumerate() {
-            let index = self.cx.types.literal(*path.indices[..path.depth].get(place)?)?;
-            let length = match self.cx.types.array(*array)?.1 {
-                Some(length) => Some(self.cx.types.literal(length)?),
-                None => None,
-            };
-            if length.is_some_and(|it| index >= it) {
-                return None;
-            }
-            flat = flat.checked_mul(length.unwrap_or(0))?.checked_add(index)?;
-        }
-        u32::try_from(flat).ok()
     }
 
     /// The element, as an expression.

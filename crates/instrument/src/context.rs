@@ -10,6 +10,8 @@ use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Pa
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
+/// Numbers below are found without hashing: those of sites, and places in tables.
+const SMALL: usize = 8192;
 
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
@@ -27,13 +29,19 @@ pub(crate) struct Context<'a> {
     pub(crate) scratch_bytes: u64,
     /// By function: parameters that have a room beside them.
     pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
+    pub(crate) has_variable_pointers: bool,
+    /// Whether any value is said to differ between invocations.
+    pub(crate) has_non_uniform: bool,
+    /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
+    pub(crate) equal: Vec<u32>,
     /// Whether anything is printed.
     pub(crate) is_printing: bool,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
     pub(crate) inputs: FxHashMap<u32, crate::entry::Input>,
-    /// Unsigned numbers: those of the module and ours, and the words that make ours.
+    /// Unsigned numbers: those of the module and ours, and the words that make ours. Small ones by number, or zero.
+    small_constants: Vec<u32>,
     constants: FxHashMap<u32, u32>,
     constant_words: Vec<u32>,
     constant_place: Option<Reserved>,
@@ -94,7 +102,15 @@ impl<'a> Context<'a> {
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         let paths = Paths::new(module);
-        let with_rooms = crate::pointers::with_rooms(module, &types, &paths);
+        let with_rooms = match options.checks.descriptors {
+            true => crate::pointers::with_rooms(module, &types, &paths),
+            false => FxHashMap::default(),
+        };
+        let constants = known_numbers(module, uint.0);
+        let mut small_constants = vec![0; SMALL];
+        for (number, id) in constants.iter().filter(|it| (*it.0 as usize) < SMALL) {
+            small_constants[*number as usize] = *id;
+        }
         Context {
             module,
             options,
@@ -108,10 +124,14 @@ impl<'a> Context<'a> {
             infos: Vec::new(),
             requirements: BTreeMap::new(),
             scratch_bytes: 0,
+            has_variable_pointers: has_variable_pointers(module),
+            has_non_uniform: has_non_uniform(module),
+            equal: vec![0; module.bound() as usize],
             is_printing: false,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
-            constants: known_numbers(module, uint.0),
+            small_constants,
+            constants,
             constant_words: Vec::new(),
             constant_place,
             nulls: FxHashMap::default(),
@@ -125,6 +145,13 @@ impl<'a> Context<'a> {
     /// An unsigned constant of 32 bits.
     pub(crate) fn number(&mut self, number: u32) -> u32 {
         let (editor, uint, words) = (&mut self.editor, self.ids.uint, &mut self.constant_words);
+        if let Some(id) = self.small_constants.get_mut(number as usize) {
+            if *id == 0 {
+                *id = editor.fresh().0;
+                emit_value(words, Op::Constant, uint, *id, &[number]);
+            }
+            return *id;
+        }
         *self.constants.entry(number).or_insert_with(|| {
             let id = editor.fresh().0;
             emit_value(words, Op::Constant, uint, id, &[number]);
@@ -263,9 +290,17 @@ pub(crate) fn emit(code: &mut Vec<u32>, op: Op, operands: &[u32]) {
 }
 
 pub(crate) fn emit_value(code: &mut Vec<u32>, op: Op, ty: u32, id: u32, operands: &[u32]) {
-    code.push((operands.len() as u32 + 3) << 16 | op as u32);
-    code.extend_from_slice(&[ty, id]);
-    code.extend_from_slice(operands);
+    let head = (operands.len() as u32 + 3) << 16 | op as u32;
+    // Most have few operands; a copy of a known length is some moves.
+    match *operands {
+        [a] => code.extend_from_slice(&[head, ty, id, a]),
+        [a, b] => code.extend_from_slice(&[head, ty, id, a, b]),
+        [a, b, c] => code.extend_from_slice(&[head, ty, id, a, b, c]),
+        _ => {
+            code.extend_from_slice(&[head, ty, id]);
+            code.extend_from_slice(operands);
+        }
+    }
 }
 
 impl Ids {
@@ -377,6 +412,17 @@ fn enable_addresses(editor: &mut Editor<'_>) {
         let addressing = AddressingModel::PhysicalStorageBuffer64 as u32;
         editor.replace(it.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, it.word(2)]));
     }
+}
+
+fn has_variable_pointers(module: &Module) -> bool {
+    let mut globals = module.instructions(module.globals());
+    let wanted = [Capability::VariablePointers, Capability::VariablePointersStorageBuffer];
+    globals.any(|it| it.is(Op::Capability) && wanted.iter().any(|wanted| *wanted as u32 == it.word(1)))
+}
+
+fn has_non_uniform(module: &Module) -> bool {
+    let mut globals = module.instructions(module.globals());
+    globals.any(|it| it.is(Op::Decorate) && it.word(2) == Decoration::NonUniform as u32)
 }
 
 fn is_vulkan_memory_model(module: &Module) -> bool {

@@ -3,7 +3,7 @@
 //! A descriptor is chosen where it is loaded, and the fault is remembered where it is used: that is the instruction
 //! that a record names.
 
-use lavascope_spirv::{At, Id, Instruction};
+use lavascope_spirv::{At, Id, Instruction, second_image};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Capability, Decoration, Op};
@@ -50,7 +50,7 @@ impl Body<'_, '_> {
     /// A pointer to a descriptor that may be used, and what may be wrong with it.
     pub(crate) fn choose(&mut self, pointer: Id, path: &Path) -> (u32, Option<Fault>) {
         let binding = Some((path.set, path.binding));
-        if let Some(element) = self.known_element(path) {
+        if let Some(element) = path.element {
             if !self.cx.is_branching() {
                 self.cx.require(path.set, path.binding, Some(element), 1);
                 return (pointer.0, None);
@@ -111,7 +111,8 @@ impl Body<'_, '_> {
     /// An instruction that uses the image at a place of its words, and a texel of it at the next one.
     pub(crate) fn use_image(&mut self, it: Instruction<'_>, op: Op, place: usize) {
         let image = it.id(place);
-        let faults = self.faults_of(image.0);
+        let mut faults = self.faults_of(image.0);
+        faults.extend(second_image(op).into_iter().flat_map(|place| self.faults_of(it.word(place))));
         let texel = self.texel(it, op, place);
         let writes = op == Op::ImageWrite;
         if let Some(binding) = self.images.sure.get(&image.0).copied().filter(|_| faults.is_empty()) {
@@ -126,16 +127,21 @@ impl Body<'_, '_> {
         let can_skip = self.can_split && result.is_none_or(|it| self.cx.types.has_null(Id(it.0)));
         if let Some(ok) = ok.filter(|_| (writes || self.cx.is_branching()) && can_skip) {
             self.guarded(ok, result, |body, inner| {
-                let image = body.here(image.0);
-                let changes = [(place, image), (2, inner.unwrap_or(it.word(2)))];
-                body.copy_with(it, &changes[..if inner.is_some() { 2 } else { 1 }]);
+                let mut changes = body.images_here(it, op, place);
+                changes.extend(inner.map(|it| (2, it)));
+                body.copy_with(it, &changes);
             });
             return;
         }
-        let image = self.here(image.0);
-        let mut changes: SmallVec<[(usize, u32); 2]> = SmallVec::from_slice(&[(place, image)]);
+        let mut changes = self.images_here(it, op, place);
         changes.extend(texel.map(|it| (place + 1, it.1)));
         self.copy_with(it, &changes);
+    }
+
+    /// The images of an instruction, made in this block if they must be.
+    fn images_here(&mut self, it: Instruction<'_>, op: Op, place: usize) -> SmallVec<[(usize, u32); 3]> {
+        let places = std::iter::once(place).chain(second_image(op));
+        places.map(|place| (place, self.here(it.word(place)))).collect()
     }
 
     /// An instruction that uses values with faults besides images, at any of its places.
@@ -219,44 +225,5 @@ fn bare_site(at: At) -> Site {
         element: None,
         bytes: 0,
         counted: Counted::Constant { offset: 0 },
-    }
-}
-
-/// The place of the image in an instruction that uses one.
-pub(crate) fn image_place(op: Op) -> Option<usize> {
-    match op {
-        Op::ImageWrite => Some(1),
-        Op::ImageSampleImplicitLod
-        | Op::ImageSampleExplicitLod
-        | Op::ImageSampleDrefImplicitLod
-        | Op::ImageSampleDrefExplicitLod
-        | Op::ImageSampleProjImplicitLod
-        | Op::ImageSampleProjExplicitLod
-        | Op::ImageSampleProjDrefImplicitLod
-        | Op::ImageSampleProjDrefExplicitLod
-        | Op::ImageGather
-        | Op::ImageDrefGather
-        | Op::ImageQueryLod
-        | Op::ImageSparseSampleImplicitLod
-        | Op::ImageSparseSampleExplicitLod
-        | Op::ImageSparseSampleDrefImplicitLod
-        | Op::ImageSparseSampleDrefExplicitLod
-        | Op::ImageSparseSampleProjImplicitLod
-        | Op::ImageSparseSampleProjExplicitLod
-        | Op::ImageSparseSampleProjDrefImplicitLod
-        | Op::ImageSparseSampleProjDrefExplicitLod
-        | Op::ImageSparseGather
-        | Op::ImageSparseDrefGather
-        | Op::ImageFetch
-        | Op::ImageRead
-        | Op::ImageQueryFormat
-        | Op::ImageQueryOrder
-        | Op::ImageQuerySizeLod
-        | Op::ImageQuerySize
-        | Op::ImageQueryLevels
-        | Op::ImageQuerySamples
-        | Op::ImageSparseFetch
-        | Op::ImageSparseRead => Some(3),
-        _ => None,
     }
 }

@@ -3,32 +3,41 @@
 //! Compilers that do not optimize load the same variable again and again. A load of a local variable equals the last
 //! one of its block, if nothing was stored in between; inputs and push constants never change.
 
-use lavascope_spirv::{Id, Instruction};
+use lavascope_spirv::{Id, Instruction, Module};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use spirv::{Op, StorageClass};
 
 use crate::{context::Context, types::BlockKind};
 
-type Key = SmallVec<[u32; 6]>;
-
 #[derive(Default)]
 pub(crate) struct Numbering {
-    /// Values that equal an earlier one.
-    equal: FxHashMap<u32, u32>,
-    made: FxHashMap<Key, u32>,
+    /// By value: an earlier one that it equals, or zero.
+    equal: Vec<u32>,
+    /// The first values of their kind, by hash; zero is a free place. The instructions themselves are what is compared.
+    firsts: Vec<u32>,
+    count: usize,
     /// What local variables hold, in this block.
     locals: FxHashMap<u32, u32>,
 }
 
 impl Numbering {
+    /// `equal` has a place for each id of the module.
+    pub(crate) fn new(equal: Vec<u32>) -> Numbering {
+        Numbering { equal, ..Numbering::default() }
+    }
+
+    /// Gives back what was learned of values; those of another function are others.
+    pub(crate) fn into_equal(self) -> Vec<u32> {
+        self.equal
+    }
+
     pub(crate) fn begin_block(&mut self) {
         self.locals.clear();
     }
 
     /// The first value that this one equals.
     pub(crate) fn of(&self, id: Id) -> u32 {
-        self.equal.get(&id.0).copied().unwrap_or(id.0)
+        self.equal.get(id.0 as usize).copied().filter(|it| *it != 0).unwrap_or(id.0)
     }
 
     /// Learns from an instruction. It is called for each, in their order.
@@ -49,24 +58,70 @@ impl Numbering {
             | Op::UConvert
             | Op::SConvert
             | Op::Bitcast
-            | Op::ConvertUToPtr => self.pure(it, op),
+            | Op::ConvertUToPtr => self.unify(cx.module, it),
             _ => {}
         }
     }
 
-    fn pure(&mut self, it: Instruction<'_>, op: Op) {
-        let mut key: Key = SmallVec::from_slice(&[op as u32, it.word(1)]);
-        // A literal is not an id, but no id that equals another one is ever a literal's neighbor here: the index of
-        // an extraction is kept as it is.
-        let ids = if op == Op::CompositeExtract { 1 } else { usize::MAX };
-        key.extend(it.from(3).iter().enumerate().map(|(at, word)| if at < ids { self.of(Id(*word)) } else { *word }));
-        self.unify(key, it.word(2));
+    /// Looks for an earlier instruction that makes the same.
+    fn unify(&mut self, module: &Module, it: Instruction<'_>) {
+        if self.count * 2 >= self.firsts.len() {
+            self.grow(module);
+        }
+        let mask = self.firsts.len() - 1;
+        let mut at = self.hash(it) as usize & mask;
+        loop {
+            let first = self.firsts[at];
+            if first == 0 {
+                self.firsts[at] = it.word(2);
+                self.count += 1;
+                return;
+            }
+            if module.made(Id(first)).is_some_and(|first| self.is_same(first, it)) {
+                return self.set_equal(it.word(2), first);
+            }
+            at = (at + 1) & mask;
+        }
     }
 
-    fn unify(&mut self, key: Key, id: u32) {
-        let first = *self.made.entry(key).or_insert(id);
-        if first != id {
-            self.equal.insert(id, first);
+    fn grow(&mut self, module: &Module) {
+        let size = (self.firsts.len() * 2).max(64);
+        let before = std::mem::replace(&mut self.firsts, vec![0; size]);
+        for first in before.into_iter().filter(|it| *it != 0) {
+            let Some(it) = module.made(Id(first)) else { continue };
+            let mut at = self.hash(it) as usize & (size - 1);
+            while self.firsts[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            self.firsts[at] = first;
+        }
+    }
+
+    fn hash(&self, it: Instruction<'_>) -> u32 {
+        let mut hash = u64::from(it.words()[0]) << 32 | u64::from(it.word(1));
+        for place in 3..it.words().len() {
+            hash = (hash.rotate_left(5) ^ u64::from(self.operand(it, place))).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+        (hash >> 32) as u32
+    }
+
+    fn is_same(&self, left: Instruction<'_>, right: Instruction<'_>) -> bool {
+        let (count, operands) = (left.words().len(), 3..left.words().len());
+        left.words()[0] == right.words()[0]
+            && left.word(1) == right.word(1)
+            && count == right.words().len()
+            && operands.into_iter().all(|it| self.operand(left, it) == self.operand(right, it))
+    }
+
+    /// An operand by the first value that it equals. What is extracted from a composite is named by literals.
+    fn operand(&self, it: Instruction<'_>, place: usize) -> u32 {
+        let is_literal = place > 3 && (it.is(Op::CompositeExtract) || it.is(Op::Load));
+        if is_literal { it.word(place) } else { self.of(it.id(place)) }
+    }
+
+    fn set_equal(&mut self, id: u32, first: u32) {
+        if let Some(place) = self.equal.get_mut(id as usize) {
+            *place = first;
         }
     }
 
@@ -82,14 +137,14 @@ impl Numbering {
             {
                 let held = *self.locals.entry(pointer.0).or_insert(it.word(2));
                 if held != it.word(2) {
-                    self.equal.insert(it.word(2), held);
+                    self.set_equal(it.word(2), held);
                 }
             }
             Some((StorageClass::Input | StorageClass::PushConstant, _)) => {
-                self.unify(SmallVec::from_slice(&[Op::Load as u32, self.of(pointer)]), it.word(2));
+                self.unify(cx.module, it);
             }
             Some((StorageClass::Uniform, _)) if is_read_only(cx, pointer) => {
-                self.unify(SmallVec::from_slice(&[Op::Load as u32, self.of(pointer)]), it.word(2));
+                self.unify(cx.module, it);
             }
             _ => {}
         }

@@ -11,12 +11,27 @@ pub struct Options {
     pub immediate: BTreeSet<u32>,
     /// Whether what shaders print becomes records.
     pub prints: bool,
+    pub checks: Checks,
+}
+
+/// What is checked; the rest is left as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// What is behind descriptors: which one of an array, and which bytes or texels.
+    pub descriptors: bool,
+    /// Memory at device addresses.
+    pub addresses: bool,
+}
+
+impl Checks {
+    pub const ALL: Checks = Checks { descriptors: true, addresses: true };
+    pub const NONE: Checks = Checks { descriptors: false, addresses: false };
 }
 
 impl Options {
     /// Everything is checked and remembered.
     pub fn new(root: Root) -> Options {
-        Options { root, guard: Guard::Select, immediate: BTreeSet::new(), prints: false }
+        Options { root, guard: Guard::Select, immediate: BTreeSet::new(), prints: false, checks: Checks::ALL }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Where a pointer leads: which descriptor, and which bytes behind it.
 
-use lavascope_spirv::{Id, Module};
+use std::{cell::RefCell, ops::Deref, rc::Rc};
+
+use lavascope_spirv::{Id, Instruction, Module};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Decoration, Op, StorageClass};
@@ -13,16 +15,37 @@ const CHAIN_MAX: usize = 24;
 /// A pointer into something that a descriptor gives.
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
+    shape: Rc<Shape>,
+    /// Every index from the variable on.
+    pub(crate) indices: SmallVec<[Id; 6]>,
+    /// Whether all of them are integers.
+    pub(crate) is_plain: bool,
+}
+
+impl Deref for Path {
+    type Target = Shape;
+
+    fn deref(&self) -> &Shape {
+        &self.shape
+    }
+}
+
+/// What pointers with the same constants among their indices have in common.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// Shapes are numbered in the order in which they were met.
+    pub(crate) number: u32,
+    /// None for an address.
     pub(crate) variable: Id,
     pub(crate) class: StorageClass,
     pub(crate) set: u32,
     pub(crate) binding: u32,
-    /// Every index from the variable on.
-    pub(crate) indices: SmallVec<[Id; 6]>,
     /// How many of the indices choose the descriptor.
     pub(crate) depth: usize,
     /// The types of the arrays that those indices go through.
     pub(crate) arrays: SmallVec<[Id; 2]>,
+    /// The element of the binding, where constants say which.
+    pub(crate) element: Option<u32>,
     /// Bytes that the constants among the indices say.
     pub(crate) offset: u64,
     /// The indices that are not known, and their strides.
@@ -55,17 +78,22 @@ pub(crate) enum Base {
     Unknown,
 }
 
+type Shapes = FxHashMap<SmallVec<[u32; 8]>, Option<Rc<Shape>>>;
+
 /// Finds out where pointers lead, and remembers it.
 pub(crate) struct Paths<'a> {
     module: &'a Module,
-    paths: FxHashMap<Id, Option<std::rc::Rc<Path>>>,
+    /// The pointer that was asked for last: most are used once, or at once again.
+    last: Option<(Id, Option<Rc<Path>>)>,
+    /// By variable, or the type that an address leads to, and the indices that stand before all functions.
+    shapes: RefCell<Shapes>,
     /// Parameters that are the same variable in every call.
     parameters: FxHashMap<Id, Id>,
 }
 
 impl<'a> Paths<'a> {
     pub(crate) fn new(module: &'a Module) -> Paths<'a> {
-        Paths { module, paths: FxHashMap::default(), parameters: same_arguments(module) }
+        Paths { module, last: None, shapes: RefCell::default(), parameters: same_arguments(module) }
     }
 
     /// What a pointer is based on. `types` knows its class.
@@ -110,137 +138,173 @@ impl<'a> Paths<'a> {
     }
 
     /// The path of a pointer that is based on a descriptor's variable.
-    pub(crate) fn path(&mut self, types: &Types<'_>, pointer: Id) -> Option<std::rc::Rc<Path>> {
-        if let Some(found) = self.paths.get(&pointer) {
+    pub(crate) fn path(&mut self, types: &Types<'_>, pointer: Id) -> Option<Rc<Path>> {
+        if let Some((_, found)) = self.last.as_ref().filter(|it| it.0 == pointer) {
             return found.clone();
         }
-        let found = self.follow(types, pointer).map(std::rc::Rc::new);
-        self.paths.insert(pointer, found.clone());
+        let found = self.follow(types, pointer).map(Rc::new);
+        self.last = Some((pointer, found.clone()));
         found
     }
 
     fn follow(&self, types: &Types<'_>, pointer: Id) -> Option<Path> {
-        let mut chains: SmallVec<[Id; 4]> = SmallVec::new();
+        let mut chains: SmallVec<[Instruction<'_>; 4]> = SmallVec::new();
         let mut root = pointer;
         loop {
             let it = self.module.made(root)?;
-            match it.op()? {
-                Op::AccessChain | Op::InBoundsAccessChain if chains.len() < CHAIN_MAX => {
-                    chains.push(root);
-                    root = it.id(3);
+            if is_chain(it) || it.is(Op::CopyObject) {
+                chains.push(it);
+                root = it.id(3);
+                if chains.len() > CHAIN_MAX {
+                    return None;
                 }
-                Op::CopyObject if chains.len() < CHAIN_MAX => {
-                    chains.push(root);
-                    root = it.id(3);
-                }
-                Op::FunctionParameter => root = *self.parameters.get(&root)?,
-                Op::Variable => break,
-                _ => return None,
+            } else if it.is(Op::FunctionParameter) {
+                root = *self.parameters.get(&root)?;
+            } else if it.is(Op::Variable) {
+                break;
+            } else {
+                return None;
             }
         }
-        let mut indices: SmallVec<[Id; 6]> = SmallVec::new();
-        for chain in chains.iter().rev() {
-            let it = self.module.made(*chain)?;
-            if !it.is(Op::CopyObject) {
-                indices.extend(it.from(4).iter().map(|it| Id(*it)));
-            }
-        }
-        self.measure(types, root, indices)
+        let indices = indices_of(&chains);
+        let shape = self.shape(root, &indices, || {
+            let (class, _) = types.pointer_value(root)?;
+            let number = |what| self.module.decorated(root, None, what);
+            let (set, binding) = (number(Decoration::DescriptorSet)?, number(Decoration::Binding)?);
+            Shape::of_variable(types, Shape { set, binding, ..Shape::new(root, class) }, &indices)
+        })?;
+        Some(self.with(types, shape, indices))
     }
 
-    fn measure(&self, types: &Types<'_>, variable: Id, indices: SmallVec<[Id; 6]>) -> Option<Path> {
-        let (class, mut ty) = types.pointer_value(variable)?;
-        let number = |what| self.module.decorated(variable, None, what);
-        let (set, binding) = (number(Decoration::DescriptorSet)?, number(Decoration::Binding)?);
-        let mut arrays = SmallVec::new();
-        let mut depth = 0;
-        while let Some((of, _)) = types.array(ty) {
-            arrays.push(ty);
-            if depth == indices.len() {
-                break;
-            }
-            depth += 1;
-            ty = of;
+    /// The bytes behind a device address that a pointer leads to: the path from the base on, constants added up.
+    pub(crate) fn behind_address(&self, types: &Types<'_>, pointer: Id, base: Id) -> Option<Path> {
+        let mut chains: SmallVec<[Instruction<'_>; 4]> = SmallVec::new();
+        let mut at = pointer;
+        while at != base {
+            let it = self.module.made(at).filter(|it| chains.len() < CHAIN_MAX && is_chain(*it))?;
+            chains.push(it);
+            at = it.id(3);
         }
-        let mut path = Path {
+        self.inside(types, base, indices_of(&chains))
+    }
+
+    /// The bytes that indices from a pointer on lead to, constants added up.
+    pub(crate) fn inside(&self, types: &Types<'_>, base: Id, indices: SmallVec<[Id; 6]>) -> Option<Path> {
+        let (class, block) = types.pointer_value(base)?;
+        let shape =
+            self.shape(block, &indices, || Shape::of_address(types, Shape::new(Id(0), class), block, &indices))?;
+        Some(self.with(types, shape, indices))
+    }
+
+    /// What indices from a root on have in common with others of the same constants.
+    fn shape(&self, root: Id, indices: &[Id], make: impl FnOnce() -> Option<Shape>) -> Option<Rc<Shape>> {
+        let globals = self.module.globals().end;
+        let constant = |it: &Id| self.module.place_of(*it).filter(|it| it.0 < globals).map_or(0, |_| it.0);
+        let mut key: SmallVec<[u32; 8]> = SmallVec::new();
+        key.push(root.0);
+        indices.iter().for_each(|it| key.push(constant(it)));
+        if let Some(found) = self.shapes.borrow().get(&key) {
+            return found.clone();
+        }
+        let number = self.shapes.borrow().len() as u32;
+        let made = make().map(|it| Rc::new(Shape { number, ..it }));
+        self.shapes.borrow_mut().insert(key, made.clone());
+        made
+    }
+
+    fn with(&self, types: &Types<'_>, shape: Rc<Shape>, indices: SmallVec<[Id; 6]>) -> Path {
+        let is_integer = |it: &Id| types.of_value(*it).is_some_and(|it| types.is_integer(it));
+        Path { is_plain: indices.iter().all(is_integer), shape, indices }
+    }
+}
+
+fn is_chain(it: Instruction<'_>) -> bool {
+    it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain)
+}
+
+/// The indices of chains of chains, the last one first.
+fn indices_of(chains: &[Instruction<'_>]) -> SmallVec<[Id; 6]> {
+    let mut indices = SmallVec::new();
+    for chain in chains.iter().rev().filter(|it| !it.is(Op::CopyObject)) {
+        chain.from(4).iter().for_each(|it| indices.push(Id(*it)));
+    }
+    indices
+}
+
+impl Shape {
+    fn new(variable: Id, class: StorageClass) -> Shape {
+        Shape {
+            number: 0,
             variable,
             class,
-            set,
-            binding,
-            depth,
-            arrays,
+            set: 0,
+            binding: 0,
+            depth: 0,
+            arrays: SmallVec::new(),
+            element: None,
             offset: 0,
             terms: SmallVec::new(),
             size: None,
             is_open: false,
-            block_size: types.size(ty, Matrix::default()),
-            indices,
-        };
-        if types.structure(ty).is_some_and(|it| it.kind.is_some()) {
-            lay_out(types, &mut path, ty)?;
+            block_size: None,
         }
-        Some(path)
+    }
+
+    fn of_variable(types: &Types<'_>, mut shape: Shape, indices: &[Id]) -> Option<Shape> {
+        let (_, mut ty) = types.pointer_value(shape.variable)?;
+        while let Some((of, _)) = types.array(ty) {
+            shape.arrays.push(ty);
+            if shape.depth == indices.len() {
+                break;
+            }
+            shape.depth += 1;
+            ty = of;
+        }
+        shape.block_size = types.size(ty, Matrix::default());
+        shape.element = known_element(types, &shape, indices);
+        if types.structure(ty).is_some_and(|it| it.kind.is_some()) {
+            lay_out(types, &mut shape, indices, ty)?;
+        }
+        Some(shape)
+    }
+
+    fn of_address(types: &Types<'_>, mut shape: Shape, block: Id, indices: &[Id]) -> Option<Shape> {
+        lay_out(types, &mut shape, indices, block)?;
+        for term in std::mem::take(&mut shape.terms) {
+            match types.literal(indices[term.place]) {
+                Some(known) => shape.offset = shape.offset.checked_add(known.checked_mul(term.stride)?)?,
+                None => shape.terms.push(term),
+            }
+        }
+        Some(shape)
     }
 }
 
-/// The bytes behind a device address that a pointer leads to: the path from the base on, constants added up.
-pub(crate) fn from_address(module: &Module, types: &Types<'_>, pointer: Id, base: Id) -> Option<Path> {
-    let mut chains: SmallVec<[Id; 4]> = SmallVec::new();
-    let mut at = pointer;
-    while at != base {
-        let it = module.made(at).filter(|_| chains.len() < CHAIN_MAX)?;
-        if !it.is(Op::AccessChain) && !it.is(Op::InBoundsAccessChain) {
+/// The element of a binding, where constants say which.
+fn known_element(types: &Types<'_>, shape: &Shape, indices: &[Id]) -> Option<u32> {
+    let mut flat = 0u64;
+    for (place, array) in shape.arrays.iter().enumerate() {
+        let index = types.literal(*indices[..shape.depth].get(place)?)?;
+        let length = match types.array(*array)?.1 {
+            Some(length) => Some(types.literal(length)?),
+            None => None,
+        };
+        if length.is_some_and(|it| index >= it) {
             return None;
         }
-        chains.push(at);
-        at = it.id(3);
+        flat = flat.checked_mul(length.unwrap_or(0))?.checked_add(index)?;
     }
-    let mut indices: SmallVec<[u32; 6]> = SmallVec::new();
-    for chain in chains.iter().rev() {
-        indices.extend_from_slice(module.made(*chain)?.from(4));
-    }
-    inside(types, base, &indices)
-}
-
-/// The bytes that indices from a pointer on lead to, constants added up.
-pub(crate) fn inside(types: &Types<'_>, base: Id, indices: &[u32]) -> Option<Path> {
-    let (class, block) = types.pointer_value(base)?;
-    let indices = indices.iter().map(|it| Id(*it)).collect();
-    let mut path = Path {
-        variable: base,
-        class,
-        set: 0,
-        binding: 0,
-        depth: 0,
-        arrays: SmallVec::new(),
-        offset: 0,
-        terms: SmallVec::new(),
-        size: None,
-        is_open: false,
-        block_size: None,
-        indices,
-    };
-    lay_out(types, &mut path, block)?;
-    let mut terms = SmallVec::new();
-    for term in &path.terms {
-        match types.literal(path.indices[term.place]) {
-            Some(known) => path.offset = path.offset.checked_add(known.checked_mul(term.stride)?)?,
-            None => terms.push(*term),
-        }
-    }
-    path.terms = terms;
-    Some(path)
+    u32::try_from(flat).ok()
 }
 
 /// Adds up what the indices behind the descriptor's say.
-fn lay_out(types: &Types<'_>, path: &mut Path, block: Id) -> Option<()> {
+fn lay_out(types: &Types<'_>, path: &mut Shape, indices: &[Id], block: Id) -> Option<()> {
     let mut ty = block;
     let mut matrix = Matrix::default();
     // The components of a column of a matrix by rows lie a stride apart.
     let mut component_stride = None;
-    for place in path.depth..path.indices.len() {
-        let index = path.indices[place];
-        let known = types.literal(index);
+    for (place, index) in indices.iter().enumerate().skip(path.depth) {
+        let known = types.literal(*index);
         let container = ty;
         let stride;
         (ty, stride) = match types.step(ty) {

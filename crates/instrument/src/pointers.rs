@@ -14,7 +14,7 @@ use crate::{
     body::Body,
     buffers::{Guarded, divided},
     context::{Context, emit_value},
-    path::{Path, Paths, from_address},
+    path::{Path, Paths},
     types::Types,
 };
 
@@ -51,7 +51,14 @@ impl Rooms {
     /// Looks for pointers whose rooms will be asked for by name.
     pub(crate) fn new(cx: &mut Context<'_>, function: &Function) -> Rooms {
         let mut rooms = Rooms::default();
+        if !cx.options.checks.descriptors {
+            return rooms;
+        }
         let module = cx.module;
+        // Without it, no phi and no selection can be a pointer to a buffer.
+        if !cx.has_variable_pointers {
+            return rooms;
+        }
         for it in module.instructions(function.all.clone()) {
             match it.op() {
                 Some(Op::Phi) if is_buffer_pointer(&cx.types, it.id(1)) => {
@@ -109,7 +116,7 @@ impl Body<'_, '_> {
 
     /// An instruction that makes a pointer: its room is made behind it, if somebody asks for it.
     pub(crate) fn make_room(&mut self, it: Instruction<'_>, op: Op) {
-        if !is_buffer_pointer(&self.cx.types, it.id(1)) {
+        if !self.cx.options.checks.descriptors || !is_buffer_pointer(&self.cx.types, it.id(1)) {
             return;
         }
         let uint = self.cx.ids.uint;
@@ -163,13 +170,13 @@ impl Body<'_, '_> {
     /// What is bound, less the bytes before where a pointer leads.
     fn compute_room(&mut self, pointer: Id) -> Option<u32> {
         if let Some(path) = self.cx.paths.path(&self.cx.types, pointer) {
-            let element = self.known_element(&path)?;
+            let element = path.element?;
             let state = self.state_word(path.set, path.binding, element);
             return self.rest(state, &path);
         }
         let base = self.cx.paths.chain_base(pointer);
         let room = *self.rooms.known.get(&base.0)?;
-        let path = from_address(self.cx.module, &self.cx.types, pointer, base)?;
+        let path = self.cx.paths.behind_address(&self.cx.types, pointer, base)?;
         self.rest(room, &path)
     }
 
@@ -210,7 +217,7 @@ impl Body<'_, '_> {
         let taken = self.value(Op::IMul, uint, &[number, stride]);
         let rest = self.value(Op::ISub, uint, &[room, taken]);
         let rest = self.value(Op::Select, uint, &[is_fine, rest, zero]);
-        let path = crate::path::inside(&self.cx.types, it.id(3), it.from(5))?;
+        let path = self.cx.paths.inside(&self.cx.types, it.id(3), it.from(5).iter().map(|it| Id(*it)).collect())?;
         self.rest(rest, &path)
     }
 
@@ -219,7 +226,7 @@ impl Body<'_, '_> {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
         let base = self.cx.paths.chain_base(pointer);
         let room = self.rooms.known.get(&base.0).copied();
-        let path = from_address(self.cx.module, &self.cx.types, pointer, base);
+        let path = self.cx.paths.behind_address(&self.cx.types, pointer, base);
         let mut site = Site {
             at: it.at,
             check: Check::Buffer,
@@ -240,7 +247,7 @@ impl Body<'_, '_> {
         };
         site.counted = crate::buffers::counted(&path);
         let (ok, index) = self.fits(&path, room, path.offset.saturating_add(size));
-        self.check(site, ok, [None, index, Some(room)], false);
+        self.check_new(site, ok, [None, index, Some(room)]);
         Guarded { ok: Some(ok), pointer: pointer.0 }
     }
 }

@@ -196,16 +196,14 @@ impl<'a> Types<'a> {
     /// The number that an integer constant surely is, with zeros above its width.
     pub(crate) fn literal(&self, id: Id) -> Option<u64> {
         let it = self.module.made(id)?;
-        match it.op()? {
-            Op::Constant => {
-                let ty = self.module.made(it.id(1)).filter(|it| it.is(Op::TypeInt))?;
-                let number = u64::from(it.word(3)) | u64::from(it.word(4)) << 32;
-                let unused = 64 - ty.word(2).clamp(1, 64);
-                Some(number << unused >> unused)
-            }
-            Op::ConstantNull => self.module.made(it.id(1)).filter(|it| it.is(Op::TypeInt)).map(|_| 0),
-            _ => None,
+        if it.is(Op::Constant) {
+            let ty = self.module.made(it.id(1)).filter(|it| it.is(Op::TypeInt))?;
+            let number = u64::from(it.word(3)) | u64::from(it.word(4)) << 32;
+            let unused = 64 - ty.word(2).clamp(1, 64);
+            return Some(number << unused >> unused);
         }
+        let is_null = it.is(Op::ConstantNull) && self.module.made(it.id(1)).is_some_and(|it| it.is(Op::TypeInt));
+        is_null.then_some(0)
     }
 
     /// What a specialization constant is unless it is set: sizes of whole arrays are known no better.
@@ -217,6 +215,10 @@ impl<'a> Types<'a> {
     pub(crate) fn integer(&self, ty: Id) -> Option<(u32, bool)> {
         let it = self.module.made(ty).filter(|it| it.is(Op::TypeInt))?;
         Some((it.word(2), it.word(3) != 0))
+    }
+
+    pub(crate) fn is_integer(&self, ty: Id) -> bool {
+        self.module.made(ty).is_some_and(|it| it.is(Op::TypeInt))
     }
 
     /// Whether there is a null of a type that may stand where a value was not made.

@@ -7,7 +7,7 @@ use common::{
     compile, complaints, instrumented,
     vulkan::{Bound, Dispatch, Gpu, Outcome},
 };
-use lavascope_instrument::{Guard, Instrumented, Options, RecordError, Root, Stage};
+use lavascope_instrument::{Checks, Guard, Instrumented, Options, RecordError, Root, Stage};
 use lavascope_spirv::Module;
 
 const ROOTS: [Root; 3] = [Root::Descriptor { set: 7 }, Root::PushConstant { offset: 120 }, Root::Specialization];
@@ -267,5 +267,11 @@ fn what_shaders_print_can_be_read() {
         assert_eq!(print.text(&format), "3 of -5: 0.500000, 2.000000 and 100%");
         assert_eq!(print.stage, Stage::Compute { invocation: [3, 0, 0] });
         assert_eq!(checked.errors().len(), 1, "faults are recorded beside it");
+    }
+    for options in ways() {
+        let options = Options { prints: true, checks: Checks::NONE, ..options };
+        let checked = run(&gpu, &words, &options, &dispatch);
+        assert_eq!(checked.outcome.prints.len(), 1, "{options:?}");
+        assert!(checked.errors().is_empty() && checked.made.numbers == 0, "nothing else is added");
     }
 }

@@ -318,7 +318,7 @@ fn pointers_out_of_parameters_selections_and_phis_are_checked() {
     let words = assemble(POINTERS);
     let run_with = |a: usize, b: usize, guard| {
         let dispatch = Dispatch { bound: storage(&[vec![0; a], vec![0; b]]), groups: 1, ..Dispatch::default() };
-        let options = Options { guard, immediate: (0..20).collect(), root: DESCRIPTOR, prints: false };
+        let options = Options { guard, immediate: (0..20).collect(), ..Options::new(DESCRIPTOR) };
         (gpu.run(&words, &dispatch), run(&gpu, &words, &options, &dispatch))
     };
     for guard in [Guard::Select, Guard::Branch] {

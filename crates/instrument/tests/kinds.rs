@@ -16,8 +16,7 @@ const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
 fn run(gpu: &Gpu, words: &[u32], dispatch: &Dispatch) -> Vec<(Outcome, Vec<(RecordError, u32)>)> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
-        let options =
-            Options { guard, immediate: (0..100).collect(), root: Root::Descriptor { set: 7 }, prints: false };
+        let options = Options { guard, immediate: (0..100).collect(), ..Options::new(Root::Descriptor { set: 7 }) };
         let made = instrumented(words, &options);
         assert_eq!(complaints(&made.words, "vulkan1.3"), None);
         let outcome = gpu.run_checked(&made, options.root, dispatch);

@@ -111,7 +111,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: as above; the functions once more, since those in the table are about to be ours.
             let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
             // SAFETY: the device was just made.
-            unsafe { Gpu::begin(instance, params.physical_device, device, (next, wish), &mut table) }
+            unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
         });
         let import = wish.as_ref().filter(|_| has_wish.0).map(|it| (it, &mut table));
         let memories = Memories::of(instance, params.physical_device, import);
@@ -166,9 +166,7 @@ unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
 ///
 /// The parameters must be those of a valid `vkCreateDevice`.
 unsafe fn gpu_wish(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
-    if !instance.gpu {
-        return None;
-    }
+    instance.gpu.as_ref()?;
     // SAFETY: the caller's word.
     let found = unsafe { gpu::Wish::of(instance, params) };
     found.map_err(|text| gpu::say(&instance.messages, text)).ok()

@@ -12,6 +12,7 @@ use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
 use crate::fence::fence;
+use crate::gpu;
 use crate::hub::{HUB, Hub, Reading};
 use crate::inline::{self, Inlining};
 use crate::interface::*;
@@ -40,8 +41,8 @@ pub(crate) struct InstanceData {
     pub(crate) wants_results: bool,
     /// The version of Vulkan that the application is written for.
     pub(crate) api_version: u32,
-    /// Whether shaders check themselves.
-    pub(crate) gpu: bool,
+    /// What shaders check themselves, and what of it is shown; none if nothing.
+    pub(crate) gpu: Option<Arc<gpu::Config>>,
     /// Whether the application is told of one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
@@ -128,7 +129,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             memory: settings.capture.is_some().then_some(settings.capture_memory),
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
-            gpu: settings.gpu,
+            gpu: gpu::Config::of(&settings).map(Arc::new),
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
@@ -173,7 +174,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             memory: None,
             wants_results: false,
             api_version: 0,
-            gpu: false,
+            gpu: None,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };
@@ -248,7 +249,7 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
         HUB.start_stacks();
         listeners |= Hub::STACKS;
     }
-    if settings.gpu {
+    if settings.gpu || settings.printf {
         listeners |= Hub::GPU;
     }
     if listeners != 0 {

@@ -227,6 +227,17 @@ impl Messages {
         }
     }
 
+    /// Gives what a shader printed to the application's messengers, and to the log if none wants it or it is to be
+    /// logged anyway.
+    pub(crate) fn print(&self, message: &Message<'_>, is_logged: bool) {
+        let answer = self.send_to_messengers(message);
+        let is_logged = is_logged || self.rules.actions.contains(&DebugAction::Log);
+        if answer != Answer::Unsent && (is_logged || self.rules.is_by_default() && answer == Answer::Nobody) {
+            let text = self.rules.formatted(message);
+            self.rules.write(&if self.rules.is_json { format!("{text}\n") } else { format!("lavascope: {text}\n") });
+        }
+    }
+
     /// Logs a word of ours that is no message.
     pub(crate) fn log_plain(&self, text: &str) {
         if !self.rules.is_json {
@@ -243,7 +254,8 @@ impl Messages {
     }
 
     fn is_beyond_limit(&self, message: &Message<'_>) -> bool {
-        let Some(limit) = self.rules.limit else { return false };
+        // What shaders print is to be read in full.
+        let Some(limit) = self.rules.limit.filter(|_| message.name != PRINTF) else { return false };
         // One kind of problem may come in many texts, each worth telling; a flood of one text is not.
         let key = CString::new(format!("{}\n{}", message.name.to_string_lossy(), message.text)).unwrap_or_default();
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -261,6 +273,8 @@ impl Messages {
     }
 }
 
+/// How what shaders print is called.
+pub(crate) const PRINTF: &CStr = c"VVL-DEBUG-PRINTF";
 /// How hazards are called.
 const HAZARD: &str = "SYNC-HAZARD-";
 

@@ -48,6 +48,11 @@ pub(crate) fn finding(value: Value) -> bool {
     say("finding", value)
 }
 
+/// What a shader printed. Says whether there is a report.
+pub(crate) fn printed(value: &Value) -> bool {
+    say("printed", value.clone())
+}
+
 /// What the validation did not follow, all of it; a later line takes the place of an earlier one.
 pub(crate) fn not_followed(all: Vec<Value>) {
     say("not-followed", Value::Array(all));

@@ -8,6 +8,7 @@ mod addresses;
 mod attachments;
 mod barriers;
 mod bounds;
+mod bounds_stages;
 mod dispatches;
 mod draws;
 mod events;
@@ -19,6 +20,7 @@ mod passes;
 mod presents;
 mod program;
 mod queues;
+mod resubmits;
 mod secondaries;
 mod structures;
 mod transfers;
@@ -54,4 +56,6 @@ pub(crate) const ALL: &[&[Sample]] = &[
     structures::ALL,
     bounds::ALL,
     addresses::ALL,
+    resubmits::ALL,
+    bounds_stages::ALL,
 ];

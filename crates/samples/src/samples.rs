@@ -8,6 +8,7 @@ mod linear;
 mod mapped;
 mod multi_queue_upload;
 mod present;
+mod printf;
 mod queries;
 mod recording;
 mod textured;
@@ -37,4 +38,5 @@ pub(crate) const ALL: &[&Sample] = &[
     &events::SAMPLE,
     &queries::SAMPLE,
     &recording::SAMPLE,
+    &printf::SAMPLE,
 ];

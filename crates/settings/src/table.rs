@@ -198,22 +198,22 @@ settings! {
         ],
     }
     gpu_descriptors: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Check that indices into descriptor arrays are in bounds and that the descriptors were written.",
         aliases: [Key("gpuav_descriptor_checks"), Key("gpuav_descriptor_indexing")],
     }
     gpu_buffer_bounds: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Check that accesses to uniform, storage and texel buffers stay inside the bound range.",
         aliases: [Key("gpuav_buffer_oob")],
     }
     gpu_warn_robust: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Report accesses out of bounds even where robust buffer access makes them harmless.",
         aliases: [Key("gpuav_warn_on_robust_oob"), Key("warn_on_robust_oob")],
     }
     gpu_device_address: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Check that accesses through device addresses hit a live buffer.",
         aliases: [Key("gpuav_buffer_address_oob")],
     }
@@ -259,7 +259,7 @@ settings! {
     }
 
     printf: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Show what shaders print with `debugPrintfEXT`.",
         aliases: [
             Key("printf_enable"),
@@ -270,18 +270,18 @@ settings! {
         ],
     }
     printf_to_stdout: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Print to standard output instead of making messages.",
         aliases: [Key("printf_to_stdout")],
     }
     printf_verbose: bool {
-        kind: Kind::Flag, default: "off", exists: false,
+        kind: Kind::Flag, default: "off", exists: true,
         help: "Say with each print where in which shader it happened.",
         aliases: [Key("printf_verbose")],
     }
     printf_buffer_size: u64 {
-        kind: Kind::Int { min: 64, max: 1 << 30 }, default: "1024", exists: false,
-        help: "Bytes that the prints of one submit may take.",
+        kind: Kind::Int { min: 64, max: 1 << 30 }, default: "1024", exists: true,
+        help: "Bytes that the prints of one draw or dispatch may take.",
         aliases: [Key("printf_buffer_size")],
     }
 

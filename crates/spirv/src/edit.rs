@@ -79,6 +79,7 @@ impl<'a> Editor<'a> {
     }
 
     /// An id that nothing has.
+    #[inline]
     pub fn fresh(&mut self) -> Id {
         self.next += 1;
         Id(self.next - 1)
@@ -250,14 +251,11 @@ impl<'a> Editor<'a> {
 
     /// The words of the new module.
     pub fn finish(mut self) -> Vec<u32> {
-        let added: usize = self.additions.iter().map(|it| it.words.len()).sum();
-        let run: usize = self.runs.iter().map(|it| it.1.len()).sum();
-        let mut words = Vec::with_capacity(self.module.words().len() + added + run);
-        words.extend_from_slice(&self.module.words()[..5]);
+        let mut words = self.module.words()[..5].to_vec();
         words[3] = self.next;
         self.additions.sort_by_key(|it| (it.at, it.side));
         let mut additions = self.additions.iter().peekable();
-        let mut runs = self.runs.iter().peekable();
+        let mut runs = self.runs.iter_mut().peekable();
         let mut at = 0;
         while at < self.module.len() {
             let it = self.module.at(At(at));
@@ -265,7 +263,13 @@ impl<'a> Editor<'a> {
                 words.extend_from_slice(&addition.words);
             }
             if let Some((run, new)) = runs.next_if(|run| run.0.start == at) {
-                words.extend_from_slice(new);
+                if new.len() > words.len() {
+                    // What is longer stays where it is.
+                    let before = std::mem::replace(&mut words, std::mem::take(new));
+                    words.splice(0..0, before);
+                } else {
+                    words.extend_from_slice(new);
+                }
                 at = run.end.max(at + 1);
                 continue;
             }

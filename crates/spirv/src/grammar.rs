@@ -15,6 +15,7 @@ pub enum Form {
 }
 
 /// The form of an instruction and the least number of its words, or nothing for an unknown opcode.
+#[inline]
 pub fn form(opcode: u16) -> Option<(Form, usize)> {
     let entry = FORMS.get(usize::from(opcode)).copied().unwrap_or(0);
     let form = match entry >> 6 {

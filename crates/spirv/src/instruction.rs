@@ -18,41 +18,50 @@ pub struct Instruction<'a> {
 
 impl<'a> Instruction<'a> {
     /// `words` has at least one word.
+    #[inline]
     pub(crate) fn new(at: At, words: &'a [u32]) -> Instruction<'a> {
         Instruction { at, words }
     }
 
+    #[inline]
     pub fn words(self) -> &'a [u32] {
         self.words
     }
 
+    #[inline]
     pub fn opcode(self) -> u16 {
         (self.words[0] & 0xffff) as u16
     }
 
     /// The name of the opcode, if it has one that is known.
+    #[inline]
     pub fn op(self) -> Option<Op> {
         Op::from_u32(self.words[0] & 0xffff)
     }
 
+    #[inline]
     pub fn is(self, op: Op) -> bool {
         u32::from(self.opcode()) == op as u32
     }
 
     /// A word by its place in the instruction, or zero behind its end: optional operands are absent, and zero is no id.
+    #[inline]
     pub fn word(self, place: usize) -> u32 {
         self.words.get(place).copied().unwrap_or(0)
     }
 
+    #[inline]
     pub fn id(self, place: usize) -> Id {
         Id(self.word(place))
     }
 
     /// The words from a place on.
+    #[inline]
     pub fn from(self, place: usize) -> &'a [u32] {
         self.words.get(place..).unwrap_or(&[])
     }
 
+    #[inline]
     pub fn result(self) -> Option<Id> {
         match form(self.opcode())?.0 {
             Form::Plain => None,
@@ -61,6 +70,7 @@ impl<'a> Instruction<'a> {
         }
     }
 
+    #[inline]
     pub fn result_type(self) -> Option<Id> {
         (form(self.opcode())?.0 == Form::Typed).then(|| self.id(1))
     }

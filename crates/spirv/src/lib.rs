@@ -13,6 +13,7 @@
 mod edit;
 mod error;
 pub mod grammar;
+mod images;
 mod instruction;
 mod module;
 mod reflect;
@@ -20,6 +21,7 @@ mod source;
 
 pub use edit::{Editor, Reserved, instruction, string_words};
 pub use error::{Error, Fault};
+pub use images::{image_use, second_image};
 pub use instruction::{Instruction, text};
 pub use module::{Block, EntryPoint, Function, Module, Note, Section};
 pub use reflect::{

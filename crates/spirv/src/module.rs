@@ -116,11 +116,8 @@ impl Section {
         Section::Functions,
     ];
 
-    /// The section that an instruction is in, given that of the one before.
+    /// The section that an instruction is in, given that of the one before, which is not the last one.
     fn of(opcode: Option<Op>, before: Section) -> Section {
-        if before == Section::Functions {
-            return before;
-        }
         match opcode {
             Some(Op::Capability) => Section::Capabilities,
             Some(Op::Extension) => Section::Extensions,
@@ -155,7 +152,8 @@ impl Module {
         let mut module = Module {
             words: words.to_vec(),
             offsets: Vec::with_capacity(words.len() / 3),
-            made: Vec::new(),
+            // A bound far above what the words can make is a mistake that is not paid for.
+            made: vec![NONE; (bound as usize).min(words.len())],
             decorations: Vec::new(),
             names: Vec::new(),
             functions: Vec::new(),
@@ -182,6 +180,7 @@ impl Module {
     }
 
     /// Every id is below it.
+    #[inline]
     pub fn bound(&self) -> u32 {
         self.words[3]
     }
@@ -196,13 +195,20 @@ impl Module {
     }
 
     /// An instruction of this module: `at` is below [`Module::len`].
+    #[inline]
     pub fn at(&self, at: At) -> Instruction<'_> {
         let (from, to) = (self.offsets[at.0 as usize], self.offsets[at.0 as usize + 1]);
         Instruction::new(at, &self.words[from as usize..to as usize])
     }
 
+    #[inline]
     pub fn instructions(&self, range: Range<u32>) -> impl DoubleEndedIterator<Item = Instruction<'_>> {
         range.map(|it| self.at(At(it)))
+    }
+
+    /// How many words a range of instructions has, which ends at most at [`Module::len`].
+    pub fn words_of(&self, range: Range<u32>) -> usize {
+        (self.offsets[range.end as usize] - self.offsets[range.start as usize]) as usize
     }
 
     /// All of them.
@@ -221,11 +227,13 @@ impl Module {
     }
 
     /// Which instruction makes an id.
+    #[inline]
     pub fn place_of(&self, id: Id) -> Option<At> {
         self.made.get(id.0 as usize).copied().filter(|it| *it != NONE).map(At)
     }
 
     /// The instruction that makes an id.
+    #[inline]
     pub fn made(&self, id: Id) -> Option<Instruction<'_>> {
         self.place_of(id).map(|it| self.at(it))
     }
@@ -272,6 +280,7 @@ impl Module {
     }
 
     /// The first operand of a decoration of an id.
+    #[inline]
     pub fn decorated(&self, id: Id, member: Option<u32>, decoration: spirv::Decoration) -> Option<u32> {
         let found = self.decorations(id).filter(|it| it.member == member);
         let mut found = found.map(|it| self.decoration(it)).filter(|it| it.first() == Some(&(decoration as u32)));
@@ -362,12 +371,15 @@ impl Parser<'_> {
 
     fn take(&mut self, index: u32, range: Range<usize>) -> Result<(), Fault> {
         let opcode = (self.module.words[range.start] & 0xffff) as u16;
-        let op = Op::from_u32(u32::from(opcode));
         match form(opcode).map(|it| it.0) {
             Some(Form::Result) => self.make(self.module.words[range.start + 1], index)?,
             Some(Form::Typed) => self.make(self.module.words[range.start + 2], index)?,
             Some(Form::Plain) | None => {}
         }
+        if self.section == Section::Functions {
+            return self.nest(opcode, index, range.start);
+        }
+        let op = Op::from_u32(u32::from(opcode));
         let section = Section::of(op, self.section);
         if section > self.section {
             for end in &mut self.module.ends[self.section as usize..section as usize] {
@@ -376,7 +388,7 @@ impl Parser<'_> {
             self.section = section;
         }
         if self.section == Section::Functions {
-            self.nest(op, index, range.start)
+            self.nest(opcode, index, range.start)
         } else {
             self.annotate(op, index, range)
         }
@@ -427,10 +439,16 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn nest(&mut self, op: Option<Op>, index: u32, word: usize) -> Result<(), Fault> {
+    fn nest(&mut self, opcode: u16, index: u32, word: usize) -> Result<(), Fault> {
+        const FUNCTION: u16 = Op::Function as u16;
+        const PARAMETER: u16 = Op::FunctionParameter as u16;
+        const END: u16 = Op::FunctionEnd as u16;
+        const LABEL: u16 = Op::Label as u16;
+        const LINE: u16 = Op::Line as u16;
+        const NO_LINE: u16 = Op::NoLine as u16;
         let first_block = self.module.blocks.len() as u32;
-        match op {
-            Some(Op::Function) => {
+        match opcode {
+            FUNCTION => {
                 if self.function.is_some() {
                     return Err(Fault::Nested);
                 }
@@ -439,24 +457,24 @@ impl Parser<'_> {
                 let function = Function { id, all: index..index, parameters: Vec::new(), blocks: 0..0 };
                 self.module.functions.push(function);
             }
-            Some(Op::FunctionParameter) => {
+            PARAMETER => {
                 if self.function.is_none_or(|it| it.1 != first_block) {
                     return Err(Fault::Outside);
                 }
                 self.open()?.parameters.push(At(index));
             }
-            Some(Op::FunctionEnd) => {
+            END => {
                 let (from, blocks) = self.function.take().ok_or(Fault::Outside)?;
                 let open = self.open()?;
                 open.all = from..index + 1;
                 open.blocks = blocks..first_block;
             }
-            Some(Op::Label) => {
+            LABEL => {
                 self.function.ok_or(Fault::Outside)?;
                 let label = Id(self.module.words[word + 1]);
                 self.module.blocks.push(Block { label, all: index..index + 1 });
             }
-            Some(Op::Line | Op::NoLine) => {}
+            LINE | NO_LINE => {}
             _ => match self.function {
                 // Non-semantic instructions may stand between and behind functions.
                 None => {}

@@ -73,7 +73,10 @@ impl Module {
             Some(it) if it.is(Op::ExtInst) => (self.string(it.id(5)), self.debug_text(it)),
             _ => (self.string(found.file), self.plain_text(found.file)),
         };
-        let text = text.and_then(|it| line_in(&it, &file, found.line));
+        let text = text.and_then(|it| line_in(&it, &file, found.line, Whose::Own));
+        // A source may say of its lines that they are those of another file.
+        let elsewhere = || self.sources().iter().find_map(|it| line_in(&it.1, &file, found.line, Whose::Other));
+        let text = text.or_else(elsewhere);
         SourceLine { file, line: found.line, column: found.column, text }
     }
 
@@ -98,14 +101,21 @@ impl Module {
     }
 }
 
+/// Of which file the lines of a source are that says nothing of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Own,
+    Other,
+}
+
 /// The line of a number, counting as the nearest `#line` directive before it says.
-fn line_in(source: &str, file: &str, line: u32) -> Option<String> {
+fn line_in(source: &str, file: &str, line: u32, whose: Whose) -> Option<String> {
     let mut best: Option<(u32, &str)> = None;
-    let (mut first, mut number, mut is_ours) = (1, 1u32, true);
+    let (mut first, mut number, mut is_ours) = (1, 1u32, whose == Whose::Own);
     for text in source.lines() {
         if let Some((next, name)) = directive(text) {
             (first, number) = (next, next);
-            is_ours = name.is_none_or(|it| it == file);
+            is_ours = name.map_or(whose == Whose::Own, |it| it == file);
             continue;
         }
         if number == line && is_ours && best.is_none_or(|it| it.0 <= first) {
@@ -131,13 +141,16 @@ mod tests {
     #[test]
     fn directives_of_the_source_count() {
         let source = "// made\n#line 1\nfirst\nsecond\n#line 10\nten\neleven\n#line 2 \"other\"\nelsewhere";
-        assert_eq!(line_in(source, "", 2).as_deref(), Some("second"));
-        assert_eq!(line_in(source, "", 11).as_deref(), Some("eleven"));
-        assert_eq!(line_in(source, "other", 2).as_deref(), Some("elsewhere"));
-        assert_eq!(line_in(source, "", 12), None);
+        let line_of = |source: &str, file, line| line_in(source, file, line, Whose::Own);
+        assert_eq!(line_of(source, "", 2).as_deref(), Some("second"));
+        assert_eq!(line_of(source, "", 11).as_deref(), Some("eleven"));
+        assert_eq!(line_of(source, "other", 2).as_deref(), Some("elsewhere"));
+        assert_eq!(line_of(source, "", 12), None);
+        assert_eq!(line_in(source, "other", 2, Whose::Other).as_deref(), Some("elsewhere"));
+        assert_eq!(line_in(source, "third", 2, Whose::Other), None);
         // Line 40 says that the line behind it is line 10.
         let lines: Vec<String> =
             (1..=50).map(|it| if it == 40 { "#line 10".into() } else { format!("{it}") }).collect();
-        assert_eq!(line_in(&lines.join("\n"), "", 15).as_deref(), Some("46"));
+        assert_eq!(line_of(&lines.join("\n"), "", 15).as_deref(), Some("46"));
     }
 }

@@ -47,7 +47,7 @@ enum Layers {
 }
 
 /// The attachments that draws go to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Targets {
     pub(crate) colors: Vec<Option<AttachmentView>>,
     pub(crate) depth_stencil: [Option<AttachmentView>; 2],

@@ -1,12 +1,14 @@
 //! Command pools and command buffers, and what is bound in one while it is recorded.
 
+use std::sync::Arc;
+
 use lavascope_abi as vk;
 use lavascope_event::{Call, Outcome};
 use lavascope_program::{Access, Command, CommandBufferId, Queue};
 
 use crate::bind::State;
 use crate::device::{Device, Event};
-use crate::late::Late;
+use crate::late::Waiting;
 use crate::listener::{Gone, Out, Source, object};
 use crate::rendering::Scene;
 use crate::undo::{Executed, Undo};
@@ -31,7 +33,7 @@ pub(crate) struct Recording {
     /// Secondary command buffers that it executes.
     pub(crate) executed: Vec<u64>,
     pub(crate) state: State,
-    pub(crate) late: Vec<Late>,
+    pub(crate) waiting: Waiting,
     /// The thread and the number of the call that recorded the last command, and what that changed.
     pub(crate) last: Option<(u32, u64)>,
     pub(crate) undo: Undo,
@@ -45,7 +47,7 @@ impl Recording {
             count: 0,
             executed: Vec::new(),
             state: State::default(),
-            late: Vec::new(),
+            waiting: Waiting::default(),
             last: None,
             undo: Undo::Nothing,
         }
@@ -71,7 +73,11 @@ impl Recording {
     }
 
     fn clear(&mut self) {
-        *self = Recording::new(self.id, self.is_secondary);
+        self.count = 0;
+        self.executed.clear();
+        self.state = State::default();
+        self.waiting.clear();
+        (self.last, self.undo) = (None, Undo::Nothing);
     }
 }
 
@@ -175,14 +181,15 @@ impl Device {
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         let count = own.executed.len();
         own.executed.extend(executed.iter().map(|it| it.0));
+        let targets = match &own.state.scene {
+            Scene::Known(targets) => Some(Arc::clone(targets)),
+            Scene::None | Scene::Inherited { .. } => None,
+        };
         // Their attachments become known first, so that whoever executes them knows all of it.
-        let mut attached = Vec::new();
-        if let Scene::Known(targets) = &own.state.scene {
-            let targets = targets.clone();
-            for secondary in executed.iter().filter(|it| **it != buffer) {
-                attached.push((secondary.0, self.attached(secondary.0)));
-                self.attach(secondary.0, &targets, out);
-            }
+        let mut attached = Vec::with_capacity(executed.len());
+        for secondary in executed.iter().filter(|it| **it != buffer) {
+            attached.push((secondary.0, self.attached(secondary.0)));
+            self.attach(secondary.0, targets.as_ref(), out);
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         own.push(Command::Execute(ids), out);

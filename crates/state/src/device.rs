@@ -1,6 +1,6 @@
 //! A device, and all that was made from it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_event::{Call, Outcome};
 use lavascope_program::{Access, EventId, FenceId, Queue, QueueId, ResourceId, SemaphoreId};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::command_buffer::{Pool, Recording};
 use crate::descriptor::{DescriptorPool, Set, SetLayout};
@@ -49,10 +50,10 @@ pub(crate) struct Device {
     pub(crate) semaphores: Slab<Semaphore>,
     pub(crate) fences: Slab<FenceId>,
     /// What others share of them.
-    pub(crate) externals: HashMap<SemaphoreId, External>,
-    pub(crate) foreign_fences: HashSet<FenceId>,
+    pub(crate) externals: FxHashMap<SemaphoreId, External>,
+    pub(crate) foreign_fences: FxHashSet<FenceId>,
     /// Fences that a submission signals: its queue, and its number.
-    pub(crate) submitted_fences: HashMap<FenceId, (QueueId, u64)>,
+    pub(crate) submitted_fences: FxHashMap<FenceId, (QueueId, u64)>,
     pub(crate) events: Slab<EventId>,
     pub(crate) swapchains: Slab<Swapchain>,
     pub(crate) passes: Slab<Arc<Pass>>,
@@ -68,7 +69,7 @@ pub(crate) struct Device {
     pub(crate) templates: Slab<vk::PipelineBindPoint>,
     pub(crate) query_pools: Slab<QueryPool>,
     pub(crate) structures: Slab<Structure>,
-    pub(crate) structure_addresses: HashMap<u64, u64>,
+    pub(crate) structure_addresses: FxHashMap<u64, u64>,
     pub(crate) structures_nv: Slab<Opaque>,
     pub(crate) tensors: Slab<Opaque>,
     /// The tensor of each view.

@@ -1,5 +1,6 @@
 //! Draws and dispatches.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lavascope_abi as vk;
@@ -37,7 +38,10 @@ pub(crate) struct Draw {
 pub(crate) struct Drawn {
     /// Zero for none.
     buffer: u64,
+    touches: Touches,
     accesses: Vec<Access>,
+    /// Where the touches are kept, if they are.
+    kept: Option<Range<usize>>,
 }
 
 impl Drawn {
@@ -49,12 +53,23 @@ impl Drawn {
         self.buffer == buffer.0 && buffer.0 != 0
     }
 
-    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&Targets>, touches: &Touches) {
-        self.buffer = buffer.0;
+    fn set(&mut self, buffer: vk::CommandBuffer, targets: Option<&Targets>, touches: Touches) {
+        (self.buffer, self.kept) = (buffer.0, None);
         self.accesses.clear();
         if let Some(targets) = targets {
-            targets.add_accesses(touches, &mut self.accesses);
+            targets.add_accesses(&touches, &mut self.accesses);
         }
+        self.touches = touches;
+    }
+
+    pub(crate) fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// Where the touches are kept: once, for all draws that have the same.
+    pub(crate) fn kept_touches(&mut self, keep: impl FnOnce(&Touches) -> Range<usize>) -> Range<usize> {
+        let touches = &self.touches;
+        self.kept.get_or_insert_with(|| keep(touches)).clone()
     }
 }
 
@@ -319,16 +334,19 @@ impl Device {
             pipelines.iter().for_each(|it| add_touches(&own.state, it, &mut touches));
             touches
         };
-        let targets = match &own.state.scene {
-            Scene::None => None,
-            Scene::Known(targets) => Some(&**targets),
-            Scene::Inherited { .. } => return self.act_on(buffer, uses.fixed, &touches(), uses.late, out),
+        let (targets, is_inherited) = match &own.state.scene {
+            Scene::None => (None, false),
+            Scene::Known(targets) => (Some(&**targets), false),
+            Scene::Inherited { .. } => (own.waiting.targets(), true),
         };
         if chosen.is_some() || !uses.late.is_empty() {
             return self.act_on(buffer, uses.fixed, &touches(), uses.late, out);
         }
         if !self.drawn.is_of(buffer) {
-            self.drawn.set(buffer, targets, &touches());
+            self.drawn.set(buffer, targets, touches());
+        }
+        if is_inherited {
+            return self.act_inherited(buffer, uses.fixed, out);
         }
         uses.fixed.extend_from_slice(&self.drawn.accesses);
         self.act(buffer, uses.fixed, out);

@@ -34,7 +34,7 @@ pub(crate) enum Scene {
     /// Outside of everything.
     #[default]
     None,
-    Known(Box<Targets>),
+    Known(Arc<Targets>),
     /// Inherited: who executes the command buffer knows. The number of color attachments is known now.
     Inherited {
         colors: usize,
@@ -67,7 +67,7 @@ impl Device {
             }
             Call::CmdBeginCustomResolveEXT(it) => {
                 if let Some(Scene::Known(targets)) = self.recording(it.command_buffer).map(|it| &mut it.state.scene) {
-                    targets.is_resolving = true;
+                    Arc::make_mut(targets).is_resolving = true;
                 }
             }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
@@ -109,7 +109,7 @@ impl Device {
         self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
         let Some(own) = self.recording(buffer) else { return };
         let open = Open { pass, views, area, subpass: 0 };
-        let scene = Scene::Known(Box::new(open.targets()));
+        let scene = Scene::Known(Arc::new(open.targets()));
         own.undo = own.state.render(Some(open), scene);
     }
 
@@ -128,7 +128,7 @@ impl Device {
         own.undo = Undo::NextSubpass;
         if let Some(open) = &mut own.state.open {
             open.subpass += 1;
-            own.state.scene = Scene::Known(Box::new(open.targets()));
+            own.state.scene = Scene::Known(Arc::new(open.targets()));
         }
     }
 
@@ -178,7 +178,7 @@ impl Device {
         };
         self.record(buffer, Command::BeginRendering(rendering), out);
         if let Some(own) = self.recording(buffer) {
-            own.undo = own.state.render(None, Scene::Known(Box::new(targets)));
+            own.undo = own.state.render(None, Scene::Known(Arc::new(targets)));
         }
     }
 
@@ -254,7 +254,7 @@ impl State {
     pub(crate) fn last_subpass(&mut self) {
         if let Some(open) = &mut self.open {
             open.subpass = open.subpass.saturating_sub(1);
-            self.scene = Scene::Known(Box::new(open.targets()));
+            self.scene = Scene::Known(Arc::new(open.targets()));
         }
     }
 }

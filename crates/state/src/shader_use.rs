@@ -211,13 +211,11 @@ impl Device {
         Some((resource, bytes, certainty))
     }
 
-    /// What a descriptor's use is, with the contents that its set has now.
-    pub(crate) fn resolve(&self, it: &LateUse) -> Vec<Access> {
-        let mut found = Vec::new();
+    /// Adds what a descriptor's use is, with the contents that its set has now.
+    pub(crate) fn resolve(&self, it: &LateUse, found: &mut Vec<Access>) {
         if let Some(set) = self.sets.get(it.set) {
-            self.through(set, &it.access, &mut found);
+            self.through(set, &it.access, found);
         }
-        found
     }
 
     fn through(&self, set: &Set, it: &OfDescriptor, found: &mut Vec<Access>) {

@@ -1,12 +1,13 @@
 //! The tracker: takes records in their order and finds who understands them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Call, Outcome, Record, View, own};
 use lavascope_program::QueueId;
+use rustc_hash::FxHashMap;
 
 use crate::decision::{Decision, Family, When, decision};
 use crate::device::{Device, Event};
@@ -25,9 +26,9 @@ pub struct Tracker<L> {
     /// The device and the number of each queue.
     queues: Slab<(u64, QueueId)>,
     /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
-    families: HashMap<u64, Vec<u32>>,
+    families: FxHashMap<u64, Vec<u32>>,
     /// Calls that have not returned, by thread.
-    pending: HashMap<u32, Vec<u64>>,
+    pending: FxHashMap<u32, Vec<u64>>,
     missing: BTreeMap<Missing, u64>,
     reflect: Box<dyn Reflect + Send>,
     tells_picked: bool,
@@ -48,8 +49,8 @@ impl<L: Listener> Tracker<L> {
             devices: Slab::default(),
             owners: Slab::default(),
             queues: Slab::default(),
-            families: HashMap::new(),
-            pending: HashMap::new(),
+            families: FxHashMap::default(),
+            pending: FxHashMap::default(),
             missing: BTreeMap::new(),
             reflect,
             tells_picked: false,

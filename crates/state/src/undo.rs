@@ -3,10 +3,9 @@
 //! A call records at most one command. Most change nothing else of what is known; of those that do, what was there
 //! before is kept until the next one.
 
-use lavascope_program::Access;
-
 use crate::bind::State;
 use crate::device::Device;
+use crate::late::Attached;
 use crate::listener::Out;
 use crate::rendering::{Open, Scene};
 
@@ -35,8 +34,8 @@ pub(crate) struct Executed {
     pub(crate) count: usize,
     /// What was bound.
     pub(crate) state: State,
-    /// The attachments of the commands of each that wait for them.
-    pub(crate) attached: Vec<(u64, Vec<Vec<Access>>)>,
+    /// The attachments of each.
+    pub(crate) attached: Vec<(u64, Attached)>,
 }
 
 impl Device {
@@ -48,7 +47,7 @@ impl Device {
             return;
         }
         own.count -= 1;
-        own.late.pop_if(|it| it.index == own.count);
+        own.waiting.pop(own.count);
         out.listener.take_back(out.at, own.id);
         match std::mem::take(&mut own.undo) {
             Undo::Nothing => {}

@@ -230,20 +230,25 @@ fn begin_pass(app: &mut App<Collector>, commands: u64) {
 }
 
 fn begin_rendering(app: &mut App<Collector>, commands: u64) {
+    begin_rendering_to(app, commands, COLOR_IMAGE, Some(DEPTH_IMAGE));
+}
+
+fn begin_rendering_to(app: &mut App<Collector>, commands: u64, color: u64, depth: Option<u64>) {
     let attachment = |view| RenderingAttachmentInfo {
         image_view: image_view(view),
         load_op: AttachmentLoadOp::LOAD,
         store_op: AttachmentStoreOp::STORE,
         ..RenderingAttachmentInfo::zeroed()
     };
-    let (color, depth) = (attachment(COLOR_IMAGE), attachment(DEPTH_IMAGE));
+    let (color, depth) = (attachment(color), depth.map(attachment));
+    let p_depth = depth.as_ref().map_or(Ptr::NULL, Ptr::to);
     let info = RenderingInfo {
         render_area: area(),
         layer_count: 1,
         color_attachment_count: 1,
         p_color_attachments: Ptr::to(&color),
-        p_depth_attachment: Ptr::to(&depth),
-        p_stencil_attachment: Ptr::to(&depth),
+        p_depth_attachment: p_depth,
+        p_stencil_attachment: p_depth,
         ..RenderingInfo::zeroed()
     };
     app.call(
@@ -449,12 +454,8 @@ fn counts_in_memory_are_read_too() {
     assert_eq!(read(3), [Region::Buffer(1024..1036)]);
 }
 
-#[test]
-fn a_secondary_command_buffer_gets_its_attachments_from_who_executes_it() {
-    let mut app = app();
-    make_pipeline(&mut app, 1, PLAIN);
-    // Odd numbers are secondary command buffers in the world of `sim`.
-    app.make_command_buffer(1, CommandBufferLevel::SECONDARY);
+/// Begins the secondary command buffer 1 as part of rendering, and draws.
+fn record_secondary(app: &mut App<Collector>) {
     let formats = [Format::R8G8B8A8_UNORM];
     let rendering = CommandBufferInheritanceRenderingInfo {
         color_attachment_count: 1,
@@ -475,10 +476,11 @@ fn a_secondary_command_buffer_gets_its_attachments_from_who_executes_it() {
     );
     app.bind_pipeline(1, PipelineBindPoint::GRAPHICS, 1);
     app.draw(1, 3, 0);
+    app.draw(1, 3, 3);
     app.end(1);
-    assert_eq!(accesses(app.program(), 0, 0), []);
-    app.begin(2);
-    begin_rendering(&mut app, 2);
+}
+
+fn execute_secondary(app: &mut App<Collector>) {
     app.call(
         Api::CmdExecuteCommands,
         &CmdExecuteCommandsParams {
@@ -487,9 +489,65 @@ fn a_secondary_command_buffer_gets_its_attachments_from_who_executes_it() {
             p_command_buffers: Ptr::to(&command_buffer(1)),
         },
     );
+}
+
+/// What each of the two draws of a command buffer does.
+fn two_draws(app: &App<Collector>, buffer: usize) -> [Vec<(u32, u64, u64)>; 2] {
+    [0, 1].map(|it| brief(accesses(app.program(), buffer, it)))
+}
+
+fn secondaries() -> App<Collector> {
+    let mut app = app();
+    make_pipeline(&mut app, 1, PLAIN);
+    // Odd numbers are secondary command buffers in the world of `sim`.
+    app.make_command_buffer(1, CommandBufferLevel::SECONDARY);
+    app
+}
+
+#[test]
+fn a_secondary_command_buffer_gets_its_attachments_from_who_executes_it() {
+    let mut app = secondaries();
+    record_secondary(&mut app);
+    assert_eq!(two_draws(&app, 0), [vec![], vec![]]);
+    app.begin(2);
+    begin_rendering(&mut app, 2);
+    execute_secondary(&mut app);
     end_rendering(&mut app, 2);
-    assert_eq!(brief(accesses(app.program(), 0, 0)), [LATE_WRITE, COLOR_WRITE]);
+    assert_eq!(two_draws(&app, 0), [vec![LATE_WRITE, COLOR_WRITE], vec![LATE_WRITE, COLOR_WRITE]]);
     assert_eq!(app.program().command_buffers[1].commands.len(), 3);
+}
+
+/// Recorded again, a secondary command buffer is told with the attachments of the last time. Whoever executes it
+/// decides all the same.
+#[test]
+fn attachments_that_are_foreseen_count_only_if_they_come() {
+    let mut app = secondaries();
+    app.make_image(3, Format::R8G8B8A8_UNORM, [64, 64], 1, 1 << 22);
+    let both = [LATE_WRITE, COLOR_WRITE];
+    let execute_in_rendering = |app: &mut App<Collector>| {
+        app.begin(2);
+        begin_rendering(app, 2);
+        execute_secondary(app);
+        end_rendering(app, 2);
+    };
+    record_secondary(&mut app);
+    execute_in_rendering(&mut app);
+    record_secondary(&mut app);
+    assert_eq!(two_draws(&app, 2), [both, both], "foreseen");
+    execute_in_rendering(&mut app);
+    assert_eq!(two_draws(&app, 2), [both, both]);
+    // Others than the last time.
+    record_secondary(&mut app);
+    app.begin(2);
+    begin_rendering_to(&mut app, 2, 3, None);
+    execute_secondary(&mut app);
+    assert_eq!(two_draws(&app, 4), [[(3, COLOR_WRITE.1, COLOR_WRITE.2)]; 2]);
+    // Where nobody knows any.
+    record_secondary(&mut app);
+    app.begin(2);
+    execute_secondary(&mut app);
+    assert_eq!(two_draws(&app, 6), [vec![], vec![]]);
+    assert_eq!(app.tracker.missing().count(), 0);
 }
 
 #[test]

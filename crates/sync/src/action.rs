@@ -8,14 +8,16 @@ use std::ops::Range;
 use lavascope_base::IntervalMap;
 use lavascope_program::{Access, Region, ResourceId};
 
-use crate::address::Identity;
+use smallvec::SmallVec;
+
+use crate::address::{Identity, Looked};
 use crate::alias;
 use crate::clock::Tag;
 use crate::device::Device;
 use crate::execute::{Executor, now};
 use crate::mark::{Made, Marking};
 use crate::order::Order;
-use crate::plan::{Marked, PlanKind, Plans};
+use crate::plan::{Accesses, Marked, PlanKind, Plans};
 use crate::prepare::Prepared;
 use crate::spot::Spot;
 use crate::state::{By, Now, State};
@@ -24,7 +26,7 @@ use crate::usage::{TABLES, Usage};
 impl Executor<'_> {
     /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Takes
     /// whether the command before was an action without a conflict, and gives whether this one is.
-    pub(crate) fn action(&mut self, tag: Tag, accesses: &[Access], commands: &Prepared, index: usize) -> bool {
+    pub(crate) fn action(&mut self, tag: Tag, accesses: Accesses<'_>, commands: &Prepared, index: usize) -> bool {
         let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'_>>>();
         if self.is_watching() {
             self.watch_contents(tag, &uses());
@@ -173,7 +175,22 @@ impl Executor<'_> {
         if self.is_watching() {
             self.watch_contents(tag, uses);
         }
-        self.check_and_keep_all(tag, uses, &[]);
+        let is_done = self.spots_of(uses).is_some_and(|it| self.check_then_keep(tag, &it));
+        if !is_done {
+            self.check_and_keep_all(tag, uses, &[]);
+        }
+    }
+
+    /// The spots of some uses, if each is one and known.
+    fn spots_of(&self, uses: &[Use<'_>]) -> Option<SmallVec<[Spot; 4]>> {
+        let addresses = &self.device.addresses;
+        let spot = |it: &Use<'_>| match addresses.look_up(it.resource, &it.region) {
+            Looked::One(range, through) => {
+                Some(Spot { range, resource: it.resource, through, access: 0, usage: it.usage, order: it.order })
+            }
+            Looked::Many(..) | Looked::Nothing | Looked::Unsettled => None,
+        };
+        uses.iter().map(spot).collect()
     }
 
     fn check_and_keep_all(&mut self, tag: Tag, uses: &[Use<'_>], known: &[&Spot]) {
@@ -235,18 +252,22 @@ fn conflicts(state: &State, spots: &[Spot], is_write: bool, now: &Now<'_>) -> bo
 }
 
 /// Writes first, so that reads of the same command stay known beside them.
-#[inline]
+#[inline(always)]
 fn add_all(state: &mut State, spots: &[Spot], is_write: bool, now: &Now<'_>) {
-    let is_alone = spots.len() == 1;
-    match (is_write, is_alone) {
-        (false, _) => state.read(spots[0].by(now.queue), now),
-        (true, true) => state.add_write(spots[0].by(now.queue), now.through, now.tag),
-        (true, false) => {
-            for is_write in [true, false] {
-                let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
-                wanted.for_each(|it| state.add(it.by(now.queue), now));
-            }
-        }
+    if is_write {
+        add_written(state, spots, now);
+    } else {
+        state.read(spots[0].by(now.queue), now);
+    }
+}
+
+fn add_written(state: &mut State, spots: &[Spot], now: &Now<'_>) {
+    if let [spot] = spots {
+        return state.add_write(spot.by(now.queue), now.through, now.tag);
+    }
+    for is_write in [true, false] {
+        let wanted = spots.iter().filter(|it| TABLES.write_column(it.usage).is_some() == is_write);
+        wanted.for_each(|it| state.add(it.by(now.queue), now));
     }
 }
 

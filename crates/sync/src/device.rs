@@ -717,7 +717,7 @@ impl Device {
 
     /// Keeps conflicts of an access to a resource.
     pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
-        let Some(at) = self.places.get(tag).filter(|_| !conflicts.is_empty()) else { return };
+        let Some(at) = Some(tag).filter(|_| !conflicts.is_empty()).and_then(|it| self.places.get(it)) else { return };
         let first = self.found.len();
         for (range, conflicts) in conflicts {
             for conflict in conflicts {

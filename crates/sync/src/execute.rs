@@ -233,22 +233,26 @@ impl<'a> Executor<'a> {
     fn barrier(&mut self, tag: Tag, barrier: &Barrier) {
         let (Barrier::One { dependencies, .. } | Barrier::Two { dependencies }) = barrier;
         self.transfer_owners(tag, dependencies);
-        let ready: Vec<Ready> = match barrier {
+        match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
                 let elements = self.united(dependencies, *src_stages, *dst_stages);
-                elements.into_iter().map(|it| self.ready(tag, it)).collect()
+                let ready: Vec<Ready> = elements.into_iter().map(|it| self.ready(tag, it)).collect();
+                self.apply(tag, &ready);
+                self.share_transitions(tag, &ready);
             }
             Barrier::Two { dependencies } => {
                 let mut ready = |it: &Dependency| {
                     let element = expanded(it, self.timeline());
                     self.ready(tag, element)
                 };
-                dependencies.iter().map(&mut ready).collect()
+                // They are large, and most barriers have one.
+                if let [only] = &dependencies[..] {
+                    let ready = [ready(only)];
+                    return self.apply(tag, &ready);
+                }
+                let ready: Vec<Ready> = dependencies.iter().map(&mut ready).collect();
+                self.apply(tag, &ready);
             }
-        };
-        self.apply(tag, &ready);
-        if matches!(barrier, Barrier::One { .. }) {
-            self.share_transitions(tag, &ready);
         }
     }
 
@@ -297,6 +301,9 @@ impl<'a> Executor<'a> {
             self.depend(tag, it);
         }
         let clock = &mut self.device.queues[usize::from(self.queue)].clock;
+        if let Some(instance) = self.instance.as_mut().filter(|_| !elements.is_empty()) {
+            instance.keep_outside(clock);
+        }
         for Ready { first, element } in elements {
             match element.part {
                 None => clock.second_scope(&first.carry, element.scope.dst, element.scope.dst_usages),
@@ -336,7 +343,7 @@ impl<'a> Executor<'a> {
         for range in &ranges {
             for (part, state) in self.device.states.overlapping(range.clone()) {
                 let found = state.check_transition(&now, &ready.first, &part);
-                conflicts.push((part, found));
+                conflicts.extend(Some((part, found)).filter(|it| !it.1.is_empty()));
             }
         }
         for (own, theirs) in self.device.addresses.aliased(resource, &ranges) {

@@ -16,7 +16,7 @@ use crate::usage::TABLES;
 #[derive(Default)]
 pub(crate) struct Plans {
     plans: Vec<Plan>,
-    /// Of all actions.
+    /// Of all actions; what a command does as the one before is not there again.
     accesses: Vec<Access>,
     spots: Vec<Spot>,
     /// For each 64 spots of a command.
@@ -33,7 +33,7 @@ struct Plan {
     first: u32,
     end: u32,
     marks: u32,
-    /// Its accesses; of a command that is not an action, its place among those.
+    /// Its accesses, if it is not straight; of a command that is not an action, its place among those.
     accesses: (u32, u32),
     kind: PlanKind,
     /// Whether each access has one spot, in the order of accesses, and there are at most 64.
@@ -53,8 +53,26 @@ pub(crate) enum PlanKind {
 
 /// What is recorded.
 pub(crate) enum Recorded<'a> {
-    Action(&'a [Access]),
+    Action(Accesses<'a>),
     Other(&'a Command),
+}
+
+/// The accesses of an action.
+#[derive(Clone, Copy)]
+pub(crate) enum Accesses<'a> {
+    Own(&'a [Access]),
+    /// Of spots, among those of all commands.
+    Straight(&'a [Spot], &'a [Access]),
+}
+
+impl<'a> Accesses<'a> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = &'a Access> {
+        let (own, spots, all) = match self {
+            Accesses::Own(own) => (own, &[][..], &[][..]),
+            Accesses::Straight(spots, all) => (&[][..], spots, all),
+        };
+        own.iter().chain(spots.iter().map(|it| &all[it.access as usize]))
+    }
 }
 
 /// Room that is not worth giving back.
@@ -81,10 +99,10 @@ impl Plans {
 
     #[inline]
     pub(crate) fn command(&self, command: usize) -> Recorded<'_> {
-        let Plan { kind, accesses, .. } = self.plans[command];
-        match kind {
-            PlanKind::Other => Recorded::Other(&self.others[accesses.0 as usize]),
-            _ => Recorded::Action(&self.accesses[accesses.0 as usize..accesses.1 as usize]),
+        let plan = self.plans[command];
+        match plan.kind {
+            PlanKind::Other => Recorded::Other(&self.others[plan.accesses.0 as usize]),
+            _ => Recorded::Action(plan.accesses_in(&self.spots, &self.accesses)),
         }
     }
 
@@ -98,21 +116,23 @@ impl Plans {
     pub(crate) fn replace(&mut self, command: usize, accesses: &[Access]) {
         let first = self.accesses.len() as u32;
         if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::Other) {
-            plan.accesses = (first, first + accesses.len() as u32);
+            (plan.accesses, plan.is_straight) = ((first, first + accesses.len() as u32), false);
             self.accesses.extend_from_slice(accesses);
         }
     }
 
     /// Looks everything up again.
     pub(crate) fn renew(&mut self, addresses: &Addresses) {
-        let (plans, accesses) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.accesses));
-        self.spots.clear();
+        let (plans, spots) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.spots));
+        let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
         self.marks.clear();
         for it in plans {
             if it.kind == PlanKind::Other {
                 self.plans.push(it);
             } else {
-                self.add_action(&accesses[it.accesses.0 as usize..it.accesses.1 as usize], |it| it, addresses);
+                own.clear();
+                own.extend(it.accesses_in(&spots, &accesses).iter().cloned());
+                self.add_action(&own, |it| it, addresses);
             }
         }
         // They came with other numbers.
@@ -211,7 +231,8 @@ impl Plans {
         addresses: &Addresses,
     ) {
         let (first, marks, own) = (self.spots.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
-        let last = self.plans.last().copied().filter(|it| it.is_straight && self.last.len() == accesses.len());
+        let is_like = |it: &Plan| it.is_straight && it.len() == accesses.len() && self.last.len() == accesses.len();
+        let last = self.plans.last().copied().filter(is_like);
         let is_alike = last.is_some_and(|it| self.add_alike(it, accesses, &number, addresses));
         let (kind, is_straight) = match is_alike {
             true => (PlanKind::Apart, true),
@@ -232,14 +253,14 @@ impl Plans {
     fn add_all(&mut self, first: usize, own: usize, addresses: &Addresses) -> (PlanKind, bool) {
         let accesses = &self.accesses[own..];
         let mut is_straight = (1..=WORD).contains(&accesses.len());
-        for access in accesses {
+        for (access, at) in accesses.iter().zip(own as u32..) {
             // An access that its stage cannot make is another's to report.
             let usage = TABLES.usage(access.stage, access.access);
             match usage.map_or(Looked::Nothing, |_| addresses.look_up(access.resource, &access.region)) {
-                Looked::One(range, through) => self.spots.extend(spot(access, range, through)),
+                Looked::One(range, through) => self.spots.extend(spot(access, at, range, through)),
                 Looked::Many(ranges, through) => {
                     is_straight = false;
-                    self.spots.extend(ranges.into_iter().filter_map(|it| spot(access, it, through)));
+                    self.spots.extend(ranges.into_iter().filter_map(|it| spot(access, at, it, through)));
                 }
                 Looked::Nothing => is_straight = false,
                 Looked::Unsettled => {
@@ -265,34 +286,20 @@ impl Plans {
         number: &impl Fn(ResourceId) -> ResourceId,
         addresses: &Addresses,
     ) -> bool {
-        let new = self.spots.len();
-        self.spots.reserve(accesses.len());
-        self.accesses.reserve(accesses.len());
-        // What is different, and which of it does something else.
-        let (mut different, mut other) = (0_u64, 0_u64);
-        for (index, (access, told)) in accesses.iter().zip(&mut self.last).enumerate() {
-            let (spot, before) =
-                (&self.spots[last.first as usize + index], &self.accesses[last.accesses.0 as usize + index]);
-            let (is_same_usage, is_same_resource) =
-                ((access.stage, access.access) == (before.stage, before.access), access.resource == *told);
-            let (mut spot, mut resource) = (spot.clone(), before.resource);
-            if !(is_same_usage && is_same_resource && access.order == before.order && access.region == before.region) {
-                different |= 1 << index;
-                other |= u64::from(access.order != before.order) << index;
-                if !is_same_usage {
-                    other |= 1 << index;
-                    let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
-                    spot.usage = usage;
-                }
-                if !is_same_resource {
-                    (*told, resource) = (access.resource, number(access.resource));
-                }
-                let Looked::One(range, through) = addresses.look_up(resource, &access.region) else { return false };
-                (spot.range, spot.through) = (range, through);
-                (spot.resource, spot.order) = (resource, access.order.into());
+        let (old, new) = (last.first as usize..last.end as usize, self.spots.len());
+        let before = accesses.iter().zip(&self.last).zip(&self.spots[old.clone()]).enumerate();
+        let different = before.fold(0_u64, |all, (index, ((access, told), spot))| {
+            let is_same = access.resource == *told && is_same_use(access, &self.accesses[spot.access as usize]);
+            all | u64::from(!is_same) << index
+        });
+        self.spots.extend_from_within(old);
+        // Which of it does something else.
+        let mut other = 0_u64;
+        for index in bits(different) {
+            match self.put_other(new + index, index, &accesses[index], number, addresses) {
+                Some(is_other) => other |= u64::from(is_other) << index,
+                None => return false,
             }
-            self.spots.push(spot);
-            self.accesses.push(Access { resource, ..access.clone() });
         }
         let (spots, marks) = (&self.spots[new..], &self.marks[last.marks as usize]);
         let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
@@ -323,6 +330,33 @@ impl Plans {
             self.mark_repeats(last, new);
         }
         true
+    }
+
+    /// A spot, which is that of the command before, becomes the one of another access. Gives whether that does something
+    /// else; none if it is not one spot.
+    fn put_other(
+        &mut self,
+        spot: usize,
+        index: usize,
+        access: &Access,
+        number: &impl Fn(ResourceId) -> ResourceId,
+        addresses: &Addresses,
+    ) -> Option<bool> {
+        let spot = &mut self.spots[spot];
+        let before = &self.accesses[spot.access as usize];
+        if access.resource != self.last[index] {
+            (self.last[index], spot.resource) = (access.resource, number(access.resource));
+        }
+        let is_same_usage = (access.stage, access.access) == (before.stage, before.access);
+        let is_other = !is_same_usage || access.order != before.order;
+        if !is_same_usage {
+            spot.usage = TABLES.usage(access.stage, access.access)?;
+        }
+        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return None };
+        (spot.range, spot.through, spot.order) = (range, through, access.order.into());
+        spot.access = self.accesses.len() as u32;
+        self.accesses.push(Access { resource: spot.resource, ..access.clone() });
+        Some(is_other)
     }
 
     /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
@@ -387,6 +421,21 @@ impl Plans {
     }
 }
 
+impl Plan {
+    /// How many spots it has.
+    fn len(&self) -> usize {
+        (self.end - self.first) as usize
+    }
+
+    /// Its accesses, out of those of all commands.
+    fn accesses_in<'a>(&self, spots: &'a [Spot], accesses: &'a [Access]) -> Accesses<'a> {
+        match self.is_straight {
+            true => Accesses::Straight(&spots[self.first as usize..self.end as usize], accesses),
+            false => Accesses::Own(&accesses[self.accesses.0 as usize..self.accesses.1 as usize]),
+        }
+    }
+}
+
 /// Up to 64 spots of a command, with their marks.
 #[derive(Clone, Copy)]
 pub(crate) struct Marked<'a> {
@@ -425,9 +474,16 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 #[inline]
-fn spot(access: &Access, range: Range<u64>, through: Identity) -> Option<Spot> {
+fn spot(access: &Access, at: u32, range: Range<u64>, through: Identity) -> Option<Spot> {
     let usage = TABLES.usage(access.stage, access.access)?;
-    Some(Spot { range, resource: access.resource, through, usage, order: access.order.into() })
+    Some(Spot { range, resource: access.resource, through, access: at, usage, order: access.order.into() })
+}
+
+/// Whether two accesses do the same, to the same part of whatever they are to.
+#[inline]
+fn is_same_use(one: &Access, other: &Access) -> bool {
+    let key = |it: &Access| (it.stage, it.access, it.order);
+    key(one) == key(other) && one.region == other.region
 }
 
 #[inline]

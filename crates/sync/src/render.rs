@@ -13,7 +13,7 @@ use lavascope_program::{
     Area, AttachmentKind, AttachmentView, ImageRegion, LoadOp, Region, RenderPass, RenderPassId, Rendering,
     RenderingAttachment, Scope, StoreOp, Subpass, SubpassDependency,
 };
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::action::Use;
 use crate::clock::{Carry, Clock, Tag};
@@ -33,8 +33,10 @@ pub(crate) struct Instance {
 
 enum Kind {
     Pass(Box<Pass>),
-    /// With what the queue knew outside: barriers inside reach no further.
-    Rendering(Rendering, Box<Clock>),
+    /// With what the queue knew outside, if that is not what it knows: barriers inside reach no further.
+    Rendering(Rendering, Option<Box<Clock>>),
+    /// Rendering that is about to end.
+    Ending,
 }
 
 struct Pass {
@@ -90,7 +92,7 @@ impl Instance {
     pub(crate) fn apart(&self) -> &[(Tag, Tag)] {
         match &self.kind {
             Kind::Pass(pass) => &pass.apart,
-            Kind::Rendering(..) => &[],
+            Kind::Rendering(..) | Kind::Ending => &[],
         }
     }
 
@@ -98,7 +100,7 @@ impl Instance {
     pub(crate) fn ordered_from(&self) -> Tag {
         match &self.kind {
             Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) => self.begin,
+            Kind::Rendering(..) | Kind::Ending => self.begin,
         }
     }
 
@@ -106,7 +108,16 @@ impl Instance {
     pub(crate) fn from(&self) -> Tag {
         match &self.kind {
             Kind::Pass(pass) => pass.began,
-            Kind::Rendering(..) => self.begin,
+            Kind::Rendering(..) | Kind::Ending => self.begin,
+        }
+    }
+}
+
+impl Instance {
+    /// The queue is about to learn something inside of it.
+    pub(crate) fn keep_outside(&mut self, clock: &Clock) {
+        if let Kind::Rendering(_, outside @ None) = &mut self.kind {
+            *outside = Some(Box::new(clock.clone()));
         }
     }
 }
@@ -215,13 +226,9 @@ impl Executor<'_> {
 
     pub(crate) fn begin_rendering(&mut self, tag: Tag, rendering: &Rendering) {
         let suspended = self.device.queues[usize::from(self.queue)].suspended.take();
-        let outside = Box::new(self.clock().clone());
-        let begin = match suspended.filter(|_| rendering.is_resuming) {
-            Some((begin, inside)) => {
-                *self.clock() = *inside;
-                begin
-            }
-            None => tag - 1,
+        let (begin, outside) = match suspended.filter(|_| rendering.is_resuming) {
+            Some((begin, inside)) => (begin, Some(Box::new(std::mem::replace(self.clock(), *inside)))),
+            None => (tag - 1, None),
         };
         *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), outside) });
         if !rendering.is_resuming {
@@ -235,17 +242,20 @@ impl Executor<'_> {
         let Some(Instance { begin, kind: Kind::Rendering(rendering, outside) }) = self.instance.take() else { return };
         if !rendering.is_suspending {
             let inside = Inside { area: rendering.area, views: views(rendering.view_mask) };
-            let empty = Box::new(Clock::default());
-            *self.instance = Some(Instance { begin, kind: Kind::Rendering(rendering.clone(), empty) });
+            *self.instance = Some(Instance { begin, kind: Kind::Ending });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
             self.uses(tag, &resolved.flat_map(|it| resolve_of(it, inside)).collect::<Vec<_>>());
             let stores: Vec<Use<'_>> = rendering.attachments.iter().flat_map(|it| store_of(it, inside)).collect();
             self.uses(tag + 2, &stores);
             *self.instance = None;
         }
-        let inside = std::mem::replace(self.clock(), *outside);
-        self.clock().pass(&inside);
+        // Where nothing was ordered inside, there is nothing to be handed on that the queue does not know.
+        let inside = outside.map(|it| std::mem::replace(self.clock(), *it));
+        if let Some(inside) = &inside {
+            self.clock().pass(inside);
+        }
         if rendering.is_suspending {
+            let inside = inside.unwrap_or_else(|| self.clock().clone());
             self.device.queues[usize::from(self.queue)].suspended = Some((begin, Box::new(inside)));
         }
         self.device.sweep_stretches(self.queue);
@@ -558,8 +568,8 @@ fn views(mask: u32) -> Option<u32> {
 
 impl Inside {
     /// The layers of a view that are touched.
-    fn layers(self, layers: &Range<u32>) -> Vec<Range<u32>> {
-        let Some(mask) = self.views else { return Some(layers.clone()).into_iter().collect() };
+    fn layers(self, layers: &Range<u32>) -> SmallVec<[Range<u32>; 2]> {
+        let Some(mask) = self.views else { return smallvec![layers.clone()] };
         let views = (0..32).filter(|it| mask >> it & 1 != 0).map(|it| layers.start + it);
         views.filter(|it| *it < layers.end).map(|it| it..it + 1).collect()
     }
@@ -572,40 +582,40 @@ fn attachment_uses(
     inside: Inside,
     usage: Usage,
     order: Order,
-) -> Vec<Use<'static>> {
+) -> impl Iterator<Item = Use<'static>> {
     use lavascope_abi::ImageAspectFlags;
     let aspect = match part {
         AttachmentKind::Depth => ImageAspectFlags::DEPTH.0,
         AttachmentKind::Stencil => ImageAspectFlags::STENCIL.0,
         AttachmentKind::Color | AttachmentKind::DepthStencil => view.region.aspects,
     };
-    let of_layers = |layers| {
+    let of_layers = move |layers| {
         let aspects = view.region.aspects & aspect;
         let area = Some(view.inside(inside.area));
         let region = ImageRegion { aspects, layers, area, ..view.region.clone() };
         Use { resource: view.resource, region: Cow::Owned(Region::Image(region)), usage, order }
     };
-    inside.layers(&view.region.layers).into_iter().map(of_layers).collect()
+    inside.layers(&view.region.layers).into_iter().map(of_layers)
 }
 
-fn load_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn load_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let usage = load(it.kind, it.load).into_iter();
-    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load)).collect()
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Load))
 }
 
-fn store_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn store_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let usage = store(it.kind, it.store).into_iter();
-    usage.flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last)).collect()
+    usage.flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last))
 }
 
-fn resolve_of(it: &RenderingAttachment, inside: Inside) -> Vec<Use<'static>> {
+fn resolve_of(it: &RenderingAttachment, inside: Inside) -> impl Iterator<Item = Use<'static>> {
     let stage = PipelineStageFlags2::COLOR_ATTACHMENT_OUTPUT.0;
     let read = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_READ.0);
     let write = TABLES.usage(stage, AccessFlags2::COLOR_ATTACHMENT_WRITE.0);
-    let from = read.into_iter().flat_map(|usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
+    let from = read.into_iter().flat_map(move |usage| attachment_uses(&it.view, it.kind, inside, usage, Order::Last));
     let to = it.resolve.as_ref().zip(write).into_iter();
-    let to = to.flat_map(|(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
-    from.chain(to).collect()
+    let to = to.flat_map(move |(resolve, usage)| attachment_uses(&resolve.view, it.kind, inside, usage, Order::None));
+    from.chain(to)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub(crate) struct Spot {
     pub(crate) resource: ResourceId,
     /// What the resource is, whatever it is called.
     pub(crate) through: Identity,
+    /// Of which access it is, among those of the command buffer.
+    pub(crate) access: u32,
     pub(crate) usage: Usage,
     pub(crate) order: Order,
 }
@@ -52,7 +54,7 @@ mod tests {
     fn neighbors_do_not_overlap() {
         let spot = |range: Range<u64>| {
             let (resource, through) = (ResourceId(0), Identity::default());
-            Spot { range, resource, through, usage: TRANSITION_WRITE, order: Order::None }
+            Spot { range, resource, through, access: 0, usage: TRANSITION_WRITE, order: Order::None }
         };
         let own = spot(8..16);
         assert!(!own.overlaps(&spot(0..8)) && !own.overlaps(&spot(16..24)));

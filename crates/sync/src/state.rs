@@ -421,13 +421,28 @@ impl State {
     /// Keeps a read.
     #[inline]
     pub(crate) fn read(&mut self, by: By, now: &Now<'_>) {
-        // The usual case: read again in the same way, with nothing between.
-        if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
+        // The usual cases: read for the first time, or again in the same way with nothing between.
+        if self.more.is_none() && self.last == 0 {
+            self.set_read(now.tag, now.tag, by);
+        } else if self.more.is_none() && self.reader == by && self.last > now.from && self.first() > self.written {
             self.set_read(self.first(), now.tag, by);
-            self.is_marked = false;
-        } else {
-            self.add(by, now);
+        } else if !self.is_read_again(by, now) {
+            return self.add(by, now);
         }
+        self.is_marked = false;
+    }
+
+    /// Keeps a read, if two lanes have read and it is another one of the second.
+    #[inline]
+    fn is_read_again(&mut self, by: By, now: &Now<'_>) -> bool {
+        let (first, written) = (self.reader, self.written);
+        let Some([own]) = self.more.as_mut().map(|it| &mut it.reads[..]) else { return false };
+        let is_other = self.last != 0 && (first.queue, TABLES.stage(first.usage)) != (by.queue, TABLES.stage(by.usage));
+        let is_again = is_other && own.by() == by && own.last > now.from && own.first > written;
+        if is_again {
+            own.last = now.tag;
+        }
+        is_again
     }
 
     /// Keeps an access.
@@ -664,6 +679,11 @@ impl Write<'_> {
 }
 
 impl Read {
+    #[inline]
+    fn by(&self) -> By {
+        By { usage: self.usage, queue: self.queue, order: self.order }
+    }
+
     /// Whether a read that happens now stands for it from now on: it is one of the same lane, in the same subpass or
     /// ordered after it.
     #[inline]

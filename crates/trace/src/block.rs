@@ -121,34 +121,34 @@ impl Codec {
         (packed.len() < raw.len()).then_some(packed)
     }
 
-    fn unpack<'r>(self, stored: &'r [u8], raw_size: usize, room: &'r mut Room) -> Option<&'r [u8]> {
-        let Room { bytes, zstd } = room;
-        bytes.clear();
-        let raw: &[u8] = match self {
-            Codec::None => stored,
+    /// Puts what was compressed in the place of what `to` has. None where it has another size.
+    fn unpack(self, stored: &[u8], raw_size: usize, means: &mut Means, to: &mut Vec<u8>) -> Option<()> {
+        to.clear();
+        let size = match self {
+            Codec::None => {
+                to.extend_from_slice(stored);
+                stored.len()
+            }
             Codec::Zstd => {
-                let zstd = match zstd {
+                let zstd = match &mut means.zstd {
                     Some(it) => it,
                     none => none.insert(zstd::bulk::Decompressor::new().ok()?),
                 };
-                bytes.reserve(raw_size);
-                zstd.decompress_to_buffer(stored, bytes).ok()?;
-                bytes
+                to.reserve(raw_size);
+                zstd.decompress_to_buffer(stored, to).ok()?
             }
             Codec::Lz4 => {
-                bytes.resize(raw_size, 0);
-                let size = lz4_flex::block::decompress_into(stored, bytes).ok()?;
-                &bytes[..size]
+                to.resize(raw_size, 0);
+                lz4_flex::block::decompress_into(stored, to).ok()?
             }
         };
-        (raw.len() == raw_size).then_some(raw)
+        (size == raw_size).then_some(())
     }
 }
 
-/// Where blocks are unpacked to, one after the other.
+/// What unpacking takes, for one block after the other.
 #[derive(Default)]
-pub(crate) struct Room {
-    bytes: Vec<u8>,
+pub(crate) struct Means {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
@@ -236,10 +236,10 @@ impl BlockHead {
         })
     }
 
-    /// The contents of a block that was read at the start of `file`.
-    pub(crate) fn contents<'r>(self, file: &'r [u8], room: &'r mut Room) -> Result<&'r [u8], &'static str> {
+    /// The contents of a block that was read at the start of `file`, in the place of what `to` has.
+    pub(crate) fn contents(self, file: &[u8], means: &mut Means, to: &mut Vec<u8>) -> Result<(), &'static str> {
         let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
-        self.codec.unpack(stored, self.raw_size as usize, room).ok_or("it does not unpack to its stated size")
+        self.codec.unpack(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
     }
 }
 
@@ -277,10 +277,11 @@ mod tests {
         let raw: Vec<u8> = (0..5000u32).map(|it| (it / 7) as u8).collect();
         for codec in [Codec::Zstd, Codec::Lz4] {
             let packed = codec.pack(&raw).expect("this is easy to compress");
-            let mut room = Room::default();
-            assert_eq!(codec.unpack(&packed, raw.len(), &mut room), Some(&raw[..]));
-            assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut room), None, "{codec:?}");
-            assert_eq!(codec.unpack(&packed, raw.len() + 1, &mut room), None, "{codec:?}");
+            let (mut means, mut to) = (Means::default(), Vec::new());
+            assert_eq!(codec.unpack(&packed, raw.len(), &mut means, &mut to), Some(()));
+            assert_eq!(to, raw);
+            assert_eq!(codec.unpack(&packed, raw.len() - 1, &mut means, &mut to), None, "{codec:?}");
+            assert_eq!(codec.unpack(&packed, raw.len() + 1, &mut means, &mut to), None, "{codec:?}");
         }
         assert_eq!(Codec::None.pack(&raw), None);
     }
@@ -304,7 +305,9 @@ mod tests {
         let mut block = head.to_bytes(&stored).to_vec();
         block.extend(stored);
         assert_eq!(BlockHead::read(&block), Ok(head));
-        assert_eq!(head.contents(&block, &mut Room::default()), Ok(&stored[..]));
+        let mut contents = vec![7; 9];
+        assert_eq!(head.contents(&block, &mut Means::default(), &mut contents), Ok(()));
+        assert_eq!(contents, stored);
         for bit in 0..block.len() * 8 {
             block[bit / 8] ^= 1 << (bit % 8);
             assert!(BlockHead::read(&block).is_err(), "bit {bit}");

@@ -27,6 +27,11 @@ impl<'a> Bytes<'a> {
         self.at == self.all.len()
     }
 
+    /// How many bytes were read.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     pub(crate) fn left(&self) -> usize {
         self.all.len() - self.at
     }

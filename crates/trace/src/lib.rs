@@ -23,6 +23,7 @@ mod merge;
 mod read;
 mod record;
 mod repair;
+mod rows;
 mod schema;
 mod source;
 mod stream_read;

@@ -1,6 +1,6 @@
 //! All streams of a trace as one: every record after the calls that its touches name.
 
-use lavascope_event::record::{Head, Touch};
+use lavascope_event::record::{Head, TOUCHES_SHIFT, Touch};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Damage, TraceError};
@@ -105,14 +105,21 @@ impl<'t, 'a> Merged<'t, 'a> {
         self.given += 1;
         // A call inside another is complete before it.
         cursor.done = head.completed().map_or(cursor.done, |it| it.max(cursor.done));
-        let is_changed = self.trace.change(cursor.stream, words, place.is_elsewhere, &mut self.whole)?;
-        let record = if is_changed { &self.whole } else { words };
-        Ok(Some(Item { stream: cursor.stream, time: place.time, record }))
+        let (stream, time) = (cursor.stream, place.time);
+        if place.is_elsewhere || self.trace.renumbers() {
+            self.trace.change(stream, words, place.is_elsewhere, &mut self.whole)?;
+            return Ok(Some(Item { stream, time, record: &self.whole }));
+        }
+        Ok(Some(Item { stream, time, record: words }))
     }
 
     /// The stream that can go on; none at the end.
     fn find(&mut self) -> Result<Option<usize>, TraceError> {
         let count = self.streams.len();
+        // Most records come right after the one before.
+        if self.streams.get(self.turn).is_some_and(Cursor::is_free) {
+            return Ok(Some(self.turn));
+        }
         let mut first: Option<(u64, usize)> = None;
         for step in 0..count {
             let index = (self.turn + step) % count;
@@ -199,6 +206,13 @@ impl<'t, 'a> Merged<'t, 'a> {
 }
 
 impl Cursor {
+    /// Whether the next record is there, and comes after none of another stream.
+    fn is_free(&self) -> bool {
+        let Some(Calls { decoded }) = &self.calls else { return false };
+        let place = decoded.places.get(self.given);
+        place.is_some_and(|it| decoded.words[it.first as usize + 1] >> TOUCHES_SHIFT == 0)
+    }
+
     /// Records that it will give if nothing is damaged.
     fn promised(&self) -> u64 {
         let blocks = self.blocks.as_slice().iter().map(|it| u64::from(it.count)).sum::<u64>();

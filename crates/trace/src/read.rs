@@ -8,12 +8,13 @@ use lavascope_event::record::Head;
 use lavascope_event::renumber;
 use rustc_hash::FxHashMap;
 
-use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind, Room};
+use crate::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BLOCK_MAGIC, BlockHead, HEADER_SIZE, Header, Kind, Means};
 use crate::bytes::Bad;
-use crate::columns::{self, Decoded, HEAD_WORDS};
+use crate::columns::HEAD_WORDS;
 use crate::content::{self, ContentHash};
 use crate::error::{Damage, TraceError};
 use crate::index::{Entry, Index, Moment, MomentKind};
+use crate::rows::{Columns, Decoded};
 use crate::schema::{Numbers, Schema};
 use crate::source::{ReadAt, Source};
 use crate::write::{END_MAGIC, END_SIZE};
@@ -49,11 +50,11 @@ pub(crate) struct Calls {
     pub(crate) decoded: Decoded,
 }
 
-/// What reading a block takes: where it is read to, and where it is unpacked to.
+/// What reading a block takes: where it is read to, and what unpacks it.
 #[derive(Default)]
 pub(crate) struct Scratch {
     stored: Vec<u8>,
-    room: Room,
+    means: Means,
 }
 
 impl<'a> Trace<'a> {
@@ -190,34 +191,28 @@ impl<'a> Trace<'a> {
 
     /// Reads a block of calls.
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
+        let (mut contents, mut columns) = (Vec::new(), Columns::default());
+        self.open_calls(entry, &mut contents, &mut columns, &mut Scratch::default())?;
         let mut calls = Calls::default();
-        self.read_calls_into(entry, &mut calls, &mut Scratch::default())?;
+        columns.give(&contents, usize::MAX, &mut calls.decoded);
         Ok(calls)
     }
 
-    /// Reads a block of calls in the place of another one.
-    pub(crate) fn read_calls_into(
+    /// Reads and looks at a block of calls in the place of another one, so that its records can be given.
+    pub(crate) fn open_calls(
         &self,
         entry: &Entry,
-        Calls { decoded }: &mut Calls,
-        Scratch { stored, room }: &mut Scratch,
+        contents: &mut Vec<u8>,
+        columns: &mut Columns,
+        Scratch { stored, means }: &mut Scratch,
     ) -> Result<(), TraceError> {
         let wrong = |what| TraceError::Block { at: entry.at, what };
         let block = self.file.block(entry.at, stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        let contents = head.contents(block, room).map_err(wrong)?;
-        columns::decode_into(contents, decoded).map_err(|it| inside(entry.at, it))?;
-        if self.numbers.are_own() {
-            return Ok(());
-        }
-        for place in &decoded.places {
-            let head = &mut decoded.words[place.first as usize];
-            let number = (*head >> 32) as u16;
-            // A command that nobody knows keeps a number that nobody has.
-            let own = self.numbers.command(number).unwrap_or(u16::MAX);
-            *head = *head & !(0xffff << 32) | u64::from(own) << 32;
-        }
-        Ok(())
+        head.contents(block, means, contents).map_err(wrong)?;
+        // A command that nobody knows keeps a number that nobody has.
+        let own = |it| self.numbers.command(it).unwrap_or(u16::MAX);
+        columns.open(contents, own).map_err(|it| inside(entry.at, it))
     }
 
     /// Whether objects are numbered otherwise here, so that every record has to be changed.
@@ -225,19 +220,18 @@ impl<'a> Trace<'a> {
         self.numbers.handles().is_some()
     }
 
-    /// Puts a record into `whole` as it is read: with its body, and its objects numbered as they are here. False if it
-    /// is that already.
+    /// Puts a record that is not as it is read into `whole`: with its body, and its objects numbered as they are here.
     pub(crate) fn change(
         &self,
         stream: u32,
         record: &[u64],
         is_elsewhere: bool,
         whole: &mut Vec<u64>,
-    ) -> Result<bool, TraceError> {
+    ) -> Result<(), TraceError> {
         let numbers = self.numbers.handles();
         if is_elsewhere {
             *whole = self.whole(stream, record)?;
-        } else if numbers.is_some() {
+        } else {
             whole.clear();
             whole.extend_from_slice(record);
         }
@@ -245,7 +239,7 @@ impl<'a> Trace<'a> {
             // Where that cannot be done the record is none that this version knows, and whoever checks it says why.
             let _ = renumber(whole, numbers);
         }
-        Ok(is_elsewhere || numbers.is_some())
+        Ok(())
     }
 
     /// The words of a record whose body is elsewhere.
@@ -417,10 +411,11 @@ impl<'a> Trace<'a> {
 
     fn contents_of(&self, at: u64) -> Result<Vec<u8>, TraceError> {
         let wrong = |what| TraceError::Block { at, what };
-        let (mut stored, mut room) = (Vec::new(), Room::default());
+        let (mut stored, mut contents) = (Vec::new(), Vec::new());
         let block = self.file.block(at, &mut stored);
         let head = BlockHead::read(block).map_err(wrong)?;
-        head.contents(block, &mut room).map(<[u8]>::to_vec).map_err(wrong)
+        head.contents(block, &mut Means::default(), &mut contents).map_err(wrong)?;
+        Ok(contents)
     }
 }
 

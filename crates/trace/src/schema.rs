@@ -65,11 +65,6 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Whether commands are numbered as this version does.
-    pub(crate) fn are_own(&self) -> bool {
-        self.commands.is_none()
-    }
-
     /// The number of a command here; none if this version does not know it.
     pub(crate) fn command(&self, number: u16) -> Option<u16> {
         match &self.commands {

@@ -2,22 +2,40 @@
 
 use lavascope_event::record::{Head, Touch};
 
-use crate::columns::Decoded;
 use crate::error::TraceError;
 use crate::index::Entry;
-use crate::read::{Calls, Scratch, Trace};
+use crate::read::{Scratch, Trace};
+use crate::rows::{Columns, Decoded};
 use crate::tail::Tail;
 
-/// The records of a block, whose space the next one uses again.
+/// Words of records that are made of columns at once: few enough to be still in the cache when they are used.
+const WORDS_AT_ONCE: usize = 1 << 12;
+
+/// The records of a block, of which only a few lie there at once. The next block uses its space again.
 #[derive(Default)]
-pub struct Block(Calls);
+pub struct Block {
+    contents: Vec<u8>,
+    columns: Columns,
+    decoded: Decoded,
+}
+
+impl Block {
+    /// Puts its next records in the place of those before them. False where there are none.
+    fn turn(&mut self) -> bool {
+        let has_more = !self.columns.is_empty();
+        if has_more {
+            self.columns.give(&self.contents, WORDS_AT_ONCE, &mut self.decoded);
+        }
+        has_more
+    }
+}
 
 /// The blocks of one stream.
 pub struct Blocks<'t, 'a> {
     trace: &'t Trace<'a>,
     entries: std::vec::IntoIter<Entry>,
     /// What comes behind the blocks.
-    tail: Option<Calls>,
+    tail: Option<Decoded>,
     scratch: Scratch,
 }
 
@@ -25,7 +43,7 @@ impl<'t, 'a> Blocks<'t, 'a> {
     pub fn new(trace: &'t Trace<'a>, tail: Option<&Tail>, stream: u32) -> Blocks<'t, 'a> {
         let tail = tail.filter(|it| it.header().id == trace.header().id);
         // What is damaged of a tail is told by who reads all streams.
-        let tail = tail.map(|it| Calls { decoded: it.records(stream, trace.position(stream), &mut Vec::new()) });
+        let tail = tail.map(|it| it.records(stream, trace.position(stream), &mut Vec::new()));
         Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail, scratch: Scratch::default() }
     }
 
@@ -36,10 +54,13 @@ impl<'t, 'a> Blocks<'t, 'a> {
 
     /// Reads the next one. False at the end.
     pub fn read_next(&mut self, to: &mut Block) -> Result<bool, TraceError> {
+        to.decoded.clear();
         match self.entries.next() {
-            Some(entry) => self.trace.read_calls_into(&entry, &mut to.0, &mut self.scratch)?,
+            Some(entry) => {
+                self.trace.open_calls(&entry, &mut to.contents, &mut to.columns, &mut self.scratch)?;
+            }
             None => match self.tail.take() {
-                Some(tail) => to.0 = tail,
+                Some(tail) => *to = Block { decoded: tail, ..Block::default() },
                 None => {
                     self.scratch = Scratch::default();
                     return Ok(false);
@@ -88,7 +109,7 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         if !self.load()? {
             return Ok(None);
         }
-        let Decoded { words, places } = &self.block.0.decoded;
+        let Decoded { words, places } = &self.block.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
         let Head { call, touches, .. } = Head::from_words(words[0], words[1]);
@@ -98,13 +119,14 @@ impl<'t, 'a> StreamReader<'t, 'a> {
     /// Makes sure that the next record is there. False at the end.
     #[inline]
     fn load(&mut self) -> Result<bool, TraceError> {
-        if self.given < self.block.0.decoded.places.len() { Ok(true) } else { self.load_block() }
+        if self.given < self.block.decoded.places.len() { Ok(true) } else { self.load_more() }
     }
 
-    fn load_block(&mut self) -> Result<bool, TraceError> {
-        while self.given >= self.block.0.decoded.places.len() {
+    #[cold]
+    fn load_more(&mut self) -> Result<bool, TraceError> {
+        while self.given >= self.block.decoded.places.len() {
             self.given = 0;
-            if !(self.feed)(&mut self.block)? {
+            if !self.block.turn() && !(self.feed)(&mut self.block)? {
                 self.block = Block::default();
                 return Ok(false);
             }
@@ -118,7 +140,7 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         if !self.load()? {
             return Ok(None);
         }
-        let Decoded { words, places } = &mut self.block.0.decoded;
+        let Decoded { words, places } = &mut self.block.decoded;
         let place = places[self.given];
         let words = &mut words[place.first as usize..place.end as usize];
         self.given += 1;

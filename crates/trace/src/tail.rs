@@ -8,8 +8,9 @@ use lavascope_event::record::{Head, beside};
 use rustc_hash::FxHashMap;
 
 use crate::block::HEADER_SIZE;
-use crate::columns::{Decoded, HEAD_WORDS, Place};
+use crate::columns::HEAD_WORDS;
 use crate::error::Damage;
+use crate::rows::{Decoded, Place};
 
 /// The bits of a word that are a time.
 const TIME_MASK: u64 = (1 << 48) - 1;

@@ -1,7 +1,5 @@
 //! A device: what its engine is told, and what is kept to explain what the engine finds.
 
-use std::collections::HashMap;
-
 use lavascope_abi::ObjectId;
 use lavascope_event::LabelPath;
 use lavascope_program::{
@@ -35,15 +33,15 @@ pub(crate) struct Device {
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
 pub(crate) struct Objects {
     pub(crate) queues: Vec<Queue>,
-    pub(crate) queue_objects: HashMap<QueueId, ObjectId>,
-    pub(crate) resources: HashMap<ResourceId, (ObjectId, Resource)>,
+    pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
+    pub(crate) resources: FxHashMap<ResourceId, (ObjectId, Resource)>,
     /// The step before which each resource came.
-    pub(crate) since: HashMap<ResourceId, u32>,
-    pub(crate) passes: HashMap<RenderPassId, (ObjectId, RenderPass)>,
-    pub(crate) events: HashMap<EventId, ObjectId>,
-    pub(crate) semaphores: HashMap<SemaphoreId, ObjectId>,
-    pub(crate) fences: HashMap<FenceId, ObjectId>,
-    command_buffers: HashMap<CommandBufferId, ObjectId>,
+    pub(crate) since: FxHashMap<ResourceId, u32>,
+    pub(crate) passes: FxHashMap<RenderPassId, (ObjectId, RenderPass)>,
+    pub(crate) events: FxHashMap<EventId, ObjectId>,
+    pub(crate) semaphores: FxHashMap<SemaphoreId, ObjectId>,
+    pub(crate) fences: FxHashMap<FenceId, ObjectId>,
+    command_buffers: FxHashMap<CommandBufferId, ObjectId>,
 }
 
 impl Device {
@@ -52,14 +50,14 @@ impl Device {
             live: Live::new(queues),
             objects: Objects {
                 queues: queues.to_vec(),
-                queue_objects: HashMap::new(),
-                resources: HashMap::new(),
-                since: HashMap::new(),
-                passes: HashMap::new(),
-                events: HashMap::new(),
-                semaphores: HashMap::new(),
-                fences: HashMap::new(),
-                command_buffers: HashMap::new(),
+                queue_objects: FxHashMap::default(),
+                resources: FxHashMap::default(),
+                since: FxHashMap::default(),
+                passes: FxHashMap::default(),
+                events: FxHashMap::default(),
+                semaphores: FxHashMap::default(),
+                fences: FxHashMap::default(),
+                command_buffers: FxHashMap::default(),
             },
             recordings: FxHashMap::default(),
             kinds: FxHashMap::default(),
@@ -200,7 +198,7 @@ impl Device {
     pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.settle(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
-        if (index as usize) < own.recorded().len() {
+        if (index as usize) < own.len() {
             self.live.amend(id, index, &command);
             own.replace(index as usize, command);
         }

@@ -144,9 +144,17 @@ impl Recording {
 
     /// It is not repeated any more: what is recorded is what was repeated so far.
     pub(crate) fn keep_repeated(&mut self) {
-        if let Some(len) = self.repeated.take() {
-            self.body().truncate(len);
+        let Some(len) = self.repeated.take() else { return };
+        // Somebody may look at what it was: only what stays is copied.
+        match Arc::get_mut(&mut self.recorded.body) {
+            Some(body) => body.truncate(len),
+            None => self.recorded.body = Arc::new(self.recorded.body.first(len)),
         }
+    }
+
+    /// How many commands were recorded.
+    pub(crate) fn len(&self) -> usize {
+        self.open.as_ref().map_or(&*self.recorded.body, |it| it).len()
     }
 
     /// Nothing more is recorded. False if it is not all that it was before.
@@ -216,6 +224,19 @@ impl Body {
         }
         self.has_events = false;
         self.truncate(0);
+    }
+
+    /// The first commands.
+    fn first(&self, len: usize) -> Body {
+        let end = self.spans.get(len).map_or(self.accesses.len(), |it| it.0 as usize);
+        let commands = self.outline.commands[..len].to_vec();
+        Body {
+            outline: CommandBuffer { commands, is_secondary: self.outline.is_secondary },
+            accesses: self.accesses[..end].to_vec(),
+            spans: self.spans[..len].to_vec(),
+            marks: self.marks[..len].to_vec(),
+            has_events: self.has_events,
+        }
     }
 
     /// Only the first commands stay.

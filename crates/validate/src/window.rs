@@ -2,13 +2,13 @@
 //!
 //! Bounded: what leaves the window cannot be explained any more, and whoever asks for it is told so.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use lavascope_event::LabelPath;
 use lavascope_program::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
 use lavascope_state::{Gone, Source};
-
 use lavascope_sync::Engine;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::recording::{Mark, Recorded};
 
@@ -74,8 +74,8 @@ impl Located<'_> {
 /// Semaphores that somebody may wait for.
 #[derive(Clone, Default)]
 pub(crate) struct Signaled {
-    binary: HashSet<SemaphoreId>,
-    values: HashMap<SemaphoreId, u64>,
+    binary: FxHashSet<SemaphoreId>,
+    values: FxHashMap<SemaphoreId, u64>,
 }
 
 impl Kept {

@@ -12,6 +12,8 @@ use crate::process;
 const FOLDERS: &[(&str, &str)] =
     &[("crates/samples/shaders", "vulkan1.2"), ("crates/spirv/tests/shaders", "vulkan1.3")];
 const COMPILER: &str = "glslangValidator";
+/// For what no source language can say.
+const ASSEMBLER: &str = "spirv-as";
 
 pub(crate) fn run(root: &Path) -> Result<()> {
     ensure!(
@@ -39,6 +41,9 @@ fn compile_all(folder: &Path, environment: &str) -> Result<()> {
 /// With the source text inside, and by its bare name, so that no path of this machine gets in.
 fn compile(folder: &Path, source: &str, environment: &str) -> Result<()> {
     let target = format!("{source}.spv");
+    if source.ends_with(".spvasm") {
+        return process::run(folder, ASSEMBLER, &["--target-env", "spv1.3", "-o", &target, source]);
+    }
     // Lines are told by `OpLine`, or by `NonSemantic.Shader.DebugInfo.100` where the name asks for it.
     let debug = if source.contains("_debuginfo.") { "-gVS" } else { "-g" };
     process::run(folder, COMPILER, &["-V", "--quiet", "--target-env", environment, debug, "-o", &target, source])

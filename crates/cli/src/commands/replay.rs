@@ -131,6 +131,10 @@ fn similarity(text: &str) -> Result<f64, String> {
 enum Validation {
     /// Synchronization hazards
     Sync,
+    /// What shaders access
+    Gpu,
+    /// Both
+    All,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -148,7 +152,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if has_layer {
         command.envs(layer_files::variables(Name::Own)?).env("LAVASCOPE_REPORT", folder.path());
     }
-    if arguments.validate == Some(Validation::Sync) {
+    if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
+        command.env("LAVASCOPE_GPU", "1");
+    }
+    if matches!(arguments.validate, Some(Validation::Sync | Validation::All)) {
         command.env("LAVASCOPE_SYNC", "1").env("LAVASCOPE_SYNC_MODE", "async");
     }
     if let Some(path) = &arguments.recapture {

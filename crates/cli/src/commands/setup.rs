@@ -21,6 +21,9 @@ pub(crate) struct Setup {
     /// Let shaders check what they access
     #[arg(long)]
     gpu: bool,
+    /// Show what shaders print with debugPrintfEXT
+    #[arg(long)]
+    printf: bool,
     /// Record every call into a file
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
@@ -39,6 +42,9 @@ impl Setup {
         }
         if self.gpu {
             variables.push(("LAVASCOPE_GPU", "1".to_owned()));
+        }
+        if self.printf {
+            variables.push(("LAVASCOPE_PRINTF", "1".to_owned()));
         }
         if let Some(path) = &self.capture {
             let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;

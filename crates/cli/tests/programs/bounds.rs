@@ -5,85 +5,401 @@ use crate::faults::is_only_for_null;
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
-/// Samples, what their messages are called, what they say, and how often it happened.
-const FAULTS: [(&str, &str, &[&str], u64); 10] = [
+/// A finding: what its message is called, what it says, and how often it happened.
+type Expected = (&'static str, &'static [&'static str], u64);
+
+const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
+const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
+const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
+const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
+
+/// Samples, and what is found in them.
+const FAULTS: [(&str, &[Expected]); 25] = [
     (
         "fault-bounds-read",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 512 bytes are bound", "binding = 0", "with indices from 128 to 255", "target[at] = source[at] * 2u;"],
-        128,
+        &[(
+            STORAGE,
+            &[
+                "where 512 bytes are bound",
+                "binding = 0",
+                "with indices from 128 to 255",
+                "10:     target[at] = source[at] * 2u;",
+            ],
+            128,
+        )],
     ),
     (
         "fault-bounds-write",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 512 bytes are bound", "binding = 1", "with indices from 128 to 255", "double.comp at line 10"],
-        128,
+        &[(
+            STORAGE,
+            &[
+                "where 512 bytes are bound",
+                "binding = 1",
+                "with indices from 128 to 255",
+                "file double.comp at line 10",
+            ],
+            128,
+        )],
     ),
     (
         "fault-bounds-array",
-        "UNASSIGNED-Storage buffer access out of bounds",
-        &["where 64 bytes are bound to descriptor 2", "with indices from 16 to 255", "Stage = Compute"],
-        240,
+        &[(
+            STORAGE,
+            &[
+                "where 64 bytes are bound to descriptor 2",
+                "with indices from 16 to 255",
+                "Stage = Compute. Global invocation ID (x, y, z) = (",
+            ],
+            240,
+        )],
     ),
     (
         "fault-bounds-uniform",
-        "UNASSIGNED-Uniform buffer access out of bounds",
-        &["bytes 0 to 15, where 8 bytes are bound", "Stage = Fragment. Fragment coord (x,y) = (", "vkCmdDraw ("],
-        256,
+        &[(
+            "VUID-vkCmdDraw-uniformBuffers-06935",
+            &[
+                "bytes 0 to 15, where 8 bytes are bound",
+                "Stage = Fragment. Fragment coord (x,y) = (",
+                "vkCmdDraw (",
+                "Pipeline (uniform.frag)(",
+            ],
+            256,
+        )],
+    ),
+    (
+        // The lines are told by NonSemantic.Shader.DebugInfo.100.
+        "fault-bounds-texels",
+        &[(
+            TEXELS,
+            &[
+                "of 128 (set = 0, binding = 0)",
+                "with indices from 128 to 255",
+                "texels_debuginfo.comp at line 10",
+                "10:     target[at] = texelFetch(source, int(at)).x;",
+            ],
+            128,
+        )],
+    ),
+    ("fault-bounds-texels-write", &[(TEXELS, &["of 128 (set = 0, binding = 1)", "store_texels.comp at line 10"], 128)]),
+    (
+        "fault-bounds-index",
+        &[(
+            "VUID-vkCmdDispatch-None-10068",
+            &[
+                "Index of 4 used to index descriptor array of length 4 (set = 0, binding = 0)",
+                "with index 4",
+                "pick.comp at line 11",
+            ],
+            256,
+        )],
+    ),
+    (
+        "fault-bounds-never-written",
+        &[(
+            "VUID-vkCmdDispatch-None-08114",
+            &[
+                "Storage buffer descriptor index 2 was never written (set = 0, binding = 0)",
+                "with index 2",
+                "pick.comp at line 11",
+            ],
+            256,
+        )],
+    ),
+    (
+        // Line 100 is that of the file that the shader names by `#line`.
+        "fault-bounds-three",
+        &[
+            (
+                STORAGE,
+                &["where 512 bytes are bound", "binding = 0", "sum.glsl at line 101", "101:     uint one = first[at];"],
+                128,
+            ),
+            (
+                STORAGE,
+                &[
+                    "where 256 bytes are bound",
+                    "binding = 1",
+                    "with indices from 64 to 255",
+                    "102:     uint two = second[at];",
+                ],
+                192,
+            ),
+            (
+                STORAGE,
+                &[
+                    "where 512 bytes are bound",
+                    "binding = 2",
+                    "sum.glsl at line 103",
+                    "103:     target[at] = one + two;",
+                ],
+                128,
+            ),
+        ],
+    ),
+    ("fault-bounds-loop", &[(STORAGE, &["with index 128.", "until.glsl at line 9, column 11."], 256)]),
+    (
+        "fault-bounds-wrap",
+        &[(
+            STORAGE,
+            &["with indices from 1073741824 to 1073742079", "where 1024 bytes are bound", "far.comp at line 11"],
+            256,
+        )],
+    ),
+    (
+        // There is no file, and each entry point has a pipeline of its own.
+        "fault-bounds-shared",
+        &[
+            (
+                STORAGE,
+                &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 0 of"],
+                128,
+            ),
+            (
+                STORAGE,
+                &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 1 of"],
+                128,
+            ),
+        ],
+    ),
+    (
+        "fault-bounds-vertex",
+        &[(
+            STORAGE_IN_DRAW,
+            &["with indices from 3 to 5", "Stage = Vertex. Vertex index = ", "corners.vert at line 7"],
+            3,
+        )],
+    ),
+    (
+        "fault-bounds-geometry",
+        &[(
+            STORAGE_IN_DRAW,
+            &[
+                "with indices from 3 to 5",
+                "Stage = Geometry. Primitive ID = 1, invocation ID = 0",
+                "corners.geom at line 10",
+            ],
+            3,
+        )],
+    ),
+    (
+        "fault-bounds-tessellation",
+        &[
+            (
+                STORAGE_IN_DRAW,
+                &[
+                    "with indices from 3 to 5",
+                    "Stage = Tessellation Control. Invocation ID = ",
+                    "primitive ID = 1",
+                    "corners.tesc at line 8",
+                ],
+                3,
+            ),
+            (
+                STORAGE_IN_DRAW,
+                &[
+                    "with index 1.",
+                    "Stage = Tessellation Evaluation. Primitive ID = 1, TessCoord (u, v) = (",
+                    "corners.tese at line 10",
+                ],
+                3,
+            ),
+        ],
+    ),
+    (
+        "fault-bounds-discard",
+        &[(STORAGE_IN_DRAW, &["with indices from 128 to 255", "Stage = Fragment", "discard.frag at line 9"], 128)],
     ),
     (
         "fault-bounds-address",
-        "UNASSIGNED-Device address out of bounds",
-        &[
-            "4 bytes at device address 0x",
-            "0 bytes behind the end of buffer (source)",
-            "which has 1020 bytes",
-            "with index 255",
-            "address.comp at line 11",
-            "target.words[at] = source.words[at] * 2u;",
-        ],
-        1,
+        &[(
+            ADDRESS,
+            &[
+                "4 bytes at device address 0x",
+                "0 bytes behind the end of buffer (source)",
+                "which has 1020 bytes",
+                "with index 255",
+                "address.comp at line 11",
+                "target.words[at] = source.words[at] * 2u;",
+            ],
+            1,
+        )],
     ),
     (
         "fault-bounds-address-null",
-        "UNASSIGNED-Device address out of bounds",
-        &["the address is null", "with indices from 0 to 255", "address.comp at line 11"],
-        256,
+        &[(ADDRESS, &["the address is null", "with indices from 0 to 255", "address.comp at line 11"], 256)],
     ),
     (
         "fault-bounds-address-freed",
-        "UNASSIGNED-Device address out of bounds",
-        &["in buffer (source)", "which was destroyed", "with indices from 0 to 255"],
-        256,
+        &[(ADDRESS, &["in buffer (source)", "which was destroyed", "with indices from 0 to 255"], 256)],
     ),
-    ("fault-bounds-full-sets", STORAGE, &["binding = 0", "with indices from 128 to 255"], 128),
-    ("fault-bounds-full-constants", STORAGE, &["binding = 0", "with indices from 128 to 255"], 128),
-    ("fault-bounds-full", STORAGE, &["binding = 0", "with indices from 128 to 255"], 128),
+    (
+        "fault-bounds-linked",
+        &[(STORAGE_IN_DRAW, &["with indices from 3 to 5", "Stage = Vertex", "corners.vert at line 7"], 3)],
+    ),
+    // Pending twice at once, in a secondary command buffer, and nobody waits for a fence.
+    ("fault-bounds-again", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 256)]),
+    ("fault-bounds-exit", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full-sets", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full-constants", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
 ];
 
-const STORAGE: &str = "UNASSIGNED-Storage buffer access out of bounds";
+/// The same where descriptors may be indexed freely.
+const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
+    (
+        "fault-bounds-sampler-index",
+        &[(
+            "VUID-vkCmdDraw-None-10068",
+            &[
+                "Index of 6 used to index descriptor array of length 6 (set = 0, binding = 0)",
+                "Stage = Fragment. Fragment coord (x,y) = (",
+                "12:     vec4 one = texture(tex[tex_ind], place);",
+            ],
+            256,
+        )],
+    ),
+    (
+        "fault-bounds-sampler-never",
+        &[(
+            "VUID-vkCmdDraw-None-08114",
+            &[
+                "Image descriptor index 1 was never written (set = 0, binding = 2)",
+                "13:     vec4 other = texture(open[nonuniformEXT(late)], place);",
+            ],
+            256,
+        )],
+    ),
+];
+
+/// Runs a sample with its fault and without it.
+fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+    let mut command = stage.counted(&["--gpu"], samples());
+    change(command.arg(name));
+    let run = output(&mut command);
+    assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), expected.len(), "{name}: {:#}", report.0);
+    for (code, parts, count) in expected {
+        let says = |it: &&serde_json::Value| parts.iter().all(|part| it["text"].as_str().unwrap_or("").contains(part));
+        let finding = findings.iter().find(says);
+        let finding = finding.unwrap_or_else(|| panic!("{name}: {parts:?}: {:#}", report.0));
+        assert_eq!((&finding["code"], &finding["severity"]), (&(*code).into(), &"error".into()), "{name}");
+        assert_eq!(finding["count"].as_u64(), Some(*count), "{name}: {finding:#}");
+        let said = finding["text"].as_str().unwrap_or_default();
+        for part in
+            ["(draw or dispatch ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
+        {
+            assert!(said.contains(part), "{name}: {part}: {said}");
+        }
+    }
+    let mut command = stage.counted(&["--gpu"], samples());
+    change(command.args([name, "--mended"]));
+    succeed(&mut command);
+    stage.report().assert_clean(name);
+}
 
 #[test]
 fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
     let stage = Stage::new("gpu-bounds");
-    for (name, code, parts, count) in FAULTS {
-        let run = output(stage.counted(&["--gpu"], samples()).arg(name));
-        assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
-        let report = stage.report();
-        let findings = report.0["findings"].as_array().expect("findings");
-        assert_eq!(findings.len(), 1, "{name}: {:#}", report.0);
-        let finding = &findings[0];
-        assert_eq!((&finding["code"], &finding["severity"]), (&code.into(), &"error".into()), "{name}");
-        assert_eq!(finding["count"].as_u64(), Some(count), "{name}: {finding:#}");
-        let said = finding["text"].as_str().unwrap_or_default();
-        // Where nothing else is left, all draws of a pipeline share one place for their records.
-        let place = if name == "fault-bounds-full" { "a draw or dispatch" } else { "(draw or dispatch 0 of" };
-        for part in parts.iter().chain(&[place, "command buffer", "Pipeline ("]) {
-            assert!(said.contains(part), "{name}: {part}: {said}");
-        }
-        succeed(stage.counted(&["--gpu"], samples()).args([name, "--mended"]));
-        stage.report().assert_clean(name);
+    for (name, expected) in FAULTS {
+        compare(&stage, name, expected, |_| ());
     }
+}
+
+/// Where SwiftShader is: lavapipe cannot index arrays of images freely.
+fn swiftshader() -> Option<std::path::PathBuf> {
+    let told = std::env::var_os("SWIFTSHADER_ICD").map(Into::into);
+    told.or_else(|| Some("/usr/lib/chromium/vk_swiftshader_icd.json".into()))
+        .filter(|it: &std::path::PathBuf| it.is_file())
+}
+
+#[test]
+fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
+    let Some(driver) = swiftshader() else {
+        eprintln!("left out: there is no SwiftShader; SWIFTSHADER_ICD names its manifest");
+        return;
+    };
+    let stage = Stage::new("gpu-indexing");
+    let change = |it: &mut std::process::Command| {
+        it.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
+    };
+    for (name, expected) in INDEXING_FAULTS {
+        compare(&stage, name, expected, change);
+    }
+}
+
+/// Handles have their names in messages, and places the labels around them.
+#[test]
+fn findings_name_objects_and_labels() {
+    let stage = Stage::new("gpu-names");
+    output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-three"));
+    let report = stage.report();
+    let finding = &report.0["findings"][0];
+    let said = finding["text"].as_str().unwrap_or_default();
+    for part in ["Command buffer (add)(0x", "Pipeline (three.comp)(0x", "Shader Module (three.comp)(0x", "three faults"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let details = &finding["details"];
+    assert_eq!(details["function"], "vkCmdDispatch", "{finding:#}");
+    assert_eq!(details["places"][0]["labels"], "add::three faults", "{finding:#}");
+    let facts = details["facts"].as_array().expect("facts");
+    let fact = |key: &str| facts.iter().find(|it| it["key"] == key).map(|it| it["value"].clone());
+    for (key, value) in [("set", "0"), ("file", "sum.glsl"), ("draw", "0")] {
+        assert_eq!(fact(key), Some(value.into()), "{key}: {details:#}");
+    }
+    assert!(fact("line").is_some() && fact("instruction").is_some(), "{details:#}");
+}
+
+#[test]
+fn what_shaders_print_is_shown_with_its_line() {
+    let stage = Stage::new("gpu-printf");
+    let run = succeed(stage.counted(&["--printf"], samples()).arg("printf"));
+    let shown = text(&[run.stdout, run.stderr].concat());
+    let lines = [
+        "printf.comp:14: invocation 5: the square of 15 is 225, half of it 112.5",
+        "printf.comp:14: invocation 37: the square of 47 is 2209, half of it 1104.5",
+    ];
+    for line in lines {
+        assert_eq!(shown.matches(line).count(), 1, "{line}: {shown}");
+    }
+    stage.report().assert_clean("printf");
+    let prints = &stage.report().0["processes"][0]["prints"];
+    assert_eq!(prints.as_array().map(Vec::len), Some(2), "{prints:#}");
+    assert_eq!((&prints[0]["file"], &prints[0]["line"]), (&"printf.comp".into(), &14.into()), "{prints:#}");
+    assert_eq!(prints[0]["command"], "vkCmdDispatch");
+    // Without the wish nothing is printed, and faults are not looked for by it.
+    let run = succeed(stage.counted(&["--gpu"], samples()).arg("printf"));
+    assert!(!text(&[run.stdout, run.stderr].concat()).contains("the square of"));
+    succeed(stage.counted(&["--printf"], samples()).arg("fault-bounds-read"));
+    stage.report().assert_clean("fault-bounds-read");
+}
+
+/// The names that users of the Khronos layer know.
+#[test]
+fn printing_is_switched_on_by_khronos_names() {
+    let stage = Stage::new("gpu-printf-khronos");
+    let line = "invocation 5: the square of 15 is 225";
+    let all: [&[(&str, &str)]; 4] = [
+        &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_VALIDATE_GPU_BASED", "GPU_BASED_DEBUG_PRINTF"), ("VK_LAYER_PRINTF_TO_STDOUT", "1")],
+        &[("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_TO_STDOUT", "1"), ("VK_LAYER_PRINTF_VERBOSE", "1")],
+    ];
+    for variables in all {
+        let run = succeed(stage.under(&[], samples()).arg("printf").envs(variables.iter().copied()));
+        assert_eq!(text(&run.stdout).matches(line).count(), 1, "{variables:?}: {}", text(&run.stdout));
+        assert_eq!(text(&run.stdout).contains("Stage = Compute"), variables.len() == 3, "{variables:?}");
+    }
+    // Each of the two takes 13 words.
+    let variables = [("VK_LAYER_PRINTF_ENABLE", "1"), ("VK_LAYER_PRINTF_BUFFER_SIZE", "64")];
+    let run = output(stage.counted(&[], samples()).arg("printf").envs(variables));
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let report = stage.report();
+    assert_eq!(report.0["processes"][0]["prints"].as_array().map(Vec::len), Some(1), "{:#}", report.0);
+    let said = report.0["processes"][0]["problems"][0]["text"].as_str().unwrap_or_default();
+    assert!(said.contains("needed 104 bytes; set printf_buffer_size"), "{said}");
 }
 
 /// The samples compare their results themselves.
@@ -119,6 +435,46 @@ fn without_memory_for_checks_a_program_goes_on() {
     }
 }
 
+/// What the driver is asked for in the place of the application's calls is as the specification wants it: the Khronos
+/// layer below us has nothing to say that it does not say without us.
+#[test]
+fn calls_of_ours_are_valid() {
+    const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
+    let system = std::path::Path::new("/usr/share/vulkan/explicit_layer.d");
+    if !system.join("VkLayer_khronos_validation.json").is_file() {
+        eprintln!("left out: there is no Khronos layer");
+        return;
+    }
+    let (stage, screen) = (Stage::new("gpu-valid"), Screen::start());
+    // Writes our manifest.
+    succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).arg("env"));
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    let said = |name: &str, layers: &str| {
+        let mut command = stage.bare(samples());
+        command.arg(name).env("DISPLAY", &screen.display);
+        if name.starts_with("fault-") {
+            command.arg("--mended");
+        }
+        command.env("VK_INSTANCE_LAYERS", layers).env("LAVASCOPE_GPU", "1");
+        let paths = [std::path::Path::new(&ours), system];
+        command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
+        let run = output(&mut command);
+        assert_eq!(run.status.code(), Some(0), "{name}: {}", text(&run.stderr));
+        let all = text(&[run.stdout, run.stderr].concat());
+        let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
+        let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
+        (words.filter(is_code).map(str::to_owned).collect::<std::collections::BTreeSet<String>>(), all)
+    };
+    for name in names().into_iter().filter(|it| !is_only_for_null(it)) {
+        let (alone, _) = said(&name, KHRONOS);
+        let (below, all) = said(&name, &format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}"));
+        // The tools that this layer has cannot specialize shaders with such lines; the shader itself is valid.
+        let is_known = |it: &&String| name == "fault-bounds-texels" && it.ends_with("pSpecializationInfo-06719");
+        let more: Vec<_> = below.difference(&alone).filter(|it| !is_known(it)).collect();
+        assert!(more.is_empty(), "{name}: {more:?}: {all}");
+    }
+}
+
 /// The records of calls are of the calls that the application made.
 #[test]
 fn hazards_are_found_beside_checks() {
@@ -127,5 +483,27 @@ fn hazards_are_found_beside_checks() {
     assert!(text(&run.stderr).contains("SYNC-HAZARD-READ-AFTER-WRITE"), "{}", text(&run.stderr));
     let run = output(stage.counted(&["--gpu", "--sync"], samples()).arg("fault-bounds-write"));
     let said = text(&run.stderr);
-    assert!(said.contains("Storage buffer access out of bounds") && !said.contains("SYNC-HAZARD"), "{said}");
+    assert!(said.contains("storageBuffers-06936") && !said.contains("SYNC-HAZARD"), "{said}");
+}
+
+/// A trace has the shaders, so a fault can be found when it is performed again.
+#[test]
+fn a_captured_fault_is_found_when_it_is_replayed() {
+    let stage = Stage::new("gpu-replay");
+    for (options, code) in [(&["--mended"][..], 0), (&[], 1)] {
+        let mut capture = stage.lavascope();
+        capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("fault-bounds-three").args(options);
+        succeed(&mut capture);
+        for what in ["gpu", "all"] {
+            let mut command = stage.lavascope();
+            let run = output(command.args(["replay", "trace.lava", "--validate", what]));
+            let said = text(&run.stderr);
+            assert_eq!(run.status.code(), Some(code), "{what}: {said}");
+            let line = "102:     uint two = second[at];";
+            assert_eq!(said.contains("VUID-vkCmdDispatch-storageBuffers-06936"), code == 1, "{what}: {said}");
+            assert_eq!(said.contains("It happened 192 times") && said.contains(line), code == 1, "{what}: {said}");
+        }
+        let mut command = stage.lavascope();
+        succeed(command.args(["replay", "trace.lava", "--validate", "sync"]));
+    }
 }

@@ -22,7 +22,7 @@ pub(crate) fn all_options() -> Vec<Options> {
     for root in roots {
         for guard in [Guard::Select, Guard::Branch] {
             for immediate in [BTreeSet::new(), (0..500).collect()] {
-                all.push(Options { root, guard, immediate, prints: true });
+                all.push(Options { guard, immediate, prints: true, ..Options::new(root) });
             }
         }
     }

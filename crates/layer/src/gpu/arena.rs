@@ -111,7 +111,7 @@ impl Region {
 
     /// Two words at once, where they are aligned to both.
     pub(super) fn set_pair(self, at: u32, [low, high]: [u32; 2]) {
-        if at + 1 < self.words && self.address % 8 == 0 && at % 2 == 0 {
+        if at + 1 < self.words && self.address.is_multiple_of(8) && at.is_multiple_of(2) {
             let first = std::ptr::with_exposed_provenance_mut::<u64>(self.address as usize + at as usize * 4);
             // SAFETY: as above.
             unsafe { first.write_volatile(u64::from(low) | u64::from(high) << 32) };

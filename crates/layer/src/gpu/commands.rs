@@ -9,7 +9,7 @@ use lavascope_abi::*;
 use super::arena::{Arena, POOL_SETS, Region};
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::pushed::Pushed;
-use super::variants::{Checked, Quiet, RECORD_WORDS, ROOT_SPACE, Variant, lock, root_words};
+use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
 use super::{Gpu, descriptors};
 
 /// The place of a command buffer. It stays where it is until the device ends, and is used again.
@@ -48,6 +48,10 @@ pub(super) struct Commands {
     pub(super) variants: Vec<Arc<Variant>>,
     /// Those it executes.
     pub(super) secondaries: Vec<u64>,
+    /// The debug labels that are open, the outermost first.
+    pub(super) labels: Arc<Vec<String>>,
+    /// Those of the queue that it was submitted to last.
+    pub(super) queue_labels: Vec<String>,
     arena: Arena,
     pools: Vec<DescriptorPool>,
     /// Sets that are left in the last pool.
@@ -67,8 +71,7 @@ pub(super) struct Draw {
     pub(super) command: &'static str,
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
-    /// How many records were read so far.
-    pub(super) seen: usize,
+    pub(super) labels: Arc<Vec<String>>,
 }
 
 /// What is bound for graphics, or for compute.
@@ -232,8 +235,8 @@ impl Gpu {
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
         self.bind_form(commands, handle, point, &chosen.variant);
         if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
-            let name = command.desc().name;
-            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, seen: 0 });
+            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
+            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
         }
         self.after(commands, point, chosen.is_disturbing)
     }
@@ -320,7 +323,7 @@ impl Gpu {
 
     /// Records and a root table for a draw.
     fn own_root(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
-        let all = commands.arena.allocate(self, ROOT_SPACE + RECORD_WORDS)?;
+        let all = commands.arena.allocate(self, ROOT_SPACE + self.record_words(variant))?;
         let records = all.from(ROOT_SPACE);
         let mut addresses = self.everywhere;
         if variant.reads_addresses {
@@ -338,7 +341,7 @@ impl Gpu {
 
     /// Records and a set for a draw.
     fn own_set(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
-        let records = commands.arena.allocate(self, RECORD_WORDS)?;
+        let records = commands.arena.allocate(self, self.record_words(variant))?;
         if commands.sets_left == 0 {
             commands.pools.push(self.take_pool()?);
             commands.sets_left = POOL_SETS;

@@ -17,6 +17,8 @@ pub(crate) struct Wish {
     pub(crate) stages: u32,
     /// Whether buffers then have addresses.
     pub(crate) has_addresses: bool,
+    /// Whether the application wants buffers to be accessed robustly.
+    pub(super) is_robust: bool,
     /// The families of its queues.
     pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
@@ -48,6 +50,7 @@ impl Wish {
             stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
             // SAFETY: the caller's word.
             has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, version) },
+            is_robust: false,
             // SAFETY: the caller's word.
             families: unsafe { families(info) },
             features: None,
@@ -83,6 +86,7 @@ impl Wish {
             // SAFETY: the caller's word.
             let own = unsafe { info.p_enabled_features.as_ptr().as_ref() };
             let mut features = Box::new(own.map_or_else(PhysicalDeviceFeatures::zeroed, |it| *it));
+            self.is_robust = features.robust_buffer_access.0 != 0;
             switch_on(&mut features, has);
             self.features = Some(features);
         }
@@ -91,7 +95,11 @@ impl Wish {
             // SAFETY: copies of ours of whole structures, whose types are looked at.
             unsafe {
                 match *first.cast::<StructureType>() {
-                    FEATURES => switch_on(&mut (*first.cast::<PhysicalDeviceFeatures2>()).features, has),
+                    FEATURES => {
+                        let features = &mut (*first.cast::<PhysicalDeviceFeatures2>()).features;
+                        self.is_robust = features.robust_buffer_access.0 != 0;
+                        switch_on(features, has);
+                    }
                     CORE_1_2 if self.has_addresses => {
                         (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1);
                     }

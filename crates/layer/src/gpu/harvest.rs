@@ -86,6 +86,8 @@ impl State {
         });
         done.sort_unstable();
         done.dedup();
+        // What was submitted again may be written now.
+        done.retain(|it| !self.submissions.iter().any(|other| other.commands.contains(it)));
         done
     }
 
@@ -100,15 +102,18 @@ impl State {
     fn read(&mut self, handle: u64, commands: &mut Commands) -> Vec<Finding> {
         let mut found = Vec::new();
         let number = commands.number;
-        for draw in &mut commands.draws {
+        let queue_labels = std::mem::take(&mut commands.queue_labels);
+        for draw in &commands.draws {
             if draw.records.word(0) == 0 {
                 continue;
             }
-            let Ok(records) = decode(&draw.records.read()) else { continue };
-            let seen = std::mem::replace(&mut draw.seen, records.len());
-            for record in records.iter().skip(seen) {
-                found.extend(self.find(draw, (handle, number), record));
+            let words = draw.records.read();
+            for record in decode(&words).unwrap_or_default() {
+                found.extend(self.find(draw, (handle, number), &queue_labels, &record));
             }
+            found.extend(self.find_prints(draw, (handle, number), &words));
+            // The device does not use it now, and what it writes from here on is new.
+            draw.records.write(&vec![0; words.len()]);
         }
         found
     }
@@ -155,6 +160,10 @@ impl Gpu {
         let all = self.with_draws(&batch.commands);
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();
+        let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
+        for slot in all.iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| it.queue_labels.clone_from(&labels));
+        }
         // A fence tells of what came before, too.
         let tells = fence.0 != 0 || !batch.signals.is_empty();
         if !all.is_empty() || tells && !state.submissions.is_empty() {
@@ -316,5 +325,37 @@ impl Gpu {
         let mut state = self.state();
         let counts = state.counts();
         state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submission(queue: u64, fence: u64, signals: &[(u64, u64)], commands: &[u64]) -> Submission {
+        Submission { queue, fence, signals: signals.to_vec(), commands: commands.to_vec(), addresses: None }
+    }
+
+    #[test]
+    fn a_counter_tells_of_all_that_came_before_on_its_queue() {
+        let submissions = vec![
+            submission(1, 0, &[(7, 1)], &[10]),
+            submission(2, 0, &[], &[20]),
+            submission(1, 0, &[(7, 2)], &[11]),
+            submission(1, 0, &[(7, 3)], &[12]),
+        ];
+        let mut state = State { submissions, ..State::default() };
+        let reached = |value| move |it: &Submission| it.signals.iter().any(|it| it.0 == 7 && it.1 <= value);
+        assert_eq!(state.take_done(reached(2)), [10, 11]);
+        assert_eq!(state.take_done(reached(2)), [] as [u64; 0]);
+        assert_eq!(state.submissions.len(), 2);
+    }
+
+    #[test]
+    fn what_is_pending_again_is_not_read() {
+        let submissions = vec![submission(1, 5, &[], &[10, 11]), submission(1, 6, &[], &[10])];
+        let mut state = State { submissions, ..State::default() };
+        assert_eq!(state.take_done(|it| it.fence == 5), [11]);
+        assert_eq!(state.take_done(|it| it.fence == 6), [10]);
     }
 }

@@ -113,7 +113,8 @@ hooks! {
         let plan = |it: &GraphicsPipelineCreateInfo| {
             let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count))?;
             let pass = gpu.state().passes.get(it.render_pass);
-            plan.recipe = facts_of(device).and_then(|facts| Recipe::graphics(it, facts, plan.origin(), pass));
+            let facts = facts_of(device).filter(|_| plan.is_whole());
+            plan.recipe = facts.and_then(|facts| Recipe::graphics(it, facts, plan.origin(), pass));
             Some(plan)
         };
         let plans = || slice(p_infos, count).iter().map(plan).collect::<Vec<_>>();
@@ -128,7 +129,10 @@ hooks! {
     }
     destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
         let forget = || {
-            let removed = gpu.state().pipelines.remove(&it.0);
+            let mut state = gpu.state();
+            state.libraries.remove(&it.0);
+            let removed = state.pipelines.remove(&it.0);
+            drop(state);
             if let Some(checked) = removed {
                 gpu.destroy_forms(&checked);
                 drop(checked);

@@ -7,14 +7,18 @@
 
 mod addresses;
 mod arena;
+mod codes;
 mod commands;
+mod config;
 mod descriptors;
 mod draws;
 mod features;
 mod harvest;
 mod hooks;
+mod labels;
 mod layouts;
 mod pipelines;
+mod prints;
 mod pushed;
 mod recipe;
 mod tell;
@@ -23,7 +27,7 @@ mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 
 use lavascope_abi::*;
 use lavascope_base::TaggedMap;
@@ -39,11 +43,12 @@ use crate::messages::Messages;
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
 use commands::{Commands, Slot};
+pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
-use pipelines::{Key, SCRATCH_BYTES};
+use pipelines::{Key, Library, SCRATCH_BYTES};
 use recipe::Passes;
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
@@ -55,6 +60,9 @@ pub(crate) struct Gpu {
     /// The driver's functions.
     next: Box<DeviceTable>,
     messages: Arc<Messages>,
+    config: Arc<Config>,
+    /// Whether buffers are accessed robustly, so that nothing happens behind their ends.
+    is_robust: bool,
     /// The number of our descriptor set: the last one there may be.
     set: u32,
     set_layout: DescriptorSetLayout,
@@ -78,6 +86,8 @@ pub(crate) struct Gpu {
     everywhere: Region,
     /// Where the table of addresses is. Release in `publish_addresses`; pairs with Acquire in `addresses_now`.
     table_now: AtomicU64,
+    /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
+    part_cells: OnceLock<Region>,
     allocations: Allocations,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
@@ -99,6 +109,10 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    /// Parts of pipelines.
+    libraries: HashMap<u64, Arc<Library>>,
+    /// The words that their cells take.
+    part_words: u32,
     /// Shaders with checks.
     shaders: HashMap<Key, Arc<Instrumented>>,
     /// Their sizes.
@@ -111,6 +125,10 @@ struct State {
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
     names: HashMap<(i32, u64), String>,
+    /// The debug labels of queues, the outermost first.
+    queue_labels: HashMap<u64, Vec<String>>,
+    /// Whether it was told that prints did not fit.
+    has_lost_prints: bool,
     /// All forms of pipelines that there were, for the last word.
     variants: Vec<Arc<Variant>>,
     /// Faults that were told.
@@ -147,7 +165,7 @@ impl Gpu {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         device: Device,
-        (next, wish): (DeviceTable, Wish),
+        (next, wish): (DeviceTable, &Wish),
         table: &mut DeviceTable,
     ) -> Option<Gpu> {
         let mut properties = PhysicalDeviceProperties::zeroed();
@@ -163,12 +181,14 @@ impl Gpu {
             push_stages: push_stages(&next),
             next: Box::new(next),
             messages: Arc::clone(&instance.messages),
+            config: Arc::clone(instance.gpu.as_ref()?),
+            is_robust: wish.is_robust,
             set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
             has_addresses: wish.has_addresses,
-            families: wish.families,
+            families: wish.families.clone(),
             limits: properties.limits,
             memory,
             stages: wish.stages,
@@ -176,6 +196,7 @@ impl Gpu {
             scratch: Region::default(),
             everywhere: Region::default(),
             table_now: AtomicU64::new(0),
+            part_cells: OnceLock::new(),
             allocations: Allocations::new(),
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
@@ -190,8 +211,10 @@ impl Gpu {
             gpu.end();
             return None;
         }
+        watch_exit();
         hooks::install(table);
         draws::install(table);
+        labels::install(table);
         Some(gpu)
     }
 
@@ -282,6 +305,28 @@ impl Gpu {
         result
     }
 
+    /// Where the cells of parts of pipelines are.
+    fn part_cells(&self) -> Region {
+        self.part_cells.get().copied().unwrap_or_default()
+    }
+
+    /// Cells for a part of pipelines. Gives where they begin among those of all parts.
+    fn add_part_cells(&self, words: &[u32]) -> Option<u32> {
+        if self.part_cells.get().is_none() {
+            let made = self.with_arena(|arena| arena.allocate(self, PART_WORDS))?;
+            // Another thread may have been faster; its region counts.
+            _ = self.part_cells.set(made);
+        }
+        let all = self.part_cells();
+        let mut state = self.state();
+        let at = state.part_words;
+        let end = at.checked_add(words.len() as u32).filter(|it| *it <= all.words)?;
+        state.part_words = end;
+        drop(state);
+        all.from(at).write(words);
+        Some(at)
+    }
+
     fn next_shader(&self) -> u32 {
         self.next_shader.fetch_add(1, Ordering::Relaxed)
     }
@@ -356,10 +401,23 @@ impl Gpu {
     }
 }
 
+/// Room for the cells of all parts of pipelines of a device.
+const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
 /// Where a device has many sets or no limit, ours is this one at most.
 const SET_MAX: u32 = 32;
+
+/// A process may end without destroying its devices: what was found by then is told.
+fn watch_exit() {
+    extern "C" fn tell() {
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        crate::fence::fence("the end of the process", all, || ());
+    }
+    static WATCHED: Once = Once::new();
+    // SAFETY: the function stays loaded: where shaders are checked, the library is kept.
+    WATCHED.call_once(|| _ = unsafe { libc::atexit(tell) });
+}
 
 /// The stages that a device may have push constants for.
 fn push_stages(next: &DeviceTable) -> u32 {
@@ -372,7 +430,11 @@ fn push_stages(next: &DeviceTable) -> u32 {
 
 /// What the user should know about what is not checked.
 pub(crate) fn say(messages: &Messages, text: &str) {
-    instance::tell(messages, Severity::Warning, "setting gpu", text);
+    say_about(messages, "setting gpu", text);
+}
+
+fn say_about(messages: &Messages, place: &str, text: &str) {
+    instance::tell(messages, Severity::Warning, place, text);
 }
 
 /// The checks of the device that a handle belongs to.

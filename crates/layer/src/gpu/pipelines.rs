@@ -8,6 +8,7 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, instrument};
 use lavascope_spirv::Module;
+use spirv::Op;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
@@ -41,6 +42,23 @@ pub(super) struct Plan {
     requirements: Vec<Requirement>,
     pub(super) sources: Vec<Source>,
     pub(super) recipe: Option<Recipe>,
+    part: Part,
+}
+
+/// Whether a pipeline is whole, or a part of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// Made of parts.
+    Linked,
+    /// To be linked with others: its cells are among those of all parts.
+    Library,
+}
+
+/// A part of pipelines whose shaders check themselves.
+pub(super) struct Library {
+    layout: Arc<Layout>,
+    stages: Vec<CheckedStage>,
 }
 
 /// How shaders are to be checked.
@@ -53,6 +71,7 @@ pub(super) struct Style {
 
 impl Style {
     pub(super) const FIRST: Style = Style { branches: false, immediate: None };
+    const PART: Style = Style { branches: true, immediate: None };
 
     pub(super) fn guard(&self) -> Guard {
         if self.branches { Guard::Branch } else { Guard::Select }
@@ -76,9 +95,8 @@ struct Special {
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
-/// Flags of pipelines that are left as they are: parts of others, and those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::LIBRARY_KHR.0 as u64
-    | PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
+/// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
+const LEFT: u64 = PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
     | PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
@@ -103,8 +121,12 @@ impl Gpu {
             self.say(why);
             return None;
         }
+        // SAFETY: the caller's word.
+        let (part, libraries) = unsafe { part_of(flags, chain) };
         let state = self.state();
-        let layout = state.layouts.get(&layout.0).cloned()?;
+        let libraries: Vec<Arc<Library>> =
+            libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
+        let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
         // SAFETY: the caller's word.
         let sources: Option<Vec<Source>> = stages.iter().map(|it| unsafe { source_of(&state, it) }).collect();
         drop(state);
@@ -116,8 +138,53 @@ impl Gpu {
             self.say("the words of a shader are not known: its pipeline is not checked");
             return None;
         };
+        if part != Part::Whole {
+            // SAFETY: the caller's word.
+            return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
+        }
         // SAFETY: the caller's word.
         unsafe { self.plan_with(&layout, sources, stages, &Style::FIRST) }
+    }
+
+    /// A part of pipelines, or a pipeline out of parts. What is bound is not known when a part is made, so it expects
+    /// nothing; and it is not made again.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn plan_part(
+        &self,
+        part: Part,
+        layout: &Arc<Layout>,
+        sources: Vec<Source>,
+        stages: &[PipelineShaderStageCreateInfo],
+        libraries: &[Arc<Library>],
+    ) -> Option<Plan> {
+        if layout.way != Some(Way::Push) {
+            self.say("parts of pipelines are checked by push constants alone; some leave no room for ours");
+            return None;
+        }
+        let mut plan = Plan::new(layout, sources, stages, &Style::PART);
+        plan.part = part;
+        for (at, info) in stages.iter().enumerate() {
+            // SAFETY: the caller's word.
+            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
+                self.say(&why);
+            }
+        }
+        let from = plan.infos.len();
+        for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
+            plan.stages.push(CheckedStage { index: from + at, ..stage.clone() });
+        }
+        if plan.stages.is_empty() {
+            return None;
+        }
+        plan.cells = self.part_cells();
+        if part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
+            self.destroy_modules(&plan);
+            return None;
+        }
+        Some(plan)
     }
 
     /// As above, where all is known.
@@ -132,20 +199,7 @@ impl Gpu {
         stages: &[PipelineShaderStageCreateInfo],
         style: &Style,
     ) -> Option<Plan> {
-        let mut plan = Plan {
-            layout: Arc::clone(layout),
-            guard: style.guard(),
-            infos: stages.to_vec(),
-            stages: Vec::new(),
-            modules: Vec::new(),
-            specializations: Vec::new(),
-            cells: Region::default(),
-            quiet: None,
-            fixed: None,
-            requirements: Vec::new(),
-            sources,
-            recipe: None,
-        };
+        let mut plan = Plan::new(layout, sources, stages, style);
         if layout.way == Some(Way::Constant) {
             plan.fixed = Some(self.or_fail(self.with_arena(|arena| Fixed::new(self, arena)))?);
         }
@@ -168,11 +222,15 @@ impl Gpu {
         let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.made.cells()).collect();
         let cells = self.with_arena(|arena| arena.allocate(self, words.len() as u32))?;
         cells.write(&words);
-        let table = descriptors::table(&plan.layout, &Default::default(), |_| None);
         plan.cells = cells;
-        plan.quiet = Some(self.quiet(plan.layout.way?, cells, &table)?);
+        self.give_quiet(plan)
+    }
+
+    fn give_quiet(&self, plan: &mut Plan) -> Option<()> {
+        let table = descriptors::table(&plan.layout, &Default::default(), |_| None);
+        plan.quiet = Some(self.quiet(plan.layout.way?, plan.cells, &table)?);
         if let Some(fixed) = &plan.fixed {
-            self.with_arena(|arena| fixed.begin(self, arena, cells, &table))?;
+            self.with_arena(|arena| fixed.begin(self, arena, plan.cells, &table))?;
         }
         Some(())
     }
@@ -206,7 +264,7 @@ impl Gpu {
             Ok(Some(made)) => made,
             Ok(None) | Err(_) => {
                 // The application's module may be gone by now.
-                if style != &Style::FIRST && info.module.0 != 0 {
+                if plan.part == Part::Whole && style != &Style::FIRST && info.module.0 != 0 {
                     let module = self.create_module(&source.words).ok_or("the driver does not take a shader again")?;
                     plan.infos[at].module = module;
                     plan.modules.push(module);
@@ -214,7 +272,13 @@ impl Gpu {
                 return found.map(|_| ());
             }
         };
-        let (shader, cell_base) = (self.next_shader(), plan.cell_words());
+        let cell_base = match plan.part {
+            Part::Whole => plan.cell_words(),
+            Part::Linked | Part::Library => {
+                self.or_fail(self.add_part_cells(&made.cells())).ok_or("there is no room for parts of pipelines")?
+            }
+        };
+        let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
@@ -234,7 +298,7 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         let Source { words: original, module } = source;
-        plan.stages.push(CheckedStage { shader, index: at, module, made, original, cell_base });
+        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
         Ok(())
     }
 
@@ -291,8 +355,11 @@ impl Gpu {
         }
         let module = Module::parse(words).map_err(|it| format!("a shader is not checked: {it}"))?;
         let complain = |it| format!("a shader is not checked: {it}");
-        let guard = if branches { Guard::Branch } else { Guard::Select };
-        let mut options = Options { guard, ..Options::new(root) };
+        // A load that decides whether a loop ends must not get what another element has: it might never end.
+        let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
+        let guard = if branches || has_loops { Guard::Branch } else { Guard::Select };
+        let (checks, prints) = (self.config.checks, self.config.prints.is_some());
+        let mut options = Options { guard, checks, prints, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let mut made = instrument(&module, &options).map_err(complain)?;
         if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbers) {
@@ -324,7 +391,10 @@ impl Gpu {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
-            if is_planned && handle.0 != 0 {
+            if is_planned && handle.0 != 0 && plan.part == Part::Library {
+                let library = Library { layout: plan.layout, stages: plan.stages };
+                self.state().libraries.insert(handle.0, Arc::new(library));
+            } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
                 let recipe = plan.recipe.take();
                 let Some(first) = plan.into_variant(*handle, (*handle, number)) else { continue };
@@ -357,6 +427,34 @@ impl Gpu {
 }
 
 impl Plan {
+    fn new(
+        layout: &Arc<Layout>,
+        sources: Vec<Source>,
+        stages: &[PipelineShaderStageCreateInfo],
+        style: &Style,
+    ) -> Plan {
+        Plan {
+            layout: Arc::clone(layout),
+            guard: style.guard(),
+            infos: stages.to_vec(),
+            stages: Vec::new(),
+            modules: Vec::new(),
+            specializations: Vec::new(),
+            cells: Region::default(),
+            quiet: None,
+            fixed: None,
+            requirements: Vec::new(),
+            sources,
+            recipe: None,
+            part: Part::Whole,
+        }
+    }
+
+    /// Whether it can be made again.
+    pub(super) fn is_whole(&self) -> bool {
+        self.part == Part::Whole
+    }
+
     /// What it is made of, for a recipe.
     pub(super) fn origin(&self) -> (&Arc<Layout>, &[Source]) {
         (&self.layout, &self.sources)
@@ -420,25 +518,47 @@ impl Special {
 ///
 /// The chain must be that of a valid info.
 unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&'static str> {
-    // SAFETY: the caller's word, and the structures of these types.
-    let (flags, has_libraries, has_binaries) = unsafe {
-        let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
-        let more = find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty);
-        let flags = more.map_or(u64::from(flags.0), |it| (*it.as_ptr()).flags.0);
-        let libraries =
-            find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR);
-        let binaries = find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR);
-        (
-            flags,
-            libraries.is_some_and(|it| (*it.as_ptr()).library_count > 0),
-            binaries.is_some_and(|it| (*it.as_ptr()).binary_count > 0),
-        )
+    // SAFETY: the caller's word, and the structure of this type.
+    let binaries = unsafe {
+        let found = find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR);
+        found.map_or(0, |it| (*it.as_ptr()).binary_count)
     };
-    if has_binaries {
+    if binaries > 0 {
         return Some("pipelines out of binaries have no shaders that could be checked");
     }
-    (flags & LEFT != 0 || has_libraries)
-        .then_some("pipelines out of libraries, with descriptor buffers, or bound by the device are not checked yet")
+    // SAFETY: the caller's word.
+    (unsafe { all_flags(flags, chain) } & LEFT != 0)
+        .then_some("pipelines with descriptor buffers, or bound by the device, are not checked yet")
+}
+
+/// # Safety
+///
+/// The chain must be that of a valid info.
+unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
+    let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
+    // SAFETY: the caller's word, and the structure of this type.
+    let more = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty).map(|it| (*it.as_ptr()).flags.0) };
+    more.unwrap_or(u64::from(flags.0))
+}
+
+/// Whether it is a part of pipelines or out of such, and which.
+///
+/// # Safety
+///
+/// The chain must be that of a valid info.
+unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> (Part, &'a [Pipeline]) {
+    let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
+    // SAFETY: the caller's word, and the structure of this type.
+    unsafe {
+        let libraries = find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty).map(|it| &*it.as_ptr());
+        let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
+        let part = match all_flags(flags, chain) & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
+            true => Part::Library,
+            false if libraries.is_empty() => Part::Whole,
+            false => Part::Linked,
+        };
+        (part, libraries)
+    }
 }
 
 /// The words of a stage; none where nobody has them.

@@ -1,16 +1,19 @@
 //! What shaders found, in words.
 
 use std::collections::HashMap;
+use std::ffi::CString;
 
 use lavascope_abi::*;
-use lavascope_diag::{Diagnostic, Object, Place, Severity};
+use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
 use lavascope_instrument::{CELL_WORDS, Check, Counted, Record, RecordError, Site, Stage};
 use lavascope_settings::SyncMode;
-use lavascope_spirv::Module;
+use lavascope_spirv::{Module, SourceLine};
 
 use super::addresses::Found;
 use super::arena::Region;
+use super::codes::{Kind, binding_of, code, code_of_site, command_of, is_harmless_if_robust};
 use super::commands::Draw;
+use super::prints::Printed;
 use super::variants::{CheckedStage, Variant};
 use super::{Gpu, State};
 use crate::messages::MessageObject;
@@ -18,12 +21,24 @@ use crate::report;
 use crate::told;
 use crate::validation::Wanted;
 
+/// Something to tell.
+pub(super) enum Finding {
+    Fault(Box<Fault>),
+    Print(Printed),
+    /// So many bytes would have been needed for all that was printed.
+    Lost {
+        needed: u64,
+    },
+}
+
 /// A fault that is to be told, once for its place in a shader of a pipeline.
-pub(super) struct Finding {
+pub(super) struct Fault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     spot: Spot,
     count: u32,
+    /// None where the details are not known.
+    error: Option<RecordError>,
 }
 
 /// A fault that was told, and how often it had happened by then.
@@ -77,33 +92,45 @@ const WANTED: Wanted = Wanted { mode: SyncMode::Inline, possible: true, submit_t
 
 impl State {
     /// The finding of a record, unless it was told before.
-    pub(super) fn find(&mut self, draw: &Draw, commands: (u64, u32), record: &Record) -> Option<Finding> {
-        let variant = &draw.variant;
-        let stage = variant.stages.iter().find(|it| it.shader == record.shader)?;
+    pub(super) fn find(
+        &mut self,
+        draw: &Draw,
+        commands: (u64, u32),
+        queue_labels: &[String],
+        record: &Record,
+    ) -> Option<Finding> {
+        let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
         let site = stage.made.site_of(record)?;
         let number = site.verdict.number()?;
-        let spot = Spot::of(variant, stage, site);
+        let spot = Spot::of(&draw.variant, stage, site);
         if !self.found.insert(spot) {
             return None;
         }
-        let cell = Cell::of(variant, stage, number);
-        let (code, what) = self.words_of(variant, site, &record.error);
-        // Where all draws of a pipeline share their records, nobody knows which one it was.
-        let (command, place) = match &variant.fixed {
-            None => (draw.command, format!("{} (draw or dispatch {} of ", draw.command, draw.number)),
-            Some(_) => ("draw or dispatch", "a draw or dispatch (of ".to_owned()),
-        };
-        let place = format!("{place}{})", self.commands_text(commands));
-        let mut it = self.diagnostic(variant, stage, site, (code, what));
-        it.message += &format!(" {}", stage_text(&record.stage));
-        it.function = command.to_owned();
-        let access = Place::new("access", place, command.to_owned());
-        it.places.push(Place { path: vec![command.to_owned()], ..access });
-        let name = self.name(ObjectType::COMMAND_BUFFER, commands.0);
-        it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), name));
-        let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", commands.0)];
-        objects.extend(self.objects_of(variant, stage));
-        Some(counted(it, objects, (site, spot), cell))
+        let cell = Cell::of(&draw.variant, stage, number);
+        let kind = Kind::of(&draw.variant, stage, site);
+        let binding = binding_of(stage, site);
+        let mut it = self.diagnostic(&draw.variant, stage, site, code(draw.command, kind, &record.error));
+        let (invocation, handle) = (stage_text(&record.stage), commands.0);
+        let buffer_name = self.name(ObjectType::COMMAND_BUFFER, handle);
+        it.message = format!(
+            "{} Command buffer {}. {} {invocation}",
+            words_of(kind, binding, site, &record.error, |address| self.address_text(address, site.bytes)),
+            named(buffer_name.as_deref(), handle),
+            it.message
+        );
+        it.function = draw.command.to_owned();
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.to_vec() };
+        let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
+        it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
+        it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        it.facts.extend(facts_of(&record.error));
+        if draw.variant.fixed.is_none() {
+            it.facts.push(fact("draw", draw.number));
+        }
+        it.facts.push(fact("invocation", invocation));
+        let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
+        objects.extend(self.objects_of(&draw.variant, stage));
+        Some(counted(it, objects, (site, spot), cell, Some(record.error)))
     }
 
     /// Whether a site that was seen is told already.
@@ -120,9 +147,12 @@ impl State {
         if !self.found.insert(spot) {
             return None;
         }
-        let what = "An access is out of bounds; its details are not known.".to_owned();
-        let it = self.diagnostic(variant, stage, site, (code_of(variant, site), what));
-        Some(counted(it, self.objects_of(variant, stage), (site, spot), Cell::of(variant, stage, number)))
+        let kind = Kind::of(variant, stage, site);
+        let code = code_of_site(command_of(stage.kind), kind, site.check);
+        let mut it = self.diagnostic(variant, stage, site, code);
+        it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
+        let cell = Cell::of(variant, stage, number);
+        Some(counted(it, self.objects_of(variant, stage), (site, spot), cell, None))
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
@@ -158,37 +188,6 @@ impl State {
         counts
     }
 
-    /// What is known without a record.
-    fn diagnostic(
-        &self,
-        variant: &Variant,
-        stage: &CheckedStage,
-        site: &Site,
-        (code, what): (String, String),
-    ) -> Diagnostic {
-        let (handle, number) = variant.application;
-        let (name, module) =
-            (self.name(ObjectType::PIPELINE, handle.0), self.name(ObjectType::SHADER_MODULE, stage.module.0));
-        let mut message = what;
-        message += &format!(" Pipeline {}.", named(name.as_deref(), handle.0));
-        message += &format!(" Shader module {}.", named(module.as_deref(), stage.module.0));
-        message += &format!(" Shader Instruction Index = {}.", site.at.0);
-        let mut it = Diagnostic::new(code, Severity::Error, message);
-        it.objects.push(Object::new("VkPipeline", u64::from(number), name));
-        let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
-        if let Some(source) = source {
-            let file = if source.file.is_empty() { "the shader" } else { &source.file };
-            it.explanation.push(format!("Shader validation error occurred in {file} at line {}.", source.line));
-            it.explanation.extend(source.text.map(|text| format!("{}: {}", source.line, text.trim())));
-        }
-        it
-    }
-
-    /// The name of a message, and what is wrong.
-    fn words_of(&self, variant: &Variant, site: &Site, error: &RecordError) -> (String, String) {
-        words_of(variant, site, error, |address| self.address_text(address, site.bytes))
-    }
-
     /// What is wrong with an access at an address.
     fn address_text(&self, address: u64, bytes: u64) -> String {
         let buffer = |handle: u64, name: Option<String>| {
@@ -208,9 +207,55 @@ impl State {
         }
     }
 
-    fn commands_text(&self, (handle, number): (u64, u32)) -> String {
+    /// What is known without a record.
+    fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
+        let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
+        let mut it = Diagnostic::new(code, Severity::Error, message);
+        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        it.objects.push(Object::new("VkPipeline", u64::from(variant.application.1), name));
+        if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
+            it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+        }
+        let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
+        let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
+        it.places.push(Place::new("shader", place.clone(), place));
+        it.facts.push(fact("instruction", site.at.0));
+        if let Some((set, binding)) = binding_of(stage, site) {
+            it.facts.extend([fact("set", set), fact("binding", binding)]);
+        }
+        if let Some(source) = source {
+            it.explanation.push(source_text(&source));
+            it.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            it.facts.extend([fact("line", source.line), fact("column", source.column)]);
+            if !source.file.is_empty() {
+                it.facts.push(fact("file", source.file));
+            }
+        }
+        it
+    }
+
+    /// `Pipeline (name)(0x45). Shader Module (0x43).`
+    pub(super) fn shader_text(&self, variant: &Variant, stage: &CheckedStage) -> String {
+        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
+        if stage.module.0 != 0 {
+            let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
+            text += &format!(" Shader Module {}.", named(name.as_deref(), stage.module.0));
+        }
+        text
+    }
+
+    /// Which command of which command buffer.
+    pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
-        format!("command buffer {number}, {}", named(name.as_deref(), handle))
+        let commands = named(name.as_deref(), handle);
+        let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
+        let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
+        // Where all draws of a pipeline share their records, nobody knows which one it was.
+        if draw.variant.fixed.is_some() {
+            return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
+        }
+        format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
     fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
@@ -218,7 +263,7 @@ impl State {
     }
 
     fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
-        let name = self.name(ty, handle).and_then(|it| std::ffi::CString::new(it).ok());
+        let name = self.name(ty, handle).and_then(|it| CString::new(it).ok());
         MessageObject { ty, kind, handle, name }
     }
 
@@ -235,85 +280,99 @@ impl State {
 const NULL_PAGE: u64 = 1 << 16;
 
 /// With how often it happened so far.
-fn counted(mut it: Diagnostic, objects: Vec<MessageObject>, (site, spot): (&Site, Spot), cell: Cell) -> Finding {
+fn counted(
+    mut it: Diagnostic,
+    objects: Vec<MessageObject>,
+    (site, spot): (&Site, Spot),
+    cell: Cell,
+    error: Option<RecordError>,
+) -> Finding {
     let (seen, (least, most)) = (cell.count(), cell.indices());
     let count = seen.max(1);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let has_index = site.check != Check::Address || matches!(site.counted, Counted::Elements { .. });
-    let range = match seen {
-        0 => String::new(),
-        _ if !has_index => String::new(),
-        _ if least == most => format!(", with index {most}"),
-        _ => format!(", with indices from {least} to {most}"),
+    let text = match seen {
+        0 => "It happened at least once.".to_owned(),
+        _ if !has_index => format!("It happened {times}."),
+        _ if least == most => format!("It happened {times}, with index {most}."),
+        _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
-    let text = if seen == 0 { "It happened at least once.".to_owned() } else { format!("It happened {times}{range}.") };
     it.explanation.insert(0, text);
-    Finding { diagnostic: it, objects, spot, count }
+    Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error }))
 }
 
-/// `"name" (0x45)`.
+fn fact(key: &'static str, value: impl ToString) -> Fact {
+    Fact { key, value: value.to_string() }
+}
+
+/// The words of a record, by name.
+fn facts_of(error: &RecordError) -> Vec<Fact> {
+    match *error {
+        RecordError::IndexOutOfBounds { index, length } => vec![fact("index", index), fact("length", length)],
+        RecordError::Uninitialized { index } => vec![fact("index", index)],
+        RecordError::AddressOutOfBounds { address } => vec![fact("address", format!("{address:#x}"))],
+        RecordError::BufferOutOfBounds { descriptor, index, range } => {
+            vec![fact("descriptor", descriptor), fact("index", index), fact("bound_bytes", range)]
+        }
+        RecordError::TexelOutOfBounds { texel, length } => vec![fact("index", texel), fact("length", length)],
+    }
+}
+
+/// `(name)(0x45)`.
 fn named(name: Option<&str>, handle: u64) -> String {
     name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
 }
 
-/// What the descriptors of a site are called.
-fn kind_of(variant: &Variant, site: &Site) -> &'static str {
-    let slot = site.binding.and_then(|it| variant.layout.slot(it.0, it.1));
-    match slot.map(|it| it.kind) {
-        Some(DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC) => "Uniform buffer",
-        Some(DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC) => "Storage buffer",
-        Some(DescriptorType::INLINE_UNIFORM_BLOCK) => "Inline uniform block",
-        Some(DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER) => "Texel buffer",
-        _ => "Image",
+/// Where in the source, for people and the same in every run.
+fn line_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("line {}{column}", source.line),
+        file => format!("{file}, line {}{column}", source.line),
     }
 }
 
-/// The name of a message about a site of which no more is known.
-fn code_of(variant: &Variant, site: &Site) -> String {
-    let kind = kind_of(variant, site);
-    match site.check {
-        Check::Descriptor => format!("UNASSIGNED-{kind} descriptor index out of bounds"),
-        Check::Address => "UNASSIGNED-Device address out of bounds".to_owned(),
-        Check::Buffer | Check::Texel => format!("UNASSIGNED-{kind} access out of bounds"),
+/// Shaders that were compiled out of no file have only lines.
+fn source_text(source: &SourceLine) -> String {
+    let column = if source.column > 0 { format!(", column {}", source.column) } else { String::new() };
+    match &*source.file {
+        "" => format!("Shader validation error occurred at line {}{column}.", source.line),
+        file => format!("Shader validation error occurred in file {file} at line {}{column}.", source.line),
     }
 }
 
-/// The name of a message, and what is wrong.
+/// What is wrong.
 fn words_of(
-    variant: &Variant,
+    kind: Kind,
+    binding: Option<(u32, u32)>,
     site: &Site,
     error: &RecordError,
-    address: impl FnOnce(u64) -> String,
-) -> (String, String) {
-    let kind = kind_of(variant, site);
-    let place = site.binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
-    let code = code_of(variant, site);
+    address_text: impl FnOnce(u64) -> String,
+) -> String {
+    let word = kind.word();
+    let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
     match *error {
         RecordError::IndexOutOfBounds { index, length } => {
-            (code, format!("Index of {index} used to index descriptor array of length {length}{place}."))
+            format!("Index of {index} used to index descriptor array of length {length}{place}.")
         }
-        RecordError::Uninitialized { index } => (
-            "UNASSIGNED-Descriptor uninitialized".to_owned(),
-            format!("{kind} descriptor index {index} was never written{place}."),
-        ),
-        RecordError::AddressOutOfBounds { address: at } => (code, address(at)),
+        RecordError::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
+        RecordError::AddressOutOfBounds { address } => address_text(address),
         RecordError::BufferOutOfBounds { descriptor, index, range } => {
             let first = site.counted.first_byte(index);
             let last = first.saturating_add(site.bytes.saturating_sub(1));
-            let text = format!(
-                "{kind} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
+            format!(
+                "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
                  to descriptor {descriptor}{place}."
-            );
-            (code, text)
+            )
         }
         RecordError::TexelOutOfBounds { texel, length } => {
-            (code, format!("{kind} access out of bounds: texel {texel} of {length}{place}."))
+            format!("{word} access out of bounds: texel {texel} of {length}{place}.")
         }
     }
 }
 
 /// Which invocation it was.
-fn stage_text(stage: &Stage) -> String {
+pub(super) fn stage_text(stage: &Stage) -> String {
     let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
     match *stage {
         Stage::Vertex { vertex, instance } => {
@@ -334,24 +393,56 @@ fn stage_text(stage: &Stage) -> String {
         }
         Stage::Task { invocation } => format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation)),
         Stage::Mesh { invocation } => format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation)),
-        Stage::Ray { launch, .. } => format!("Stage = Ray tracing. Launch ID (x, y, z) = {}.", three(launch)),
+        Stage::Ray { model, launch } => {
+            format!("Stage = {}. Launch ID (x, y, z) = {}.", ray_stage(model), three(launch))
+        }
+    }
+}
+
+/// The stages of ray tracing, by the numbers of their execution models.
+fn ray_stage(model: u32) -> &'static str {
+    match model {
+        5313 => "Ray Generation",
+        5314 => "Intersection",
+        5315 => "Any Hit",
+        5316 => "Closest Hit",
+        5317 => "Miss",
+        _ => "Callable",
     }
 }
 
 impl Gpu {
     /// Tells what was found, without a lock: the application is called.
     pub(super) fn tell_all(&self, found: Vec<Finding>) {
-        for Finding { diagnostic, objects, spot, count } in found {
-            let told = told::Told::new(&diagnostic, &self.messages, WANTED);
-            if told.ignored_by.is_some() {
-                continue;
+        for it in found {
+            match it {
+                Finding::Fault(it) => self.tell(*it),
+                Finding::Print(it) => self.show(&it),
+                Finding::Lost { needed } => self.say_lost(needed),
             }
-            if !report::finding(told.line(&diagnostic, u64::from(count))) {
-                self.messages.log_in_place(&told.message());
-            }
-            self.messages.send_to_messengers(&told.message_about(&objects));
-            self.state().told.push(Told { told, diagnostic, spot, count });
         }
+    }
+
+    fn tell(&self, Fault { mut diagnostic, objects, spot, count, error }: Fault) {
+        let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
+        if error.is_some_and(|it| !self.config.tells(&it)) || is_harmless && !self.config.warns_robust {
+            return;
+        }
+        if is_harmless {
+            diagnostic.severity = Severity::Warning;
+            diagnostic
+                .explanation
+                .push("The device accesses buffers robustly: no memory beside them is touched.".into());
+        }
+        let told = told::Told::new(&diagnostic, &self.messages, WANTED);
+        if told.ignored_by.is_some() {
+            return;
+        }
+        if !report::finding(told.line(&diagnostic, u64::from(count))) {
+            self.messages.log_in_place(&told.message());
+        }
+        self.messages.send_to_messengers(&told.message_about(&objects));
+        self.state().told.push(Told { told, diagnostic, spot, count });
     }
 }
 

@@ -63,9 +63,11 @@ pub(super) struct Variant {
 }
 
 /// A stage with checks.
+#[derive(Clone)]
 pub(super) struct CheckedStage {
     /// The number by which records know it.
     pub(super) shader: u32,
+    pub(super) kind: ShaderStageFlags,
     /// Its number among the stages of the pipeline.
     pub(super) index: usize,
     pub(super) module: ShaderModule,
@@ -94,8 +96,6 @@ pub(super) struct Fixed {
 /// Words of a root table, with a few to spare.
 pub(super) const ROOT_SPACE: u32 = 16;
 const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
-/// Words for the records of one draw.
-pub(super) const RECORD_WORDS: u32 = 240;
 
 /// The words of a root table: where the four tables are, and how many words of records fit.
 pub(super) fn root_words(tables: [Region; TABLES]) -> [u32; ROOT_SPACE as usize] {
@@ -113,7 +113,8 @@ pub(super) const ROOT_ADDRESSES: u32 = Table::Addresses as u32 * 2;
 
 impl Fixed {
     pub(super) fn new(gpu: &Gpu, arena: &mut Arena) -> Option<Fixed> {
-        let all = arena.allocate(gpu, ROOT_SPACE + RECORD_WORDS)?;
+        // Whether the shaders print is not known yet.
+        let all = arena.allocate(gpu, ROOT_SPACE + gpu.config.record_words(true))?;
         Some(Fixed { root: all, records: all.from(ROOT_SPACE), table: Mutex::default() })
     }
 
@@ -145,6 +146,10 @@ impl Variant {
     /// Whether enough is bound, by the table of descriptors.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
         self.requirements.iter().all(|it| bound_to(table, it).is_some_and(|bound| bound >= it.least))
+    }
+
+    pub(super) fn prints(&self) -> bool {
+        self.stages.iter().any(|it| it.made.prints)
     }
 
     /// The sites that were seen, by the number of the stage.
@@ -349,6 +354,11 @@ impl Gpu {
             return None;
         }
         self.finish_again(plan, made, (checked.handle, checked.number))
+    }
+
+    /// Words for the records of one draw.
+    pub(super) fn record_words(&self, variant: &Variant) -> u32 {
+        self.config.record_words(variant.prints())
     }
 
     /// Tables for draws that get none of their own.

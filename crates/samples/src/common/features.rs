@@ -9,19 +9,26 @@ pub(crate) enum Feature {
     AccelerationStructure,
     BufferDeviceAddress,
     ConditionalRendering,
+    DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
     DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
     FragmentStoresAndAtomics,
+    GeometryShader,
+    GraphicsPipelineLibrary,
     MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
     RayTracingPipeline,
+    RuntimeDescriptorArray,
+    ShaderSampledImageArrayDynamicIndexing,
+    ShaderSampledImageArrayNonUniformIndexing,
     ShaderStorageBufferArrayDynamicIndexing,
     SparseBinding,
     SparseResidencyAliased,
     Synchronization2,
+    TessellationShader,
     TimelineSemaphore,
     TransformFeedback,
 }
@@ -73,6 +80,7 @@ chained! {
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
+    libraries: PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT if has(ext::graphics_pipeline_library::NAME),
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
@@ -121,6 +129,9 @@ impl FeatureSet {
             Feature::AccelerationStructure => &mut chained.structures.as_mut()?.acceleration_structure,
             Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
             Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
+            Feature::DescriptorBindingPartiallyBound => {
+                &mut chained.core_1_2.as_mut()?.descriptor_binding_partially_bound
+            }
             Feature::DescriptorBindingStorageBufferUpdateAfterBind => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
@@ -128,14 +139,22 @@ impl FeatureSet {
             Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
             Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,
             Feature::FragmentStoresAndAtomics => &mut core.fragment_stores_and_atomics,
+            Feature::GeometryShader => &mut core.geometry_shader,
+            Feature::GraphicsPipelineLibrary => &mut chained.libraries.as_mut()?.graphics_pipeline_library,
             Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
             Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
             Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
+            Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
+            Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
+            Feature::ShaderSampledImageArrayNonUniformIndexing => {
+                &mut chained.core_1_2.as_mut()?.shader_sampled_image_array_non_uniform_indexing
+            }
             Feature::ShaderStorageBufferArrayDynamicIndexing => &mut core.shader_storage_buffer_array_dynamic_indexing,
             Feature::SparseBinding => &mut core.sparse_binding,
             Feature::SparseResidencyAliased => &mut core.sparse_residency_aliased,
             Feature::Synchronization2 => &mut chained.core_1_3.as_mut()?.synchronization2,
+            Feature::TessellationShader => &mut core.tessellation_shader,
             Feature::TimelineSemaphore => &mut chained.core_1_2.as_mut()?.timeline_semaphore,
             Feature::TransformFeedback => &mut chained.feedback.as_mut()?.transform_feedback,
         })

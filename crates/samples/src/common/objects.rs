@@ -33,6 +33,7 @@ macro_rules! objects {
 
 objects! {
     Buffer: destroy_buffer,
+    BufferView: destroy_buffer_view,
     CommandPool: destroy_command_pool,
     DescriptorPool: destroy_descriptor_pool,
     DescriptorSetLayout: destroy_descriptor_set_layout,

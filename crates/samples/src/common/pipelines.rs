@@ -1,5 +1,7 @@
 //! Pipelines and what they draw into.
 
+use std::ffi::CStr;
+
 use ash::vk;
 
 use crate::common::{Gpu, Image, Shader};
@@ -10,6 +12,8 @@ pub(crate) struct GraphicsPipeline<'a> {
     /// Or a mesh shader, which takes no vertices.
     pub(crate) vertex: Shader,
     pub(crate) fragment: Shader,
+    /// The stages between the two.
+    pub(crate) middle: &'a [Shader],
     pub(crate) layout: vk::PipelineLayout,
     pub(crate) bindings: &'a [vk::VertexInputBindingDescription],
     pub(crate) attributes: &'a [vk::VertexInputAttributeDescription],
@@ -45,11 +49,23 @@ impl Gpu {
         layout: vk::PipelineLayout,
         constants: &[u32],
     ) -> Result<vk::Pipeline, Failure> {
+        self.compute_pipeline_of(shader, c"main", layout, constants)
+    }
+
+    /// As above, of one of the entry points of a shader.
+    pub(crate) fn compute_pipeline_of(
+        &self,
+        shader: Shader,
+        entry_point: &CStr,
+        layout: vk::PipelineLayout,
+        constants: &[u32],
+    ) -> Result<vk::Pipeline, Failure> {
         let entry = |id: u32| vk::SpecializationMapEntry { constant_id: id, offset: id * 4, size: 4 };
         let entries: Vec<_> = (0..constants.len() as u32).map(entry).collect();
         let bytes: Vec<u8> = constants.iter().flat_map(|it| it.to_ne_bytes()).collect();
         let special = vk::SpecializationInfo::default().map_entries(&entries).data(&bytes);
         self.with_stage(shader, |stage| {
+            let stage = stage.name(entry_point);
             let stage = if constants.is_empty() { stage } else { stage.specialization_info(&special) };
             let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
             // SAFETY: `info` lives until the call returns (lifetime).
@@ -71,13 +87,59 @@ impl Gpu {
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
-        let modules = [self.shader_module(it.vertex)?, self.shader_module(it.fragment)?];
-        let stages = [stage_of(it.vertex, modules[0]), stage_of(it.fragment, modules[1])];
+        self.with_graphics(it, |info, _| {
+            // SAFETY: as for compute pipelines.
+            unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
+        })
+    }
+
+    /// The same, linked out of its four parts.
+    pub(crate) fn linked_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+        use vk::GraphicsPipelineLibraryFlagsEXT as Part;
+        self.with_graphics(it, |info, stages| {
+            let parts = [
+                Part::VERTEX_INPUT_INTERFACE,
+                Part::PRE_RASTERIZATION_SHADERS,
+                Part::FRAGMENT_SHADER,
+                Part::FRAGMENT_OUTPUT_INTERFACE,
+            ];
+            let mut made = Vec::new();
+            for part in parts {
+                let is_own = |it: &&vk::PipelineShaderStageCreateInfo| match part {
+                    Part::PRE_RASTERIZATION_SHADERS => it.stage != vk::ShaderStageFlags::FRAGMENT,
+                    Part::FRAGMENT_SHADER => it.stage == vk::ShaderStageFlags::FRAGMENT,
+                    _ => false,
+                };
+                let own: Vec<_> = stages.iter().filter(is_own).copied().collect();
+                let mut kind = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(part);
+                let info = info.stages(&own).flags(vk::PipelineCreateFlags::LIBRARY_KHR).push_next(&mut kind);
+                // SAFETY: as for compute pipelines, and the feature is enabled (feature).
+                let part = unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }?;
+                made.extend(part.into_iter().map(|it| self.keep(it)));
+            }
+            let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&made);
+            let info = vk::GraphicsPipelineCreateInfo::default().layout(it.layout).push_next(&mut libraries);
+            // SAFETY: as above.
+            unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
+        })
+    }
+
+    fn with_graphics(
+        &self,
+        it: &GraphicsPipeline,
+        create: impl FnOnce(vk::GraphicsPipelineCreateInfo, &[vk::PipelineShaderStageCreateInfo]) -> Created,
+    ) -> Result<vk::Pipeline, Failure> {
+        let shaders: Vec<Shader> =
+            [it.vertex].into_iter().chain(it.middle.iter().copied()).chain([it.fragment]).collect();
+        let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, _>>()?;
+        let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
+        let is_patch = shaders.iter().any(|it| it.stage() == vk::ShaderStageFlags::TESSELLATION_CONTROL);
+        let patches = vk::PipelineTessellationStateCreateInfo::default().patch_control_points(3);
         let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
             .vertex_binding_descriptions(it.bindings)
             .vertex_attribute_descriptions(it.attributes);
-        let assembly =
-            vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+        let topology = if is_patch { vk::PrimitiveTopology::PATCH_LIST } else { vk::PrimitiveTopology::TRIANGLE_LIST };
+        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default().topology(topology);
         let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
         let rasterization = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
         let multisample =
@@ -97,18 +159,16 @@ impl Gpu {
             .color_blend_state(&blend)
             .dynamic_state(&dynamic)
             .layout(it.layout);
+        let info = if is_patch { info.tessellation_state(&patches) } else { info };
         let formats = [if let Target::Format(it) = it.target { it } else { vk::Format::UNDEFINED }];
         let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
         let info = match it.target {
             Target::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
             Target::Format(_) => info.push_next(&mut rendering),
         };
-        // SAFETY: as for compute pipelines.
-        let created = unsafe {
-            let created = self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None);
-            modules.iter().for_each(|it| self.device.destroy_shader_module(*it, None));
-            created
-        };
+        let created = create(info, &stages);
+        // SAFETY: the modules are needed no longer (lifetime).
+        modules.iter().for_each(|it| unsafe { self.device.destroy_shader_module(*it, None) });
         self.created(created, it.fragment.name)
     }
 

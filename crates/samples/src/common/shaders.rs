@@ -19,6 +19,9 @@ impl Shader {
         match self.name.rsplit('.').next().unwrap_or_default() {
             "vert" => vk::ShaderStageFlags::VERTEX,
             "frag" => vk::ShaderStageFlags::FRAGMENT,
+            "geom" => vk::ShaderStageFlags::GEOMETRY,
+            "tesc" => vk::ShaderStageFlags::TESSELLATION_CONTROL,
+            "tese" => vk::ShaderStageFlags::TESSELLATION_EVALUATION,
             "mesh" => vk::ShaderStageFlags::MESH_EXT,
             "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
             _ => vk::ShaderStageFlags::COMPUTE,

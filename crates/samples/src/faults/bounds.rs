@@ -7,7 +7,7 @@ use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, DYNAMIC, Program, RENDERING};
 use crate::arguments::Options;
-use crate::common::{Needs, Place, scope, shader};
+use crate::common::{Buffer, Feature, Needs, Place, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -15,6 +15,14 @@ faults! {
     write: "bounds-write", "a dispatch writes behind the end of a storage buffer.",
     array: "bounds-array", "one of the buffers of an array has no word for each invocation that reads it.",
     uniform: "bounds-uniform", "a fragment shader reads more than a uniform buffer has.",
+    texels: "bounds-texels", "a dispatch reads behind the end of a texel buffer.",
+    texels_write: "bounds-texels-write", "a dispatch writes behind the end of a texel buffer.",
+    index: "bounds-index", "an index is as large as the array of buffers that it chooses from.",
+    never: "bounds-never-written", "the buffer that is chosen out of an array was never written.",
+    three: "bounds-three", "each invocation makes three accesses out of bounds.",
+    head: "bounds-loop", "the head of a loop reads behind the end of a storage buffer.",
+    wrap: "bounds-wrap", "the place of an access does not fit into 32 bits.",
+    shared: "bounds-shared", "a function that two entry points call reads behind the end of a storage buffer.",
 }
 
 /// Half of the source is bound.
@@ -78,4 +86,140 @@ fn uniform(options: &Options) -> Result<(), Failure> {
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::UNIFORM_READ);
     };
     picture(&lab, (scope::COPY_WRITE, scope::UNIFORM_READ), write, |commands| program.draw(&lab, commands))
+}
+
+/// Half of the words are texels.
+fn texels(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [target] = lab.words(["target"])?;
+    let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.buffer("texels", SIZE, usage, Place::Device)?;
+    let bound = [Bound::Fetched(&source, lab.choose(SIZE / 2, SIZE)), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("texels_debuginfo.comp"), &[], &bound)?;
+    lab.run_once("fetch", |commands| {
+        lab.fill(commands, &source, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(&lab, commands);
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[7; WORDS])
+}
+
+fn texels_write(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [source] = lab.words(["source"])?;
+    let usage = vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC;
+    let target = lab.buffer("texels", SIZE, usage, Place::Device)?;
+    let bound = [Bound::Storage(&[source]), Bound::Stored(&target, lab.choose(SIZE / 2, SIZE))];
+    let program = Program::compute(&lab, shader!("store_texels.comp"), &[], &bound)?;
+    lab.run_once("store", |commands| {
+        lab.fill(commands, &source, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(&lab, commands);
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[7; WORDS])
+}
+
+/// Copies one of four buffers, some of which may be missing.
+fn pick(lab: &Lab, buffers: [Option<Buffer>; 4], choice: u32) -> Result<(), Failure> {
+    let [target, chosen] = lab.words(["target", "choice"])?;
+    let bound = [Bound::Holes(&buffers), Bound::Storage(&[target]), Bound::Storage(&[chosen])];
+    let program = Program::compute(lab, shader!("pick.comp"), &[], &bound)?;
+    lab.run_once("pick", |commands| {
+        lab.update(commands, &chosen, &[choice]);
+        buffers.iter().take(1).flatten().for_each(|it| lab.fill(commands, it, 5));
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(lab, commands);
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[5; WORDS])
+}
+
+const CHOOSING: Needs = Needs { features: &[Feature::ShaderStorageBufferArrayDynamicIndexing], ..Needs::NOTHING };
+
+fn index(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &CHOOSING)?;
+    let [whole] = lab.words(["whole"])?;
+    pick(&lab, [Some(whole); 4], lab.choose(4, 2))
+}
+
+fn never(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &CHOOSING)?;
+    let [whole] = lab.words(["whole"])?;
+    pick(&lab, [Some(whole), Some(whole), lab.choose(None, Some(whole)), Some(whole)], 2)
+}
+
+/// What is read first has half the words, what is read then a quarter, and what is written half.
+fn three(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let usage =
+        vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let part = |name, divisor| lab.buffer(name, lab.choose(SIZE / divisor, SIZE), usage, Place::Device);
+    let (first, second, target) = (part("first", 2)?, part("second", 4)?, part("target", 2)?);
+    let bound = [Bound::Storage(&[first]), Bound::Storage(&[second]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("three.comp"), &[], &bound)?;
+    lab.run_once("add", |commands| {
+        lab.fill_buffer(commands, &first, (0, SIZE / 4), 3);
+        lab.fill_buffer(commands, &second, (0, SIZE / 4), 4);
+        if lab.is_mended() {
+            lab.fill_buffer(commands, &first, (SIZE / 4, SIZE - SIZE / 4), 3);
+            lab.fill_buffer(commands, &second, (SIZE / 4, SIZE - SIZE / 4), 4);
+        }
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        lab.labeled(commands, "three faults", || program.dispatch(&lab, commands));
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[7; WORDS])
+}
+
+/// The word that ends the loop is not there.
+fn head(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [target] = lab.words(["target"])?;
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.buffer("source", lab.choose(SIZE / 2, SIZE), usage, Place::Device)?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("until.spvasm"), &[], &bound)?;
+    lab.run_once("count", |commands| {
+        lab.fill_buffer(commands, &source, (0, SIZE / 2), 7);
+        if lab.is_mended() {
+            lab.fill_buffer(commands, &source, (SIZE / 2, SIZE / 2), 0);
+        }
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(&lab, commands);
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[WORDS as u32 / 2; WORDS])
+}
+
+fn wrap(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [source, target, far] = lab.words(["source", "target", "far"])?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target]), Bound::Storage(&[far])];
+    let program = Program::compute(&lab, shader!("far.comp"), &[], &bound)?;
+    lab.run_once("far", |commands| {
+        lab.fill(commands, &source, 9);
+        lab.update(commands, &far, &[lab.choose(1 << 30, 0)]);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(&lab, commands);
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[9; WORDS])
+}
+
+fn shared(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [doubled, tripled] = lab.words(["doubled", "tripled"])?;
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.buffer("source", lab.choose(SIZE / 2, SIZE), usage, Place::Device)?;
+    let program = |entry_point, target| {
+        let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+        Program::entry(&lab, shader!("two.spvasm"), entry_point, &bound)
+    };
+    let programs = [program(c"main", doubled)?, program(c"triple", tripled)?];
+    lab.run_once("multiply", |commands| {
+        lab.fill_buffer(commands, &source, (0, SIZE / 2), 7);
+        if lab.is_mended() {
+            lab.fill_buffer(commands, &source, (SIZE / 2, SIZE / 2), 7);
+        }
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        programs.iter().for_each(|it| it.dispatch(&lab, commands));
+    })?;
+    lab.expect(&doubled, scope::COMPUTE_WRITE, &[14; WORDS])?;
+    lab.expect(&tripled, scope::COMPUTE_WRITE, &[21; WORDS])
 }

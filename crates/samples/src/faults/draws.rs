@@ -51,6 +51,7 @@ fn vertex_buffer(options: &Options) -> Result<(), Failure> {
     let pipeline = lab.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("corner.vert"),
         fragment: shader!("green.frag"),
+        middle: &[],
         layout: lab.pipeline_layout(&[], None)?,
         bindings: &[binding],
         attributes: &[vk::VertexInputAttributeDescription { location: 0, binding: 0, format, offset: 0 }],

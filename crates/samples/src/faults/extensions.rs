@@ -55,7 +55,7 @@ fn feedback(options: &Options) -> Result<(), Failure> {
     let ([target], [canvas]) = (lab.words(["target"])?, lab.texels(["canvas"])?);
     let usage = vk::BufferUsageFlags::TRANSFORM_FEEDBACK_BUFFER_EXT | vk::BufferUsageFlags::TRANSFER_SRC;
     let captured = lab.buffer("captured", SIZE, usage, Place::Device)?;
-    let shaders = (shader!("feedback.vert"), shader!("green.frag"));
+    let shaders = (shader!("feedback.vert"), &[][..], shader!("green.frag"));
     let program = Program::of_shaders(&lab, DYNAMIC, shaders, &[])?;
     let feedbacks = ext::transform_feedback::Device::new(&lab.instance.handle, &lab.device);
     let from = Scope {
@@ -93,7 +93,7 @@ fn mesh(options: &Options) -> Result<(), Failure> {
     let features = &[Feature::MeshShader, Feature::DynamicRendering];
     let lab = Lab::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
     let ([parameters], [canvas]) = (lab.words(["parameters"])?, lab.texels(["canvas"])?);
-    let program = Program::of_shaders(&lab, DYNAMIC, (shader!("square.mesh"), shader!("green.frag")), &[])?;
+    let program = Program::of_shaders(&lab, DYNAMIC, (shader!("square.mesh"), &[], shader!("green.frag")), &[])?;
     let meshes = ext::mesh_shader::Device::new(&lab.instance.handle, &lab.device);
     lab.run_once("update and draw", |commands| {
         lab.update(commands, &parameters, &[1, 1, 1]);

@@ -200,6 +200,7 @@ fn inverter(
     let pipeline = lab.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("screen.vert"),
         fragment: shader!("invert.frag"),
+        middle: &[],
         layout,
         bindings: &[],
         attributes: &[],

@@ -1,5 +1,7 @@
 //! Pipelines with one descriptor set, and rendering into images.
 
+use std::ffi::CStr;
+
 use ash::vk;
 
 use super::lab::{EXTENT, FORMAT, GREEN, LAYOUT, Lab, WORDS};
@@ -22,21 +24,36 @@ pub(super) enum Bound<'a> {
     Dynamic(&'a Buffer, vk::DeviceSize),
     Sampled(&'a Image),
     Texels(&'a Image),
+    /// An array of buffers of which some are not there.
+    Holes(&'a [Option<Buffer>]),
+    /// Words of a buffer as texels, which are read.
+    Fetched(&'a Buffer, vk::DeviceSize),
+    /// The same, which are written.
+    Stored(&'a Buffer, vk::DeviceSize),
+    /// An array of images of which the first ones are there.
+    Pictures(&'a Image, u32, u32),
 }
 
 impl Bound<'_> {
     fn kind(&self) -> vk::DescriptorType {
         match self {
             Bound::Uniform(_) => vk::DescriptorType::UNIFORM_BUFFER,
-            Bound::Storage(_) => vk::DescriptorType::STORAGE_BUFFER,
+            Bound::Storage(_) | Bound::Holes(_) => vk::DescriptorType::STORAGE_BUFFER,
             Bound::Dynamic(..) => vk::DescriptorType::STORAGE_BUFFER_DYNAMIC,
-            Bound::Sampled(_) => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
+            Bound::Sampled(_) | Bound::Pictures(..) => vk::DescriptorType::COMBINED_IMAGE_SAMPLER,
             Bound::Texels(_) => vk::DescriptorType::STORAGE_IMAGE,
+            Bound::Fetched(..) => vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
+            Bound::Stored(..) => vk::DescriptorType::STORAGE_TEXEL_BUFFER,
         }
     }
 
     fn count(&self) -> u32 {
-        if let Bound::Storage(buffers) = self { buffers.len() as u32 } else { 1 }
+        match self {
+            Bound::Storage(buffers) => buffers.len() as u32,
+            Bound::Holes(buffers) => buffers.len() as u32,
+            Bound::Pictures(_, _, count) => *count,
+            _ => 1,
+        }
     }
 }
 
@@ -56,20 +73,41 @@ impl Program {
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
+    /// As [`Program::compute`], of one of the entry points of a shader.
+    pub(super) fn entry(lab: &Lab, shader: Shader, entry_point: &CStr, bound: &[Bound]) -> Result<Program, Failure> {
+        let (layout, set) = describe(lab, bound)?;
+        let pipeline = lab.compute_pipeline_of(shader, entry_point, layout, &[])?;
+        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
+    }
+
     pub(super) fn graphics(lab: &Lab, target: Target, fragment: Shader, bound: &[Bound]) -> Result<Program, Failure> {
-        Program::of_shaders(lab, target, (SCREEN, fragment), bound)
+        Program::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
     }
 
     pub(super) fn of_shaders(
         lab: &Lab,
         target: Target,
-        (vertex, fragment): (Shader, Shader),
+        (vertex, middle, fragment): (Shader, &[Shader], Shader),
         bound: &[Bound],
     ) -> Result<Program, Failure> {
         let (layout, set) = describe(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
-        let pipeline = GraphicsPipeline { vertex, fragment, layout, bindings, attributes, target };
+        let pipeline = GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target };
         let pipeline = lab.graphics_pipeline(&pipeline)?;
+        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
+    }
+
+    /// The same, linked out of parts.
+    pub(super) fn linked(
+        lab: &Lab,
+        target: Target,
+        (vertex, middle, fragment): (Shader, &[Shader], Shader),
+        bound: &[Bound],
+    ) -> Result<Program, Failure> {
+        let (layout, set) = describe(lab, bound)?;
+        let (bindings, attributes) = (&[], &[]);
+        let pipeline = GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target };
+        let pipeline = lab.linked_pipeline(&pipeline)?;
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
@@ -103,7 +141,18 @@ impl Program {
 fn describe(lab: &Lab, bound: &[Bound]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
     let binding = |(at, it): (u32, &Bound)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
     let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
-    let set_layout = lab.set_layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings))?;
+    // Nothing has to be written that is not used, where there is a feature for it.
+    let is_partial =
+        |it: &Bound| matches!(it, Bound::Pictures(..)) && lab.has(Feature::DescriptorBindingPartiallyBound);
+    let flags = |it: &Bound| match is_partial(it) {
+        true => vk::DescriptorBindingFlags::PARTIALLY_BOUND,
+        false => vk::DescriptorBindingFlags::empty(),
+    };
+    let flags: Vec<_> = bound.iter().map(flags).collect();
+    let mut more = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    let info = if bound.iter().any(is_partial) { info.push_next(&mut more) } else { info };
+    let set_layout = lab.set_layout_of(&info)?;
     // A pool cannot be empty.
     let one = (vk::DescriptorType::STORAGE_BUFFER, 1);
     let sizes: Vec<_> = bound.iter().map(|it| (it.kind(), it.count())).chain([one]).collect();
@@ -123,6 +172,25 @@ fn write(lab: &Lab, set: vk::DescriptorSet, at: u32, it: &Bound) -> Result<(), F
             let info = [vk::DescriptorBufferInfo { range: *size, ..buffer.descriptor() }];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.buffer_info(&info)]);
+        }
+        Bound::Holes(buffers) => {
+            for (element, buffer) in (0..).zip(*buffers).filter_map(|(at, it)| Some((at, (*it)?))) {
+                lab.write_buffers(set, (at, element), it.kind(), &[buffer]);
+            }
+        }
+        Bound::Fetched(buffer, size) | Bound::Stored(buffer, size) => {
+            let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT);
+            // SAFETY: the structure lives until the call returns.
+            let view = [lab.keep(unsafe { lab.device.create_buffer_view(&info.range(*size), None) }?)];
+            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            lab.write_descriptors(&[write.texel_buffer_view(&view)]);
+        }
+        Bound::Pictures(source, written, _) => {
+            // SAFETY: the structure lives until the call returns.
+            let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
+            let infos = vec![image(source).sampler(lab.keep(sampler)); *written as usize];
+            let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
+            lab.write_descriptors(&[write.image_info(&infos)]);
         }
         Bound::Sampled(source) => {
             // SAFETY: the structure lives until the call returns.

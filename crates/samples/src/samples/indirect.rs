@@ -86,6 +86,7 @@ fn pipeline(gpu: &Gpu, layout: vk::PipelineLayout, target: Target) -> Result<vk:
     gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("indirect.vert"),
         fragment: shader!("color.frag"),
+        middle: &[],
         layout,
         bindings: &[binding(0, vk::VertexInputRate::VERTEX), binding(1, vk::VertexInputRate::INSTANCE)],
         attributes: &[attribute(0), attribute(1)],

@@ -37,6 +37,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("screen.vert"),
         fragment: shader!("textured.frag"),
+        middle: &[],
         layout,
         bindings: &[],
         attributes: &[],

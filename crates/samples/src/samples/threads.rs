@@ -79,6 +79,7 @@ impl<'a> Scene<'a> {
         let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
             vertex: shader!("tile.vert"),
             fragment: shader!("color.frag"),
+            middle: &[],
             layout,
             bindings: &[vk::VertexInputBindingDescription::default().stride(8)],
             attributes: &[vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)],

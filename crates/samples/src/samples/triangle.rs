@@ -43,6 +43,7 @@ pub(super) fn pipeline(gpu: &Gpu, target: Target) -> Result<vk::Pipeline, Failur
     gpu.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("triangle.vert"),
         fragment: shader!("color.frag"),
+        middle: &[],
         layout,
         bindings: &[binding],
         attributes: &[attribute(0, vk::Format::R32G32_SFLOAT, 0), attribute(1, vk::Format::R32G32B32_SFLOAT, 8)],

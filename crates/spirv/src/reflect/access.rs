@@ -3,7 +3,8 @@
 use spirv::{Op, StorageClass};
 
 use crate::{
-    Access, AccessKind, Bytes, Each, Id, Instruction, Mode, Place, Target,
+    Access, AccessKind, Bytes, Each, Id, Instruction, Mode, Place, Target, image_use,
+    images::second_image,
     reflect::{
         pointer::{Pointer, Root, each},
         types::{TypeRef, is_address},
@@ -43,7 +44,7 @@ impl Frame<'_, '_> {
             Op::ColorAttachmentReadEXT => self.read_tile_image(it),
             Op::DepthAttachmentReadEXT => self.machine.found.reads_depth = true,
             Op::StencilAttachmentReadEXT => self.machine.found.reads_stencil = true,
-            _ => match image_access(op) {
+            _ => match image_use(op) {
                 Some((place, kind, mode)) => {
                     let value = self.value(it.id(place));
                     self.handle(it, &value, kind, mode, true);
@@ -157,16 +158,7 @@ impl Frame<'_, '_> {
 
     /// Image processing that takes another image.
     fn second_image(&mut self, op: Op, it: Instruction<'_>) {
-        let place = match op {
-            Op::ImageSampleWeightedQCOM => 5,
-            Op::ImageBlockMatchSSDQCOM
-            | Op::ImageBlockMatchSADQCOM
-            | Op::ImageBlockMatchWindowSSDQCOM
-            | Op::ImageBlockMatchWindowSADQCOM
-            | Op::ImageBlockMatchGatherSSDQCOM
-            | Op::ImageBlockMatchGatherSADQCOM => 5,
-            _ => return,
-        };
+        let Some(place) = second_image(op) else { return };
         let value = self.value(it.id(place));
         self.handle(it, &value, AccessKind::Sample, Mode::Read, true);
     }
@@ -217,66 +209,6 @@ impl Frame<'_, '_> {
 /// Somewhere behind an address.
 fn address(from: Option<Place>) -> Target {
     Target::Address { from, bytes: Bytes { start: 0, end: None, is_exact: false } }
-}
-
-/// The operand that is an image or the like, and what is done to it.
-fn image_access(op: Op) -> Option<(usize, AccessKind, Mode)> {
-    use AccessKind::{Fetch, ImageRead, ImageWrite, Query, Sample, Tensor, Trace};
-    Some(match op {
-        Op::ImageSampleImplicitLod
-        | Op::ImageSampleExplicitLod
-        | Op::ImageSampleDrefImplicitLod
-        | Op::ImageSampleDrefExplicitLod
-        | Op::ImageSampleProjImplicitLod
-        | Op::ImageSampleProjExplicitLod
-        | Op::ImageSampleProjDrefImplicitLod
-        | Op::ImageSampleProjDrefExplicitLod
-        | Op::ImageGather
-        | Op::ImageDrefGather
-        | Op::ImageSparseSampleImplicitLod
-        | Op::ImageSparseSampleExplicitLod
-        | Op::ImageSparseSampleDrefImplicitLod
-        | Op::ImageSparseSampleDrefExplicitLod
-        | Op::ImageSparseSampleProjImplicitLod
-        | Op::ImageSparseSampleProjExplicitLod
-        | Op::ImageSparseSampleProjDrefImplicitLod
-        | Op::ImageSparseSampleProjDrefExplicitLod
-        | Op::ImageSparseGather
-        | Op::ImageSparseDrefGather
-        | Op::ImageSampleFootprintNV
-        | Op::ImageSampleWeightedQCOM
-        | Op::ImageBoxFilterQCOM
-        | Op::ImageBlockMatchSSDQCOM
-        | Op::ImageBlockMatchSADQCOM
-        | Op::ImageBlockMatchWindowSSDQCOM
-        | Op::ImageBlockMatchWindowSADQCOM
-        | Op::ImageBlockMatchGatherSSDQCOM
-        | Op::ImageBlockMatchGatherSADQCOM => (3, Sample, Mode::Read),
-        Op::ImageFetch | Op::ImageSparseFetch | Op::FragmentMaskFetchAMD | Op::FragmentFetchAMD => {
-            (3, Fetch, Mode::Read)
-        }
-        Op::ImageRead | Op::ImageSparseRead => (3, ImageRead, Mode::Read),
-        Op::ImageWrite => (1, ImageWrite, Mode::Write),
-        Op::ImageQueryFormat
-        | Op::ImageQueryOrder
-        | Op::ImageQuerySizeLod
-        | Op::ImageQuerySize
-        | Op::ImageQueryLod
-        | Op::ImageQueryLevels
-        | Op::ImageQuerySamples
-        | Op::TensorQuerySizeARM => (3, Query, Mode::None),
-        Op::TraceRayKHR | Op::TraceNV | Op::TraceMotionNV | Op::TraceRayMotionNV => (1, Trace, Mode::Read),
-        Op::RayQueryInitializeKHR
-        | Op::HitObjectTraceRayNV
-        | Op::HitObjectTraceRayMotionNV
-        | Op::HitObjectTraceRayEXT
-        | Op::HitObjectTraceRayMotionEXT
-        | Op::HitObjectTraceReorderExecuteEXT
-        | Op::HitObjectTraceMotionReorderExecuteEXT => (2, Trace, Mode::Read),
-        Op::TensorReadARM => (3, Tensor, Mode::Read),
-        Op::TensorWriteARM => (1, Tensor, Mode::Write),
-        _ => return None,
-    })
 }
 
 /// The operand that is a pointer, and what is done through it.

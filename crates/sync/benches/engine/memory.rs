@@ -1,27 +1,30 @@
 //! Counts the memory that is in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::cell::Cell;
 
 pub(crate) struct Counting;
 
-static USED: AtomicIsize = AtomicIsize::new(0);
+thread_local! {
+    /// By thread: counting for all of them together costs as much as allocating does.
+    static USED: Cell<isize> = const { Cell::new(0) };
+}
 
-/// Bytes in use, as they were asked for.
+/// Bytes that this thread has in use, as they were asked for.
 pub(crate) fn used() -> isize {
-    USED.load(Ordering::Relaxed)
+    USED.get()
 }
 
 // SAFETY: everything is passed to the system's allocator as it is.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        USED.fetch_add(layout.size() as isize, Ordering::Relaxed);
+        USED.set(USED.get() + layout.size() as isize);
         // SAFETY: the caller keeps the rules of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        USED.fetch_sub(layout.size() as isize, Ordering::Relaxed);
+        USED.set(USED.get() - layout.size() as isize);
         // SAFETY: the caller keeps the rules of `dealloc`, and `at` came from the system's allocator.
         unsafe { System.dealloc(at, layout) }
     }

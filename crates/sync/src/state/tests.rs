@@ -253,3 +253,33 @@ fn the_edges_of_stretches() {
     assert!(!now.is_ordered(1, 11, color, color));
     assert!(now.is_inside(0, 0) && now.is_inside(0, 10) && !now.is_inside(0, 9) && !now.is_inside(1, 0));
 }
+
+/// Most reads are kept in a short way; nobody can tell.
+#[test]
+fn short_ways_of_reading_keep_the_same() {
+    let (mut dice, clock) = (crate::dice::Dice(3), Clock::default());
+    let lanes = [copy_read(), sampled_read(), storage_read(), By { queue: 1, ..copy_read() }];
+    let lanes = [lanes, lanes.map(|it| By { order: Order::Color, ..it })].concat();
+    let mut again = 0;
+    for _ in 0..4000 {
+        // Few lanes, so that the same ones come again.
+        let few: Vec<By> = (0..1 + dice.below(3)).map(|_| dice.pick(&lanes)).collect();
+        let (mut short, mut from) = (State::default(), 0);
+        for tag in (10..200).step_by(10) {
+            match dice.below(8) {
+                0 => short.add_write(copy_write(), Identity::default(), tag),
+                1 => from = tag - dice.below(2) * 10,
+                _ => {
+                    // A command that writes may read too.
+                    let now = now(&clock, if short.written == tag - 10 { tag - dice.below(2) * 10 } else { tag }, from);
+                    let (mut long, by) = (short.clone(), dice.pick(&few));
+                    again += usize::from(long.clone().is_read_again(by, &now));
+                    long.add(by, &now);
+                    short.read(by, &now);
+                    assert_eq!(short, long);
+                }
+            }
+        }
+    }
+    assert!(again > 1000, "{again}");
+}

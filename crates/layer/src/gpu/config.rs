@@ -1,0 +1,66 @@
+//! What of shaders is checked and shown: what the settings say.
+
+use lavascope_instrument::{Checks, RecordError};
+use lavascope_settings::Settings;
+
+/// Words for the records of one draw.
+const RECORD_WORDS: u32 = 256;
+
+/// What the user wants to know of shaders.
+pub(crate) struct Config {
+    /// Checks that shaders get.
+    pub(super) checks: Checks,
+    /// Which of what they find is told.
+    descriptors: bool,
+    buffers: bool,
+    /// Whether faults that robust access makes harmless are told, as warnings.
+    pub(super) warns_robust: bool,
+    pub(super) prints: Option<Prints>,
+}
+
+/// How what shaders print is shown.
+#[derive(Clone, Copy)]
+pub(super) struct Prints {
+    /// On standard output, and no messages are made of it.
+    pub(super) to_stdout: bool,
+    /// With all that is known of where it was printed.
+    pub(super) is_verbose: bool,
+    /// What there is for one draw or dispatch.
+    words: u32,
+}
+
+impl Config {
+    /// None where nothing is wanted of shaders.
+    pub(crate) fn of(settings: &Settings) -> Option<Config> {
+        if !settings.gpu && !settings.printf {
+            return None;
+        }
+        let (descriptors, buffers) = (settings.gpu_descriptors, settings.gpu_buffer_bounds);
+        let checks = Checks { descriptors: descriptors || buffers, addresses: settings.gpu_device_address };
+        let words = settings.printf_buffer_size.div_ceil(4).min(u64::from(u32::MAX)) as u32;
+        let (to_stdout, is_verbose) = (settings.printf_to_stdout, settings.printf_verbose);
+        Some(Config {
+            checks: if settings.gpu { checks } else { Checks::NONE },
+            descriptors,
+            buffers,
+            warns_robust: settings.gpu_warn_robust,
+            prints: settings.printf.then_some(Prints { to_stdout, is_verbose, words }),
+        })
+    }
+
+    /// Words for the records of one draw; the first one counts them.
+    pub(super) fn record_words(&self, prints: bool) -> u32 {
+        let faults = if self.checks == Checks::NONE { 1 } else { RECORD_WORDS };
+        self.prints.filter(|_| prints).map_or(faults, |it| it.words.saturating_add(faults))
+    }
+
+    /// Whether such a fault is told.
+    pub(super) fn tells(&self, error: &RecordError) -> bool {
+        match error {
+            RecordError::IndexOutOfBounds { .. } | RecordError::Uninitialized { .. } => self.descriptors,
+            RecordError::BufferOutOfBounds { .. } | RecordError::TexelOutOfBounds { .. } => self.buffers,
+            // Without the setting there are no such checks.
+            RecordError::AddressOutOfBounds { .. } => true,
+        }
+    }
+}

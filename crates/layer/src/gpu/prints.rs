@@ -1,0 +1,98 @@
+//! What shaders print with `debugPrintfEXT`, shown as soon as it is read.
+
+use std::io::Write;
+
+use lavascope_instrument::{Print, decode_prints};
+use lavascope_settings::Severity;
+use lavascope_spirv::{At, Id, Module};
+use serde_json::{Value, json};
+
+use super::commands::Draw;
+use super::tell::{Finding, stage_text};
+use super::variants::CheckedStage;
+use super::{Gpu, State};
+use crate::messages::{Message, PRINTF};
+use crate::report;
+
+/// Something that was printed.
+pub(super) struct Printed {
+    /// As the shader formats it.
+    text: String,
+    /// Where in the shader: `double.comp:12`.
+    line: Option<String>,
+    /// All that is known of where it was printed.
+    place: String,
+    details: Value,
+}
+
+impl State {
+    /// What the words of a draw's records have of prints.
+    pub(super) fn find_prints(&self, draw: &Draw, commands: (u64, u32), words: &[u32]) -> Vec<Finding> {
+        if !draw.variant.stages.iter().any(|it| it.made.prints) {
+            return Vec::new();
+        }
+        let mut found: Vec<Finding> = Vec::new();
+        for print in decode_prints(words).unwrap_or_default() {
+            let stage = draw.variant.stages.iter().find(|it| it.shader == print.shader);
+            found.extend(stage.and_then(|it| self.printed(draw, commands, it, &print)).map(Finding::Print));
+        }
+        let wanted = words.first().map_or(0, |it| *it as usize);
+        if wanted >= words.len() {
+            found.push(Finding::Lost { needed: (wanted as u64).saturating_mul(4) });
+        }
+        found
+    }
+
+    fn printed(&self, draw: &Draw, commands: (u64, u32), stage: &CheckedStage, print: &Print) -> Option<Printed> {
+        let module = Module::parse(&stage.original).ok()?;
+        let text = print.text(&module.made(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
+        let source = module.source(At(print.instruction));
+        let line = source.as_ref().map(|it| match &*it.file {
+            "" => format!("line {}", it.line),
+            file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), it.line),
+        });
+        let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.stage));
+        let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
+        let details = json!({
+            "text": text,
+            "file": source.as_ref().map(|it| it.file.clone()).filter(|it| !it.is_empty()),
+            "line": source.as_ref().map(|it| it.line),
+            "column": source.as_ref().map(|it| it.column).filter(|it| *it > 0),
+            "instruction": print.instruction,
+            "command": draw.command,
+            "draw": draw.number,
+            "place": place,
+        });
+        Some(Printed { text, line, place, details })
+    }
+}
+
+impl Gpu {
+    /// Shows what was printed, without a lock: the application may be called.
+    pub(super) fn show(&self, it: &Printed) {
+        let Some(prints) = self.config.prints else { return };
+        let has_report = report::printed(&it.details);
+        let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
+        if prints.is_verbose {
+            text += &format!("\n  {}", it.place);
+        }
+        if prints.to_stdout {
+            // Nobody is left to be told that it cannot be written.
+            let _ = std::io::stdout().write_all(format!("{text}\n").as_bytes());
+            return;
+        }
+        self.messages.print(&Message::new(Severity::Note, PRINTF, &text), has_report);
+    }
+
+    /// Tells once that more was printed than there is room for.
+    pub(super) fn say_lost(&self, needed: u64) {
+        let mut state = self.state();
+        if !std::mem::replace(&mut state.has_lost_prints, true) {
+            drop(state);
+            let text = format!(
+                "some of what shaders print did not fit: a draw or dispatch needed {needed} bytes; set printf_buffer_size"
+            );
+            super::say_about(&self.messages, "setting printf", &text);
+        }
+    }
+}

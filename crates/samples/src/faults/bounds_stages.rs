@@ -1,0 +1,133 @@
+//! Shaders of the stages of a draw that access more than is bound.
+
+use ash::vk;
+
+use super::draws::picture;
+use super::faults;
+use super::lab::{Lab, SIZE, WORDS};
+use super::program::{Bound, DYNAMIC, Program, RENDERING};
+use crate::arguments::Options;
+use crate::common::{Buffer, Feature, Needs, Place, Scope, Shader, scope, shader};
+use crate::failure::Failure;
+
+faults! {
+    vertex: "bounds-vertex", "a vertex shader reads behind the end of a storage buffer.",
+    linked: "bounds-linked", "a vertex shader in a part of a pipeline reads behind the end of a storage buffer.",
+    geometry: "bounds-geometry", "a geometry shader reads behind the end of a storage buffer.",
+    tessellation: "bounds-tessellation", "both stages of tessellation read behind the ends of storage buffers.",
+    discard: "bounds-discard", "a fragment shader reads behind the end of a storage buffer, and discards right then.",
+    sampler_index: "bounds-sampler-index", "an index is as large as the array of pictures that it chooses from.",
+    sampler_never: "bounds-sampler-never", "a picture that is chosen out of an array without a size was never written.",
+}
+
+/// The two triangles of the picture.
+const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
+const GREEN: Shader = shader!("green.frag");
+const ALL_GRAPHICS: Scope =
+    Scope { stages: vk::PipelineStageFlags::ALL_GRAPHICS, access: vk::AccessFlags::SHADER_READ };
+
+fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    lab.buffer(name, bytes, usage, Place::Device)
+}
+
+/// Draws two triangles whose corners are in a storage buffer: all of them, or half.
+fn corners(lab: &Lab, shaders: (Shader, &[Shader], Shader), more: &[(Buffer, Vec<u32>)]) -> Result<(), Failure> {
+    corners_of(lab, more, |bound| Program::of_shaders(lab, DYNAMIC, shaders, bound))
+}
+
+fn corners_of(
+    lab: &Lab,
+    more: &[(Buffer, Vec<u32>)],
+    make: impl FnOnce(&[Bound]) -> Result<Program, Failure>,
+) -> Result<(), Failure> {
+    let count = lab.choose(6, 12);
+    let corners = storage(lab, "corners", count as u64 * 4)?;
+    let others: Vec<[Buffer; 1]> = more.iter().map(|it| [it.0]).collect();
+    let own = [corners];
+    let bound: Vec<Bound> =
+        [Bound::Storage(&own)].into_iter().chain(others.iter().map(|it| Bound::Storage(it))).collect();
+    let program = make(&bound)?;
+    let write = |commands| {
+        let words: Vec<u32> = CORNERS[..count].iter().map(|it| it.to_bits()).collect();
+        lab.update(commands, &corners, &words);
+        more.iter().for_each(|it| lab.update(commands, &it.0, &it.1));
+        lab.memory_barrier(commands, scope::COPY_WRITE, ALL_GRAPHICS);
+    };
+    picture(lab, (scope::COPY_WRITE, ALL_GRAPHICS), write, |commands| program.draw(lab, commands))
+}
+
+fn vertex(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    corners(&lab, (shader!("corners.vert"), &[], GREEN), &[])
+}
+
+fn linked(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::GraphicsPipelineLibrary];
+    let extensions = &[ash::khr::pipeline_library::NAME, ash::ext::graphics_pipeline_library::NAME];
+    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let shaders = (shader!("corners.vert"), &[][..], GREEN);
+    corners_of(&lab, &[], |bound| Program::linked(&lab, DYNAMIC, shaders, bound))
+}
+
+fn geometry(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::GeometryShader];
+    let lab = Lab::new(options, &Needs { features, ..Needs::NOTHING })?;
+    corners(&lab, (shader!("point.vert"), &[shader!("corners.geom")], GREEN), &[])
+}
+
+fn tessellation(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::TessellationShader];
+    let lab = Lab::new(options, &Needs { features, ..Needs::NOTHING })?;
+    let middle = [shader!("corners.tesc"), shader!("corners.tese")];
+    let count = lab.choose(1, 2);
+    let scales = storage(&lab, "scales", count as u64 * 4)?;
+    corners(&lab, (shader!("point.vert"), &middle, GREEN), &[(scales, vec![1f32.to_bits(); count])])
+}
+
+fn discard(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let count = lab.choose(WORDS as u64 / 2, WORDS as u64);
+    let paint = storage(&lab, "paint", count * 4)?;
+    let program = Program::graphics(&lab, DYNAMIC, shader!("discard.frag"), &[Bound::Storage(&[paint])])?;
+    let write = |commands| {
+        lab.fill_buffer(commands, &paint, (0, count * 4), 1);
+        lab.memory_barrier(commands, scope::COPY_WRITE, ALL_GRAPHICS);
+    };
+    picture(&lab, (scope::COPY_WRITE, ALL_GRAPHICS), write, |commands| program.draw(&lab, commands))
+}
+
+const PICTURES: Needs = Needs {
+    features: &[
+        Feature::DynamicRendering,
+        Feature::DescriptorBindingPartiallyBound,
+        Feature::RuntimeDescriptorArray,
+        Feature::ShaderSampledImageArrayDynamicIndexing,
+        Feature::ShaderSampledImageArrayNonUniformIndexing,
+    ],
+    ..Needs::NOTHING
+};
+
+/// Draws with a picture out of six, and one out of those of four that were written.
+fn pictures(lab: &Lab, choices: [u32; 2], written: u32) -> Result<(), Failure> {
+    let [green] = lab.texels(["green"])?;
+    let choice = storage(lab, "choice", SIZE)?;
+    let bound = [Bound::Pictures(&green, 6, 6), Bound::Storage(&[choice]), Bound::Pictures(&green, written, 4)];
+    let program = Program::graphics(lab, DYNAMIC, shader!("many.frag"), &bound)?;
+    let write = |commands| {
+        lab.clear(commands, &green);
+        lab.update(commands, &choice, &choices);
+        lab.memory_barrier(commands, scope::COPY_WRITE, ALL_GRAPHICS);
+    };
+    picture(lab, (scope::COPY_WRITE, ALL_GRAPHICS), write, |commands| program.draw(lab, commands))
+}
+
+fn sampler_index(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &PICTURES)?;
+    pictures(&lab, [lab.choose(6, 5), 0], 4)
+}
+
+fn sampler_never(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &PICTURES)?;
+    pictures(&lab, [5, 1], lab.choose(1, 2))
+}

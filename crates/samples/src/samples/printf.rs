@@ -1,0 +1,27 @@
+//! A shader that prints; what it prints is for tools, and changes nothing.
+
+use ash::vk;
+
+use crate::Sample;
+use crate::arguments::Options;
+use crate::common::{Gpu, Kernel, Needs, Place, scope, shader};
+use crate::failure::Failure;
+
+pub(super) const SAMPLE: Sample =
+    Sample { name: "printf", about: "Squares numbers in a shader that prints some of them.", run };
+
+const COUNT: u32 = 64;
+
+fn run(options: &Options) -> Result<(), Failure> {
+    let gpu = Gpu::new(&Needs { extensions_optional: &[ash::khr::shader_non_semantic_info::NAME], ..Needs::NOTHING })?;
+    let size = u64::from(COUNT) * 4;
+    let numbers: Vec<u32> = (0..COUNT).map(|it| it + 10).collect();
+    let source = gpu.buffer("numbers", size, vk::BufferUsageFlags::STORAGE_BUFFER, Place::Host)?;
+    gpu.write(&source, &numbers)?;
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC;
+    let target = gpu.buffer("squares", size, usage, Place::Device)?;
+    let kernel = Kernel::new(&gpu, shader!("printf.comp"), &[[source, target]], 4)?;
+    gpu.run_once("square", |commands| kernel.dispatch(&gpu, commands, 0, &[0], COUNT))?;
+    let squares: Vec<u32> = numbers.iter().map(|it| it * it).collect();
+    options.check.words("the squares", &gpu.download(&target, scope::COMPUTE_WRITE)?, &squares)
+}

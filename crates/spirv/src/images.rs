@@ -1,0 +1,80 @@
+//! Which instructions use images and the like: the place of the operand, and what is done to it.
+
+use spirv::Op;
+
+use crate::{AccessKind, Mode};
+
+/// The operand that is an image, an acceleration structure or a tensor, and what is done to it.
+pub fn image_use(op: Op) -> Option<(usize, AccessKind, Mode)> {
+    use AccessKind::{Fetch, ImageRead, ImageWrite, Query, Sample, Tensor, Trace};
+    Some(match op {
+        Op::ImageSampleImplicitLod
+        | Op::ImageSampleExplicitLod
+        | Op::ImageSampleDrefImplicitLod
+        | Op::ImageSampleDrefExplicitLod
+        | Op::ImageSampleProjImplicitLod
+        | Op::ImageSampleProjExplicitLod
+        | Op::ImageSampleProjDrefImplicitLod
+        | Op::ImageSampleProjDrefExplicitLod
+        | Op::ImageGather
+        | Op::ImageDrefGather
+        | Op::ImageSparseSampleImplicitLod
+        | Op::ImageSparseSampleExplicitLod
+        | Op::ImageSparseSampleDrefImplicitLod
+        | Op::ImageSparseSampleDrefExplicitLod
+        | Op::ImageSparseSampleProjImplicitLod
+        | Op::ImageSparseSampleProjExplicitLod
+        | Op::ImageSparseSampleProjDrefImplicitLod
+        | Op::ImageSparseSampleProjDrefExplicitLod
+        | Op::ImageSparseGather
+        | Op::ImageSparseDrefGather
+        | Op::ImageSampleFootprintNV
+        | Op::ImageSampleWeightedQCOM
+        | Op::ImageBoxFilterQCOM
+        | Op::ImageBlockMatchSSDQCOM
+        | Op::ImageBlockMatchSADQCOM
+        | Op::ImageBlockMatchWindowSSDQCOM
+        | Op::ImageBlockMatchWindowSADQCOM
+        | Op::ImageBlockMatchGatherSSDQCOM
+        | Op::ImageBlockMatchGatherSADQCOM => (3, Sample, Mode::Read),
+        Op::ImageFetch | Op::ImageSparseFetch | Op::FragmentMaskFetchAMD | Op::FragmentFetchAMD => {
+            (3, Fetch, Mode::Read)
+        }
+        Op::ImageRead | Op::ImageSparseRead => (3, ImageRead, Mode::Read),
+        Op::ImageWrite => (1, ImageWrite, Mode::Write),
+        Op::ImageQueryFormat
+        | Op::ImageQueryOrder
+        | Op::ImageQuerySizeLod
+        | Op::ImageQuerySize
+        | Op::ImageQueryLod
+        | Op::ImageQueryLevels
+        | Op::ImageQuerySamples
+        | Op::TensorQuerySizeARM => (3, Query, Mode::None),
+        Op::TraceRayKHR | Op::TraceNV | Op::TraceMotionNV | Op::TraceRayMotionNV => (1, Trace, Mode::Read),
+        Op::RayQueryInitializeKHR
+        | Op::HitObjectTraceRayNV
+        | Op::HitObjectTraceRayMotionNV
+        | Op::HitObjectTraceRayEXT
+        | Op::HitObjectTraceRayMotionEXT
+        | Op::HitObjectTraceReorderExecuteEXT
+        | Op::HitObjectTraceMotionReorderExecuteEXT => (2, Trace, Mode::Read),
+        Op::TensorReadARM => (3, Tensor, Mode::Read),
+        Op::TensorWriteARM => (1, Tensor, Mode::Write),
+        _ => return None,
+    })
+}
+
+/// The place of the other image, in image processing that takes two.
+pub fn second_image(op: Op) -> Option<usize> {
+    let takes_two = matches!(
+        op,
+        Op::ImageSampleWeightedQCOM
+            | Op::ImageBlockMatchSSDQCOM
+            | Op::ImageBlockMatchSADQCOM
+            | Op::ImageBlockMatchWindowSSDQCOM
+            | Op::ImageBlockMatchWindowSADQCOM
+            | Op::ImageBlockMatchGatherSSDQCOM
+            | Op::ImageBlockMatchGatherSADQCOM
+    );
+    takes_two.then_some(5)
+}

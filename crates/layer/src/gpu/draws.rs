@@ -1,7 +1,8 @@
-//! Draws and dispatches in the place of the driver's: our set is bound before each.
+//! Draws and dispatches in the place of the driver's: shaders are led to our tables before each.
 
 use lavascope_abi::*;
 
+use super::commands::After;
 use super::gpu_of;
 use crate::DeviceTable;
 use crate::fence::fence;
@@ -17,11 +18,11 @@ macro_rules! draws {
             let Some(gpu) = (unsafe { gpu_of(command_buffer.0) }) else { return };
             let Some(next) = gpu.next.$name else { return };
             let before = || gpu.before_draw(command_buffer, $point, Command::$command);
-            let again = fence(Command::$command, before, Vec::new);
+            let after = fence(Command::$command, before, After::default);
             // SAFETY: the application's own parameters.
             unsafe { next(command_buffer, $($parameter),*) };
-            if !again.is_empty() {
-                fence(Command::$command, || gpu.after_draw(command_buffer, $point, &again), || ());
+            if !after.is_empty() {
+                fence(Command::$command, || gpu.after_draw(command_buffer, $point, &after), || ());
             }
         })*
 

@@ -559,11 +559,7 @@ fn what_is_checked_can_be_chosen() {
         ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
-        (
-            "fault-bounds-read",
-            &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")],
-            0,
-        ),
+        ("fault-bounds-read", &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")], 0),
         ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
         (

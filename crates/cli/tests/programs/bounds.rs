@@ -559,11 +559,7 @@ fn what_is_checked_can_be_chosen() {
         ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
-        (
-            "fault-bounds-read",
-            &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")],
-            0,
-        ),
+        ("fault-bounds-read", &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")], 0),
         ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
         (
@@ -618,4 +614,14 @@ fn shaders_with_checks_are_kept_on_disk() {
     assert_eq!(files().len(), first.len());
     let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
     assert!(files().iter().all(whole));
+}
+
+/// It has everything, ray tracing and acceleration structures too, and runs no shaders.
+#[test]
+fn every_sample_runs_with_checks_on_the_null_driver() {
+    let stage = Stage::new("gpu-null");
+    for name in names() {
+        succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
+        stage.report().assert_clean(&name);
+    }
 }

@@ -88,14 +88,31 @@ pub(crate) fn enum_of(ty: &Ty) -> Option<&'static EnumDesc> {
 
 /// The newest core version that the tables have, with the registry's patch: `1.4.366`.
 pub(crate) fn registry_version() -> String {
-    let cores = COMMANDS.iter().filter_map(|it| it.block.strip_prefix("VK_VERSION_"));
-    let newest = cores.filter_map(|it| it.split_once('_')).filter_map(|it| Some((parse(it.0)?, parse(it.1)?))).max();
-    let (major, minor) = newest.unwrap_or((1, 0));
+    let (major, minor) = NEWEST;
     format!("{major}.{minor}.{HEADER_VERSION}")
 }
 
-fn parse(text: &str) -> Option<u32> {
-    text.parse().ok()
+/// Known when this is compiled: every start asks for it, and should not go through all tables.
+const NEWEST: (u32, u32) = {
+    let (mut newest, mut at) = ((1, 0), 0);
+    while at < COMMANDS.len() {
+        if let Some((major, minor)) = core_version(COMMANDS[at].block.as_bytes())
+            && (major > newest.0 || major == newest.0 && minor > newest.1)
+        {
+            newest = (major, minor);
+        }
+        at += 1;
+    }
+    newest
+};
+
+/// The version in the name of a block of the core: `VK_VERSION_1_4`.
+const fn core_version(block: &[u8]) -> Option<(u32, u32)> {
+    let Some((b"VK_VERSION_", rest)) = block.split_at_checked("VK_VERSION_".len()) else { return None };
+    match rest {
+        [major @ b'0'..=b'9', b'_', minor @ b'0'..=b'9'] => Some(((*major - b'0') as u32, (*minor - b'0') as u32)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -73,8 +73,6 @@ enum Command {
     Instrument(instrument::Arguments),
     Print(print::Arguments),
     Replay(replay::Arguments),
-    #[command(hide = true)]
-    ReplayHere(replay::Arguments),
     Run(run::Arguments),
     Trim(trim::Arguments),
     Env(env::Arguments),
@@ -82,23 +80,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let result = match arguments.command {
-        Command::Doctor(arguments) => doctor::run(&arguments),
-        Command::DoctorProbe => doctor_probe::run(),
-        Command::Api(arguments) => api::run(&arguments),
-        Command::Capture(arguments) => capture::run(&arguments),
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Info(arguments) => info::run(&arguments),
-        Command::Instrument(arguments) => instrument::run(&arguments),
-        Command::Print(arguments) => print::run(&arguments),
-        Command::Replay(arguments) => replay::run(&arguments),
-        Command::ReplayHere(arguments) => replay_here::run(&arguments),
-        Command::Run(arguments) => run::run(&arguments),
-        Command::Trim(arguments) => trim::run(&arguments),
-        Command::Env(arguments) => env::run(&arguments),
-        Command::Layer(arguments) => layer::run(&arguments),
+    let result = match replay::of_parent() {
+        Some(arguments) => arguments.and_then(|it| replay_here::run(&it)),
+        None => run(Arguments::parse().command),
     };
     match result {
         Ok(Outcome::Fine) => ExitCode::from(0),
@@ -109,5 +93,24 @@ fn main() -> ExitCode {
             eprintln!("lavascope: {error:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::DoctorProbe => doctor_probe::run(),
+        Command::Api(arguments) => api::run(&arguments),
+        Command::Capture(arguments) => capture::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Instrument(arguments) => instrument::run(&arguments),
+        Command::Print(arguments) => print::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Trim(arguments) => trim::run(&arguments),
+        Command::Env(arguments) => env::run(&arguments),
+        Command::Layer(arguments) => layer::run(&arguments),
     }
 }

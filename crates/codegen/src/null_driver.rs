@@ -85,6 +85,8 @@ const BY_HAND: &[(&str, &[&str])] = &[
             "vkGetMemoryHostPointerPropertiesEXT",
             "vkMapMemory",
             "vkMapMemory2",
+            "vkUnmapMemory",
+            "vkUnmapMemory2",
         ],
     ),
     (

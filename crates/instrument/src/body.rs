@@ -29,6 +29,13 @@ pub(crate) struct Body<'c, 'a> {
     pub(crate) block: usize,
     pub(crate) flow: Flow,
     pub(crate) numbering: Numbering,
+    /// Its loops that count, and where in the words the blocks before them end.
+    pub(crate) loops: Vec<crate::loops::Counting>,
+    pub(crate) ends: FxHashMap<usize, usize>,
+    /// What goes to places in the words that were written already.
+    pub(crate) insertions: Vec<(usize, Vec<u32>)>,
+    /// The function's place in the module's.
+    pub(crate) function: usize,
     /// Where the end of a block is now, if it moved.
     tails: FxHashMap<u32, u32>,
     /// Places of phis in the words.
@@ -86,6 +93,8 @@ impl<'c, 'a> Body<'c, 'a> {
         let flow = Flow::new(cx.module, function);
         let is_entry = prologue.is_some();
         let rooms = crate::pointers::Rooms::new(cx, function);
+        let place = cx.module.function_of(function.id).unwrap_or(0);
+        let loops = crate::loops::find(cx, function);
         let numbering = Numbering::new(std::mem::take(&mut cx.equal));
         let mut body = Body {
             cx,
@@ -96,6 +105,10 @@ impl<'c, 'a> Body<'c, 'a> {
             block: 0,
             flow,
             numbering,
+            loops,
+            ends: FxHashMap::default(),
+            insertions: Vec::new(),
+            function: place,
             tails: FxHashMap::default(),
             phis: Vec::new(),
             held: None,
@@ -142,6 +155,11 @@ impl<'c, 'a> Body<'c, 'a> {
             }
         }
         self.cx.equal = self.numbering.into_equal();
+        // From the last place on, so that the others stay where they are; those of a place keep their order.
+        self.insertions.sort_by_key(|it| it.0);
+        for (place, words) in self.insertions.into_iter().rev() {
+            self.out.splice(place..place, words);
+        }
         self.out.splice(self.splice..self.splice, self.head);
         self.out
     }
@@ -256,6 +274,9 @@ impl<'c, 'a> Body<'c, 'a> {
         if let Some(Pending { continue_label: Some(label) }) = self.pending.take() {
             emit(&mut self.out, Op::Branch, &[label]);
             self.open(label);
+        }
+        if self.loops.iter().any(|it| it.before == self.block) {
+            self.ends.insert(self.block, self.out.len());
         }
         self.copy(it);
         let first = self.cx.module.blocks().get(self.block).map_or(0, |it| it.label.0);
@@ -372,7 +393,17 @@ impl<'c, 'a> Body<'c, 'a> {
         });
     }
 
-    fn remember(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
+    /// Makes code that goes somewhere else, where nothing is remembered in values.
+    pub(crate) fn elsewhere(&mut self, code: &mut Vec<u32>, make: impl FnOnce(&mut Self)) {
+        let held = self.held.take();
+        std::mem::swap(&mut self.out, code);
+        make(self);
+        self.spill();
+        std::mem::swap(&mut self.out, code);
+        self.held = held;
+    }
+
+    pub(crate) fn remember(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
         let mask = self.cx.mask(number);
         let (boolean, uint) = (self.cx.ids.boolean, self.cx.ids.uint);
         let mut held = match self.held.take() {

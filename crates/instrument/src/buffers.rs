@@ -111,7 +111,10 @@ impl Body<'_, '_> {
                 let descriptor = (element != 0).then(|| self.cx.number(element));
                 // What is bound is looked up again if it must be told.
                 let details = [descriptor, fits.index, None];
+                let is_done =
+                    fits.counted.is_some_and(|(index, count)| self.check_before_loop(site, index, count, descriptor));
                 match fits.is_hoisted {
+                    _ if is_done => {}
                     true => self.check(site, fits.ok, details, true),
                     false => self.check_new(site, fits.ok, details),
                 }
@@ -293,7 +296,7 @@ impl Body<'_, '_> {
     fn fits_known(&mut self, path: &Path, state: u32, least: u64) -> Fits {
         if path.terms.len() > 1 {
             let (ok, index) = self.fits(path, state, least);
-            return Fits { ok, index, is_hoisted: false };
+            return Fits { ok, index, is_hoisted: false, counted: None };
         }
         let Some(term) = path.terms.first() else {
             let key = Hoisted::Fits(state, least, 0, 0);
@@ -301,7 +304,7 @@ impl Body<'_, '_> {
                 let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
                 cx.value(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, least])
             });
-            return Fits { ok, index: None, is_hoisted: true };
+            return Fits { ok, index: None, is_hoisted: true, counted: None };
         };
         let stride = term.stride;
         let count =
@@ -314,11 +317,11 @@ impl Body<'_, '_> {
                 cx.value(code, Op::ULessThan, cx.ids.boolean, &[known, count])
             });
             let index = self.cx.number(known);
-            return Fits { ok, index: Some(index), is_hoisted: true };
+            return Fits { ok, index: Some(index), is_hoisted: true, counted: None };
         }
         let number = self.as_uint(index).unwrap_or(index.0);
         let ok = self.test(Op::ULessThan, &[number, count]);
-        Fits { ok, index: Some(number), is_hoisted: false }
+        Fits { ok, index: Some(number), is_hoisted: false, counted: Some((index, count)) }
     }
 
     /// Whether an access fits, found out here, and what its record says of where it is.
@@ -366,6 +369,8 @@ struct Fits {
     ok: u32,
     index: Option<u32>,
     is_hoisted: bool,
+    /// One index, and how many elements there are.
+    counted: Option<(Id, u32)>,
 }
 
 pub(crate) fn counted(path: &Path) -> Counted {

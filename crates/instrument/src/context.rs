@@ -30,6 +30,8 @@ pub(crate) struct Context<'a> {
     /// By function: parameters that have a room beside them.
     pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
     pub(crate) has_variable_pointers: bool,
+    /// Whether anything ends an invocation before its entry point returns, once that was asked for.
+    pub(crate) ends_early: Option<bool>,
     /// Whether any value is said to differ between invocations.
     pub(crate) has_non_uniform: bool,
     /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
@@ -125,6 +127,7 @@ impl<'a> Context<'a> {
             requirements: BTreeMap::new(),
             scratch_bytes: 0,
             has_variable_pointers: has_variable_pointers(module),
+            ends_early: None,
             has_non_uniform: has_non_uniform(module),
             equal: vec![0; module.bound() as usize],
             is_printing: false,

@@ -19,7 +19,9 @@ mod entry;
 mod flow;
 mod helpers;
 mod images;
+pub mod instances;
 mod known;
+mod loops;
 mod number;
 mod options;
 mod path;
@@ -28,6 +30,7 @@ mod print;
 mod proof;
 pub mod record;
 mod site;
+mod store;
 pub mod tables;
 mod types;
 
@@ -37,6 +40,7 @@ pub use options::{CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WO
 pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
+pub use store::STORE_VERSION;
 
 use body::Body;
 use context::Context;

@@ -2,23 +2,9 @@
 
 mod common;
 
-use common::{all_options, compiled};
-use lavascope_instrument::instrument;
+use common::{all_options, compiled, mutate::Numbers};
+use lavascope_instrument::{Instrumented, instrument};
 use lavascope_spirv::Module;
-
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.next() as usize % end.max(1)
-    }
-}
 
 /// Changes a few words, most often into others of the module.
 fn damage(words: &mut [u32], numbers: &mut Numbers) {
@@ -41,7 +27,7 @@ fn damaged_modules_are_instrumented_or_refused() {
     let options = all_options();
     let mut numbers = Numbers(4);
     let (mut parsed, mut made) = (0, 0);
-    for round in 0..40_000 {
+    for round in 0..44_000 {
         let mut words = all[round % all.len()].1.clone();
         damage(&mut words, &mut numbers);
         let Ok(module) = Module::parse(&words) else { continue };
@@ -50,4 +36,31 @@ fn damaged_modules_are_instrumented_or_refused() {
         made += u32::from(result.is_ok());
     }
     assert!(parsed > 20_000 && made > 15_000, "{parsed} {made}");
+}
+
+/// What is kept comes back, and what was damaged is none or sound.
+#[test]
+fn what_is_kept_comes_back_and_damage_does_no_harm() {
+    let (options, mut numbers) = (all_options(), Numbers(5));
+    let mut sound = 0;
+    for (name, words) in compiled().into_iter().step_by(7) {
+        let module = Module::parse(&words).expect("a module");
+        let Ok(made) = instrument(&module, &options[numbers.below(options.len())]) else { continue };
+        let kept = made.to_words();
+        assert_eq!(Instrumented::from_words(&kept).as_ref(), Some(&made), "{name}");
+        for _ in 0..40 {
+            let mut bad = kept.clone();
+            let at = numbers.below(bad.len());
+            match numbers.below(3) {
+                0 => bad[at] ^= 1 << numbers.below(32),
+                1 => bad.truncate(at),
+                _ => bad[at] = numbers.next(),
+            }
+            if let Some(it) = Instrumented::from_words(&bad) {
+                assert_eq!(it.cells().len(), it.cell_words() as usize, "{name}");
+                sound += 1;
+            }
+        }
+    }
+    assert!(sound > 0, "some damage hits only words of the module");
 }

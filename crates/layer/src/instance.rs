@@ -129,7 +129,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             memory: settings.capture.is_some().then_some(settings.capture_memory),
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
-            gpu: gpu::Config::of(&settings).map(Arc::new),
+            gpu: gpu::Config::of(&settings, &messages).map(Arc::new),
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };

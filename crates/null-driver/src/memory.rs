@@ -1,8 +1,9 @@
 //! Device memory: anonymous mappings that cost nothing until they are touched.
 
+use std::ffi::CString;
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lavascope_abi::*;
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -23,6 +24,8 @@ pub(crate) struct Memory {
     kind: Kind,
     /// None for memory that no application allocated.
     heap: Option<usize>,
+    /// Where it is mapped at the application's wish, and how many bytes of it.
+    placed: Mutex<Option<(u64, usize)>>,
 }
 
 enum Kind {
@@ -39,7 +42,7 @@ impl Memory {
     pub(crate) fn new(size: u64) -> Option<Memory> {
         let addresses = Addresses::next(size)?;
         let host = map(addresses.first(), size, None)?;
-        Some(Memory { addresses, host, size, kind: Kind::Mapped, heap: None })
+        Some(Memory { addresses, host, size, kind: Kind::Mapped, heap: None, placed: Mutex::default() })
     }
 
     /// The device address of the first byte.
@@ -70,6 +73,25 @@ impl Memory {
         }
     }
 
+    /// The application's addresses are its own again: as a mapping of nothing, where they stay reserved. False where that
+    /// cannot be.
+    fn give_back(&self, is_reserved: bool) -> bool {
+        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((at, size)) = placed.take() else { return true };
+        let start = std::ptr::with_exposed_provenance_mut(at as usize);
+        if !is_reserved {
+            // SAFETY: what `map_placed` mapped, which the application is done with.
+            return unsafe { munmap(start, size) }.is_ok();
+        }
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: as above.
+        let is_done = unsafe { mmap_anonymous(start, size, ProtFlags::empty(), flags) }.is_ok();
+        if !is_done {
+            *placed = Some((at, size));
+        }
+        is_done
+    }
+
     fn has(&self, offset: u64, size: usize) -> bool {
         offset.checked_add(size as u64).is_some_and(|end| end <= self.size)
     }
@@ -77,6 +99,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        self.give_back(false);
         if !matches!(self.kind, Kind::Imported) {
             let host = std::ptr::with_exposed_provenance_mut(self.host as usize);
             // SAFETY: our own mapping of this size, which nobody can reach any more.
@@ -110,7 +133,7 @@ pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
     let used = &device.heap_used[heap];
     let before = used.fetch_add(info.allocation_size, Ordering::Relaxed);
     let memory = match before.checked_add(info.allocation_size) {
-        Some(after) if after <= device.settings.heap_bytes => make(c, info),
+        Some(after) if after <= device.settings.heap_bytes => make(c, info, can_be_placed(&device.enabled)),
         _ => Err(Result::ERROR_OUT_OF_DEVICE_MEMORY),
     };
     match memory {
@@ -125,7 +148,7 @@ pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
     }
 }
 
-fn make(c: C<'_>, info: &MemoryAllocateInfo) -> std::result::Result<Memory, Result> {
+fn make(c: C<'_>, info: &MemoryAllocateInfo, is_placed: bool) -> std::result::Result<Memory, Result> {
     let (size, heap) = (info.allocation_size, heap_of(info.memory_type_index));
     let wish = c.find::<MemoryOpaqueCaptureAddressAllocateInfo>(info.p_next).map_or(0, |it| it.opaque_capture_address);
     let addresses = match wish {
@@ -134,7 +157,7 @@ fn make(c: C<'_>, info: &MemoryAllocateInfo) -> std::result::Result<Memory, Resu
     };
     if let Some(it) = c.find::<ImportMemoryHostPointerInfoEXT>(info.p_next).filter(|it| it.handle_type.0 != 0) {
         let host = it.p_host_pointer.0;
-        return Ok(Memory { addresses, host, size, kind: Kind::Imported, heap });
+        return Ok(Memory { addresses, host, size, kind: Kind::Imported, heap, placed: Mutex::default() });
     }
     let imported = c.find::<ImportMemoryFdInfoKHR>(info.p_next).filter(|it| it.handle_type.0 != 0);
     let is_exported = c.find::<ExportMemoryAllocateInfo>(info.p_next).is_some_and(|it| it.handle_types.0 != 0);
@@ -142,14 +165,20 @@ fn make(c: C<'_>, info: &MemoryAllocateInfo) -> std::result::Result<Memory, Resu
         Some(it) if it.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
         Some(it) => Some(unsafe { OwnedFd::from_raw_fd(it.fd) }),
-        None if is_exported => Some(new_file(size)?),
+        // What is to be mapped at several places must be in a file.
+        None if is_exported || is_placed => Some(new_file(size)?),
         None => None,
     };
     let Some(host) = map(addresses.first(), size, file.as_ref()) else {
         return Err(Result::ERROR_OUT_OF_DEVICE_MEMORY);
     };
     let kind = file.map_or(Kind::Mapped, Kind::Shared);
-    Ok(Memory { addresses, host, size, kind, heap })
+    Ok(Memory { addresses, host, size, kind, heap, placed: Mutex::default() })
+}
+
+/// Whether the application may say where memory is mapped.
+fn can_be_placed(enabled: &[CString]) -> bool {
+    enabled.iter().any(|it| it.to_bytes() == EXT_MAP_MEMORY_PLACED_EXTENSION_NAME.as_bytes())
 }
 
 fn new_file(size: u64) -> std::result::Result<OwnedFd, Result> {
@@ -172,7 +201,47 @@ pub(crate) fn map_memory(c: C<'_>, call: &MapMemoryParams) -> Result {
 
 pub(crate) fn map_memory2(c: C<'_>, call: &MapMemory2Params) -> Result {
     let Some(info) = c.get(call.p_memory_map_info) else { return Result::ERROR_UNKNOWN };
-    map_at(c, info.memory, info.offset, call.pp_data.cast())
+    let placed = c.find::<MemoryMapPlacedInfoEXT>(info.p_next);
+    match placed.filter(|_| info.flags.0 & MemoryMapFlags::PLACED_EXT.0 != 0) {
+        Some(it) => map_placed(c, info, it.p_placed_address.0, call.pp_data.cast()),
+        None => map_at(c, info.memory, info.offset, call.pp_data.cast()),
+    }
+}
+
+/// Maps a part at an address of the application's.
+fn map_placed(c: C<'_>, info: &MemoryMapInfo, at: u64, to: Ptr<u64>) -> Result {
+    let Some(memory) = MEMORIES.get(info.memory.0) else { return Result::ERROR_MEMORY_MAP_FAILED };
+    let Kind::Shared(file) = &memory.kind else { return Result::ERROR_MEMORY_MAP_FAILED };
+    let left = memory.size.saturating_sub(info.offset);
+    let size = if info.size == WHOLE_SIZE { left } else { info.size };
+    if at == 0 || size == 0 || size.next_multiple_of(PAGE) > left.next_multiple_of(PAGE) {
+        return Result::ERROR_MEMORY_MAP_FAILED;
+    }
+    let (wish, size) = (std::ptr::with_exposed_provenance_mut(at as usize), mapped_size(size));
+    let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
+    // SAFETY: the application gives these addresses away for it, by the extension's rules.
+    if unsafe { mmap(wish, size, prot, flags, file.as_fd(), info.offset) }.is_err() {
+        return Result::ERROR_MEMORY_MAP_FAILED;
+    }
+    *memory.placed.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, size));
+    c.put(to, at);
+    Result::SUCCESS
+}
+
+pub(crate) fn unmap_memory(_: C<'_>, call: &UnmapMemoryParams) {
+    if let Some(memory) = MEMORIES.get(call.memory.0) {
+        memory.give_back(false);
+    }
+}
+
+pub(crate) fn unmap_memory2(c: C<'_>, call: &UnmapMemory2Params) -> Result {
+    let Some(info) = c.get(call.p_memory_unmap_info) else { return Result::ERROR_UNKNOWN };
+    match MEMORIES.get(info.memory.0) {
+        Some(memory) if !memory.give_back(info.flags.0 & MemoryUnmapFlags::RESERVE_EXT.0 != 0) => {
+            Result::ERROR_MEMORY_MAP_FAILED
+        }
+        _ => Result::SUCCESS,
+    }
 }
 
 fn map_at(c: C<'_>, memory: DeviceMemory, offset: u64, to: Ptr<u64>) -> Result {

@@ -1,10 +1,15 @@
 //! The end of a replay whose trace ends earlier than its program: what is alive is destroyed, so that another can begin.
 
-use lavascope_abi as vk;
-use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
+use std::time::{Duration, Instant};
 
+use lavascope_abi as vk;
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr, Structure};
+
+use crate::allocator::callbacks;
 use crate::device::Device;
+use crate::error::ReplayError;
 use crate::functions::driver;
+use crate::instance::out;
 use crate::objects::Object;
 use crate::replay::Replay;
 
@@ -43,11 +48,12 @@ const CHILDREN: [(HandleType, Command); 31] = [
     (HandleType::DeferredOperationKHR, Command::DestroyDeferredOperationKHR),
 ];
 
-/// Destroys all that the trace left alive. Nobody may use it any more.
-pub(crate) fn end(replay: &Replay) {
+/// Destroys all that the trace left alive. Nobody may use it any more. A device that still works is waited for, but
+/// not longer than one has patience: then everything stays as it is.
+pub(crate) fn end(replay: &Replay) -> Result<(), ReplayError> {
     for (id, object) in replay.objects.alive(HandleType::Device) {
         if let Some(device) = replay.remove_device(object.owner) {
-            end_device(replay, &device);
+            end_device(replay, &device)?;
             replay.objects.remove(id);
         }
     }
@@ -58,10 +64,16 @@ pub(crate) fn end(replay: &Replay) {
             replay.objects.remove(id);
         }
     }
+    Ok(())
 }
 
-fn end_device(replay: &Replay, device: &Device) {
+fn end_device(replay: &Replay, device: &Device) -> Result<(), ReplayError> {
     let Device { functions, handle, .. } = device;
+    let patience = replay.options.patience;
+    if !becomes_idle(device, &queues(replay, device), patience) {
+        let what = "the device does not come to an end with what was submitted last".to_owned();
+        return Err(ReplayError::Stuck { seconds: patience.as_secs(), what });
+    }
     driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
     let shown = replay.swapchains.end_device(device);
     let is_real = |it: &(ObjectId, Object)| {
@@ -76,16 +88,50 @@ fn end_device(replay: &Replay, device: &Device) {
     }
     replay.memories.end_device(device.owner);
     driver!(functions, DestroyDevice, FnDestroyDevice(*handle, Ptr::NULL));
+    Ok(())
+}
+
+/// The queues of a device that somebody may have submitted to.
+fn queues(replay: &Replay, device: &Device) -> Vec<vk::Queue> {
+    let all = replay.objects.alive(HandleType::Queue).into_iter();
+    let own = all.filter(|it| it.1.owner == device.owner && replay.is_real(it.0)).map(|it| it.1.handle);
+    let mut all: Vec<u64> = own.chain([device.queue.0]).filter(|it| *it != 0).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(vk::Queue).collect()
+}
+
+/// Whether queues have done all that was submitted to them before the time is over.
+fn becomes_idle(device: &Device, queues: &[vk::Queue], patience: Duration) -> bool {
+    let Device { functions, handle, .. } = device;
+    let until = Instant::now() + patience;
+    queues.iter().all(|queue| {
+        let (info, mut fence) = (vk::FenceCreateInfo::zeroed(), vk::Fence(0));
+        driver!(functions, CreateFence, FnCreateFence(*handle, Ptr::to(&info), Ptr::NULL, out(&mut fence)));
+        let submitted = driver!(functions, QueueSubmit, FnQueueSubmit(*queue, 0, Ptr::NULL, fence));
+        // A device that is lost does nothing any more.
+        if submitted == Some(vk::Result::SUCCESS) {
+            let left = until.saturating_duration_since(Instant::now()).as_nanos() as u64;
+            let waited =
+                driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), left));
+            if waited == Some(vk::Result::TIMEOUT) {
+                return false;
+            }
+        }
+        driver!(functions, DestroyFence, FnDestroyFence(*handle, fence, Ptr::NULL));
+        true
+    })
 }
 
 fn destroy(device: &Device, command: Command, object: Object) {
     type Destroy = unsafe extern "system" fn(vk::Device, u64, Ptr<vk::Opaque>);
+    let allocator = if command == Command::DestroyCommandPool { callbacks() } else { Ptr::NULL };
     if let Some(address) = device.functions.get(command) {
         // SAFETY: all commands of the table take a device, a handle and an allocator; the object is alive, and the
         // device is idle.
         unsafe {
             let function = std::mem::transmute::<*const (), Destroy>(address);
-            function(device.handle, object.handle, Ptr::NULL);
+            function(device.handle, object.handle, allocator);
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod ahead;
+mod allocator;
 mod alone;
 mod atomics;
 mod bind;
@@ -139,10 +140,19 @@ fn go_through(
         result => result,
     };
     let end = Instant::now();
-    // A device that does not get on must not be waited for.
-    if matches!(result, Ok(()) | Err(ReplayError::Elsewhere)) {
-        end::end(&replay);
-    }
+    let result = match result {
+        Ok(()) => match end::end(&replay) {
+            // Whoever does not want any more does not want to hear of the rest either.
+            Err(it) if is_interrupted => {
+                replay.remark(it.to_string());
+                Ok(())
+            }
+            ended => ended,
+        },
+        Err(ReplayError::Elsewhere) => end::end(&replay).and(Err(ReplayError::Elsewhere)),
+        // A device that does not get on must not be waited for.
+        result => result,
+    };
     let summary = result.map(|()| Summary {
         threads: streams.len(),
         calls: replay.calls.load(Ordering::Relaxed),

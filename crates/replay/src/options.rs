@@ -11,7 +11,7 @@ use crate::picture::Picture;
 pub type Frames = Arc<dyn Fn(u64, Picture) + Send + Sync>;
 
 /// A call before which a replay waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Pause {
     /// The thread; none for the first.
     pub stream: Option<u32>,

@@ -1,5 +1,7 @@
 //! How each command is performed again.
 
+use std::sync::OnceLock;
+
 use lavascope_abi::Command;
 
 use crate::error::ReplayError;
@@ -7,7 +9,8 @@ use crate::pair::gives_objects;
 use crate::perform::{Done, Performer};
 use crate::straight::Straight;
 use crate::{
-    addresses, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan, present, wait,
+    addresses, allocator, bind, blobs, device, formats, held, instance, layout, memory, pipeline, pitches, plan,
+    present, wait,
 };
 
 /// Performs a call in a way of its own.
@@ -31,28 +34,43 @@ pub(crate) struct Row {
     pub(crate) has_leave: bool,
 }
 
-/// By number of the command.
-pub(crate) struct Treatments(Box<[Row]>);
+/// By number of the command. A program uses a few of them, and going through what is known of all takes time and memory;
+/// so each is found out when it is first met.
+pub(crate) struct Treatments {
+    rows: Box<[OnceLock<Row>]>,
+    of: fn(Command) -> Row,
+}
 
 impl Treatments {
     pub(crate) fn new() -> Treatments {
-        Treatments(Command::ALL.iter().map(|it| Row::new(*it, treatment(*it))).collect())
+        Treatments::with(|it| Row::new(it, treatment(it)))
     }
 
     /// For one who only wants to know what would be done.
     pub(crate) fn of_plan() -> Treatments {
-        let row = |it: &Command| Row { straight: None, ..Row::new(*it, plan::treatment(*it)) };
-        Treatments(Command::ALL.iter().map(row).collect())
+        Treatments::with(|it| Row { straight: None, ..Row::new(it, plan::treatment(it)) })
+    }
+
+    fn with(of: fn(Command) -> Row) -> Treatments {
+        Treatments { rows: Command::ALL.iter().map(|_| OnceLock::new()).collect(), of }
     }
 
     pub(crate) fn of(&self, command: Command) -> &Row {
-        &self.0[command as usize]
+        self.rows[command as usize].get_or_init(|| (self.of)(command))
     }
 
     /// By its number; none where there is no such command.
     #[inline]
     pub(crate) fn get(&self, number: u16) -> Option<&Row> {
-        self.0.get(usize::from(number))
+        match self.rows.get(usize::from(number))?.get() {
+            Some(row) => Some(row),
+            None => self.meet(number),
+        }
+    }
+
+    #[cold]
+    fn meet(&self, number: u16) -> Option<&Row> {
+        Command::from_number(number).map(|it| self.of(it))
     }
 }
 
@@ -93,6 +111,8 @@ fn special(command: Command) -> Option<Special> {
         C::GetDeviceQueue => device::queue,
         C::GetDeviceQueue2 => device::queue2,
         C::DeviceWaitIdle => device::wait_idle,
+        C::CreateCommandPool => allocator::create_pool,
+        C::DestroyCommandPool => allocator::destroy_pool,
         C::AllocateMemory => memory::allocate,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind::bind,
         C::FreeMemory => memory::free,

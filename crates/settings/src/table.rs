@@ -247,15 +247,40 @@ settings! {
         help: "Check the parameters of indirect ray tracing.",
         aliases: [Key("gpuav_indirect_trace_rays_buffers")],
     }
+    gpu_shader_checks: bool {
+        kind: Kind::Flag, default: "on", exists: true,
+        help: "Add checks to shaders; without them nothing is left of the setting `gpu`.",
+        aliases: [Key("gpuav_shader_instrumentation")],
+    }
     gpu_select: bool {
-        kind: Kind::Flag, default: "off", exists: false,
-        help: "Check only the shaders that are selected.",
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Check only the shaders that `gpu_shaders` names, and those whose creation asks for it.",
         aliases: [Key("gpuav_select_instrumented_shaders"), Key("select_instrumented_shaders")],
     }
     gpu_shaders: Vec<String> {
-        kind: Kind::Texts, default: "", exists: false,
-        help: "Names of the shaders and pipelines that are selected, as regular expressions.",
+        kind: Kind::Texts, default: "", exists: true,
+        help: "Check only the shaders of these names, as regular expressions: of modules, entry points and source files.",
         aliases: [Key("gpuav_shaders_to_instrument")],
+    }
+    gpu_pipelines: Vec<String> {
+        kind: Kind::Texts, default: "", exists: true,
+        help: "Tell only what is found in the pipelines of these names, as regular expressions.",
+        aliases: [],
+    }
+    gpu_sample: u64 {
+        kind: Kind::Int { min: 1, max: 1 << 32 }, default: "1", exists: true,
+        help: "Check one of so many pipelines.",
+        aliases: [],
+    }
+    gpu_cache: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Keep shaders with checks on disk, so that a next run need not make them again.",
+        aliases: [Key("gpuav_cache_instrumented_shaders"), Key("cache_instrumented_shaders")],
+    }
+    gpu_cache_folder: Option<PathBuf> {
+        kind: Kind::Path, default: "", exists: true,
+        help: "Where shaders with checks are kept; else in `lavascope` below `XDG_CACHE_HOME` or `~/.cache`.",
+        aliases: [],
     }
 
     printf: bool {
@@ -263,6 +288,7 @@ settings! {
         help: "Show what shaders print with `debugPrintfEXT`.",
         aliases: [
             Key("printf_enable"),
+            Key("printf_only_preset"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_DEBUG_PRINTF_EXT", "on"),
             Word("validate_gpu_based", "GPU_BASED_GPU_ASSISTED", "off"),
             Word("validate_gpu_based", "GPU_BASED_DEBUG_PRINTF", "on"),

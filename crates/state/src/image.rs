@@ -1,5 +1,6 @@
 //! Buffers, images, and views of them.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use lavascope_abi as vk;
@@ -42,6 +43,10 @@ pub(crate) struct Image {
     pub(crate) block_size: Option<u64>,
     /// One queue family owns each part of it.
     pub(crate) is_exclusive: bool,
+    /// Where its planes lie, as far as somebody asked.
+    pub(crate) layouts: Vec<Option<program::SubresourceLayout>>,
+    /// Whether a command or a view has to do with it.
+    pub(crate) is_used: Cell<bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -148,6 +153,8 @@ impl Device {
             granularity: None,
             block_size: None,
             is_exclusive: info.sharing_mode == vk::SharingMode::EXCLUSIVE,
+            layouts: Vec::new(),
+            is_used: Cell::new(false),
         };
         if !is_sane(&image.info) {
             out.missing(TOO_LARGE);
@@ -165,6 +172,7 @@ impl Device {
             out.missing("a view of an image whose memory is not known");
             return;
         };
+        image.is_used.set(true);
         let mut region = image.range(info.inner(&info.get().subresource_range).get());
         let is_sliced = [vk::ImageViewType::_2D, vk::ImageViewType::_2D_ARRAY].contains(&info.view_type);
         let has_slices = image.ty == vk::ImageType::_3D && is_sliced;
@@ -202,6 +210,7 @@ impl Device {
     /// An image with its resource.
     pub(crate) fn image(&self, image: vk::Image) -> Option<(ResourceId, &Image)> {
         let image = self.images.get(image.0)?;
+        image.is_used.set(true);
         Some((image.resource?, image))
     }
 }

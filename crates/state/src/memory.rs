@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_event::{Call, Outcome, View};
+use lavascope_event::{Call, Outcome, View, Written};
 use lavascope_program::{Binding, Certainty, MemoryId, Region, Resource, ResourceId, Step, SubresourceLayout, Tiling};
 
+use crate::contents::Contents;
 use crate::device::{Device, Event};
 use crate::format;
-use crate::image::{Buffer, SIZE_MAX};
+use crate::image::{Buffer, Image, SIZE_MAX};
 use crate::listener::{Out, object};
 use crate::region::{self, extent_of};
 
@@ -18,6 +19,7 @@ pub(crate) struct Memory {
     /// What lies in it now.
     residents: Vec<Resident>,
     mapped: Option<Window>,
+    contents: Contents,
 }
 
 /// From a map to its unmap.
@@ -68,7 +70,7 @@ impl Device {
                     self.bind_image_by(info, out);
                 }
             }
-            _ => return self.requirements(event) || self.mapping(event, out),
+            _ => return self.requirements(event) || self.layouts(event, out) || self.mapping(event, out),
         }
         true
     }
@@ -138,8 +140,12 @@ impl Device {
         if info.chain().any(|it| it.layout.name.starts_with("VkImport")) {
             out.missing("who else uses imported memory is not known");
         }
-        let id = MemoryId(self.ids.memories.take());
-        self.memories.insert(handle, Memory { id, size: info.allocation_size, residents: Vec::new(), mapped: None });
+        // What others can write nobody knows.
+        let is_shared =
+            info.chain().any(|it| it.layout.name.starts_with("VkImport") || it.layout.name.starts_with("VkExport"));
+        let contents = if is_shared { Contents::Unknown } else { Contents::Untold };
+        let (id, size) = (MemoryId(self.ids.memories.take()), info.allocation_size);
+        self.memories.insert(handle, Memory { id, size, residents: Vec::new(), mapped: None, contents });
     }
 
     fn bind_buffer(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
@@ -169,7 +175,7 @@ impl Device {
 
     fn bind_image(&mut self, handle: u64, memory: u64, offset: u64, out: &mut Out<'_>) {
         let Some(image) = self.images.get(handle).filter(|it| it.resource.is_none()) else { return };
-        let size = image.size.unwrap_or_else(|| estimate(&image.info));
+        let size = image.bytes();
         let whole = Region::Image(image.whole());
         let is_opaque = !image.info.is_linear();
         let mut binding = self.binding(memory, offset, size, out);
@@ -258,6 +264,48 @@ impl Device {
 }
 
 impl Memory {
+    /// Whether a resource shares its bytes with no other.
+    pub(crate) fn is_alone(&self, resource: ResourceId) -> bool {
+        let Some(own) = self.residents.iter().find(|it| it.resource == resource) else { return false };
+        let overlaps = |it: &&Resident| it.bytes.start < own.bytes.end && own.bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).count() == 1
+    }
+
+    /// Whether nobody but the host can have written what is in a resource.
+    pub(crate) fn is_filled_by_host(&self, resource: ResourceId) -> bool {
+        let own = self.residents.iter().find(|it| it.resource == resource);
+        own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != Contents::Unknown
+    }
+
+    /// Bytes of a resource that the host wrote; none where somebody else may have.
+    pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
+        let Contents::Known(pages) = &self.contents else { return None };
+        let start = self.start_of(resource).filter(|_| self.is_filled_by_host(resource))?;
+        Some(pages.read(start.checked_add(bytes.start)?..start.checked_add(bytes.end)?))
+    }
+
+    /// Whether the device has no way to write to some bytes.
+    fn is_input(&self, bytes: &Range<u64>) -> bool {
+        let overlaps = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
+        self.residents.iter().filter(overlaps).all(|it| it.is_input)
+    }
+
+    pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
+        self.contents.write(written);
+    }
+
+    /// Where a resource begins.
+    pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
+        self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)
+    }
+
+    /// Another resource lies there from now on.
+    pub(crate) fn replace(&mut self, old: ResourceId, new: ResourceId, bytes: Range<u64>) {
+        if let Some(it) = self.residents.iter_mut().find(|it| it.resource == old) {
+            (it.resource, it.bytes) = (new, bytes);
+        }
+    }
+
     /// The only resource that lies in some bytes, and the part of it; none where there is none, or more than one.
     fn only_in(&self, bytes: &Range<u64>) -> Option<(&Resident, Region)> {
         let meant = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
@@ -294,6 +342,13 @@ enum Host {
 
 pub(crate) fn is_success(result: vk::Result) -> bool {
     result == vk::Result::SUCCESS
+}
+
+impl Image {
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.size.unwrap_or_else(|| estimate(&self.info))
+    }
 }
 
 /// Bytes of an image that nobody asked the size of.

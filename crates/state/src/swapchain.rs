@@ -1,5 +1,6 @@
 //! Swapchains: images that come from elsewhere, and go there to be shown.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use lavascope_abi as vk;
@@ -101,6 +102,8 @@ impl Device {
                 granularity: None,
                 block_size: None,
                 is_exclusive,
+                layouts: Vec::new(),
+                is_used: Cell::new(false),
             };
             own.resource = Some(self.add_resource(image.0, &own.with(None), out));
             self.images.insert(image.0, own);

@@ -16,10 +16,12 @@
 //!
 //! [`Merger`] reads all streams and gives their records in an order that respects every touch.
 
-/// What `post` is made of, except where it is modeled.
+/// What `link` and `post` are made of, except where they are modeled.
 mod atomics {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use std::sync::OnceLock;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }
+mod link;
 mod merge;
 #[cfg(test)]
 mod model;

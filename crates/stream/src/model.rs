@@ -1,8 +1,16 @@
-//! All interleavings of threads that complete calls and ask each other for barriers, also such as only weakly ordered
-//! processors show. The code is that of [`crate::post`], compiled with the atomics of `loom`.
+//! All interleavings of threads that complete calls, ask each other for barriers, and hand words over, also such as only
+//! weakly ordered processors show. The code is that of [`crate::post`] and [`crate::link`], compiled with the atomics of
+//! `loom`.
 
+use std::sync::atomic::AtomicBool as Plain;
+
+use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+
+#[path = "link.rs"]
+#[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
+mod link;
 
 #[path = "post.rs"]
 #[allow(clippy::duplicate_mod, reason = "compiled with other atomics")]
@@ -12,7 +20,154 @@ use post::Post;
 
 /// What the code under test is made of here.
 mod atomics {
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use loom::cell::UnsafeCell;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+    /// As that of the standard library: whoever sees the value sees what came before it was set.
+    pub(crate) struct OnceLock<T> {
+        is_set: AtomicBool,
+        value: UnsafeCell<Option<T>>,
+    }
+
+    impl<T> OnceLock<T> {
+        pub(crate) fn new() -> OnceLock<T> {
+            OnceLock { is_set: AtomicBool::new(false), value: UnsafeCell::new(None) }
+        }
+
+        pub(crate) fn get(&self) -> Option<&T> {
+            if !self.is_set.load(Ordering::Acquire) {
+                return None;
+            }
+            // SAFETY: it is set, and never again.
+            self.value.with(|it| unsafe { (*it).as_ref() })
+        }
+
+        /// By one thread, once.
+        pub(crate) fn set(&self, value: T) {
+            // SAFETY: nobody looks before it is set.
+            self.value.with_mut(|it| unsafe { *it = Some(value) });
+            self.is_set.store(true, Ordering::Release);
+        }
+    }
+}
+
+const WORDS: usize = 2;
+
+/// A chunk of two words. `loom` tells where one is read that is not complete.
+struct Chunk {
+    words: [UnsafeCell<u64>; WORDS],
+    counter: atomics::AtomicUsize,
+    next: atomics::OnceLock<Arc<Chunk>>,
+}
+
+impl Chunk {
+    fn new() -> Arc<Chunk> {
+        let words = [UnsafeCell::new(0), UnsafeCell::new(0)];
+        Arc::new(Chunk { words, counter: atomics::AtomicUsize::new(0), next: atomics::OnceLock::new() })
+    }
+}
+
+/// Writes so many words, in as many chunks as they need, the way `Producer` does.
+fn produce(mut chunk: Arc<Chunk>, count: u64) {
+    let mut at = 0;
+    for word in 1..=count {
+        if at == WORDS {
+            let next = Chunk::new();
+            chunk.next.set(next.clone());
+            (chunk, at) = (next, 0);
+        }
+        // SAFETY: words that are not committed are the producer's alone.
+        chunk.words[at].with_mut(|it| unsafe { *it = word });
+        at += 1;
+        link::commit(&chunk.counter, at);
+    }
+}
+
+/// Reads as `Consumer` does.
+struct Reader {
+    chunk: Arc<Chunk>,
+    at: usize,
+    seen: Vec<u64>,
+}
+
+impl Reader {
+    fn new(chunk: Arc<Chunk>) -> Reader {
+        Reader { chunk, at: 0, seen: Vec::new() }
+    }
+
+    /// All that is there of a chunk, once it is known which.
+    fn read(&mut self, next: Option<Arc<Chunk>>) {
+        if let Some(next) = next {
+            (self.chunk, self.at) = (next, 0);
+        }
+        let end = link::committed(&self.chunk.counter);
+        for word in &self.chunk.words[self.at..end] {
+            // SAFETY: words that are committed do not change.
+            self.seen.push(word.with(|it| unsafe { *it }));
+        }
+        self.at = end;
+    }
+
+    fn step(&mut self) {
+        let next = link::follow(&self.chunk.counter, &self.chunk.next, self.at).cloned();
+        self.read(next);
+    }
+
+    /// The same, with the chunk looked at before what comes behind it.
+    fn step_in_the_wrong_order(&mut self) {
+        let is_read = self.at == link::committed(&self.chunk.counter);
+        let next = self.chunk.next.get().filter(|_| is_read).cloned();
+        self.read(next);
+    }
+}
+
+/// All ways in which threads are interrupted at most three times.
+fn explore(test: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(test);
+}
+
+#[test]
+fn every_word_of_a_queue_is_seen_once_and_in_its_order() {
+    explore(|| {
+        const COUNT: u64 = 3;
+        let first = Chunk::new();
+        let mut reader = Reader::new(first.clone());
+        let producer = thread::spawn(move || produce(first, COUNT));
+        for _ in 0..3 {
+            reader.step();
+            assert!(reader.seen.iter().copied().eq(1..=reader.seen.len() as u64), "{:?}", reader.seen);
+        }
+        producer.join().expect("it ends");
+        (0..2).for_each(|_| reader.step());
+        assert!(reader.seen.iter().copied().eq(1..=COUNT), "{:?}", reader.seen);
+    });
+}
+
+/// Whether there is an interleaving in which a reader leaves words behind.
+fn is_lost(step: fn(&mut Reader)) -> bool {
+    let is_lost = std::sync::Arc::new(Plain::new(false));
+    let found = is_lost.clone();
+    explore(move || {
+        const COUNT: u64 = 3;
+        let first = Chunk::new();
+        let mut reader = Reader::new(first.clone());
+        let producer = thread::spawn(move || produce(first, COUNT));
+        (0..2).for_each(|_| step(&mut reader));
+        producer.join().expect("it ends");
+        (0..2).for_each(|_| step(&mut reader));
+        if !reader.seen.iter().copied().eq(1..=COUNT) {
+            found.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    is_lost.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn the_next_chunk_has_to_be_looked_for_first() {
+    assert!(is_lost(Reader::step_in_the_wrong_order), "then the order does not matter");
+    assert!(!is_lost(Reader::step));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use lavascope_event::record::beside;
 
+use crate::link;
 use crate::space::{Heap, Room, Space};
 use crate::time::{TIME_MASK, ticks};
 
@@ -22,8 +23,7 @@ const WAKE_WORDS: usize = 1 << 17;
 const SPARE_MAX: usize = 64;
 
 struct Chunk {
-    /// Words that are complete are counted with Release in `append`; pairs with Acquire in `Consumer::committed`.
-    /// None only while the chunk is dropped.
+    /// Words that are complete are counted in it, see `link`. None only while the chunk is dropped.
     space: Option<Space>,
     /// Who has the words, if we have not.
     room: Option<Arc<dyn Room>>,
@@ -156,7 +156,7 @@ impl Chunk {
     }
 
     fn committed(&self) -> usize {
-        self.space().committed().load(Ordering::Acquire)
+        link::committed(self.space().committed())
     }
 }
 
@@ -249,7 +249,7 @@ impl Producer {
             self.at += 1;
         }
         self.at += words;
-        self.chunk.space().committed().store(self.at, Ordering::Release);
+        link::commit(self.chunk.space().committed(), self.at);
     }
 
     #[cold]
@@ -302,11 +302,8 @@ pub struct Consumer {
 impl Consumer {
     /// The words that are there and were not taken yet, as far as they lie in one run.
     pub fn peek(&mut self) -> &[u64] {
-        // The next chunk is looked for first: once it is there, this one does not grow any more.
-        let next = self.chunk.next.get().cloned();
-        if let Some(next) = next
-            && self.at == self.chunk.committed()
-        {
+        let next = link::follow(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
+        if let Some(next) = next {
             self.position += self.at as u64;
             self.at = 0;
             let chunk = std::mem::replace(&mut self.chunk, next);

@@ -38,6 +38,8 @@ pub struct Trace<'a> {
     /// Where each piece of content is: the block, and the bytes in it. Found out when somebody asks.
     pieces: Mutex<Option<Pieces>>,
     unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
+    /// What reading blocks took, for those who read the next: there is one for each that is being read.
+    scratches: Mutex<Vec<Scratch>>,
 }
 
 type Pieces = FxHashMap<ContentHash, (u64, Range<usize>)>;
@@ -52,7 +54,7 @@ pub(crate) struct Calls {
 
 /// What reading a block takes: where it is read to, and what unpacks it.
 #[derive(Default)]
-pub(crate) struct Scratch {
+struct Scratch {
     stored: Vec<u8>,
     means: Means,
 }
@@ -89,6 +91,7 @@ impl<'a> Trace<'a> {
             numbers: Numbers::default(),
             pieces: Mutex::default(),
             unpacked: Mutex::default(),
+            scratches: Mutex::default(),
         }
     }
 
@@ -192,7 +195,7 @@ impl<'a> Trace<'a> {
     /// Reads a block of calls.
     pub(crate) fn read_calls(&self, entry: &Entry) -> Result<Calls, TraceError> {
         let (mut contents, mut columns) = (Vec::new(), Columns::default());
-        self.open_calls(entry, &mut contents, &mut columns, &mut Scratch::default())?;
+        self.open_calls(entry, &mut contents, &mut columns)?;
         let mut calls = Calls::default();
         columns.give(&contents, usize::MAX, &mut calls.decoded);
         Ok(calls)
@@ -204,12 +207,14 @@ impl<'a> Trace<'a> {
         entry: &Entry,
         contents: &mut Vec<u8>,
         columns: &mut Columns,
-        Scratch { stored, means }: &mut Scratch,
     ) -> Result<(), TraceError> {
         let wrong = |what| TraceError::Block { at: entry.at, what };
+        let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
+        let Scratch { stored, means } = &mut scratch;
         let block = self.file.block(entry.at, stored);
         let head = BlockHead::read(block).map_err(wrong)?;
         head.contents(block, means, contents).map_err(wrong)?;
+        lock(&self.scratches).push(scratch);
         // A command that nobody knows keeps a number that nobody has.
         let own = |it| self.numbers.command(it).unwrap_or(u16::MAX);
         columns.open(contents, own).map_err(|it| inside(entry.at, it))

@@ -17,6 +17,34 @@ pub(crate) struct Schema {
     handles: Vec<(String, u8)>,
 }
 
+/// The names of all commands here, in their order and each with a zero behind it. They stand together, so that
+/// comparing them with those of a file does not go through all tables of the registry.
+static COMMAND_NAMES: [u8; COMMAND_NAMES_SIZE] = command_names();
+
+const COMMAND_NAMES_SIZE: usize = {
+    let (mut size, mut at) = (0, 0);
+    while at < Command::ALL.len() {
+        size += Command::ALL[at].desc().name.len() + 1;
+        at += 1;
+    }
+    size
+};
+
+const fn command_names() -> [u8; COMMAND_NAMES_SIZE] {
+    let (mut all, mut end, mut at) = ([0; COMMAND_NAMES_SIZE], 0, 0);
+    while at < Command::ALL.len() {
+        let name = Command::ALL[at].desc().name.as_bytes();
+        let mut byte = 0;
+        while byte < name.len() {
+            all[end + byte] = name[byte];
+            byte += 1;
+        }
+        end += name.len() + 1;
+        at += 1;
+    }
+    all
+}
+
 impl Schema {
     /// That of this version.
     pub(crate) fn own() -> Schema {
@@ -40,15 +68,19 @@ impl Schema {
 
     /// How to read a file that has this schema.
     pub(crate) fn numbers(&self) -> Numbers {
-        let own = Schema::own();
-        let number = |name: &String| own.commands.iter().position(|it| it == name).map(|it| it as u16);
-        let commands = (own.commands != self.commands).then(|| self.commands.iter().map(number).collect());
+        let names = self.commands.iter().flat_map(|it| it.bytes().chain([0]));
+        let commands = (!names.eq(COMMAND_NAMES.iter().copied())).then(|| {
+            let own = Schema::own().commands;
+            let number = |name: &String| own.iter().position(|it| it == name).map(|it| it as u16);
+            self.commands.iter().map(number).collect()
+        });
+        let own = |name: &str| HandleType::ALL.iter().find(|it| it.name() == name).map(|it| *it as u8);
         // Types that are not here any more, and new ones that the file has not, are in nobody's way.
-        let is_alike = own.handles.iter().all(|it| self.handles.iter().all(|other| other.0 != it.0 || other.1 == it.1));
+        let is_alike = self.handles.iter().all(|(name, number)| own(name).is_none_or(|it| it == *number));
         let handles = (!is_alike).then(|| {
             let mut numbers = Box::new([0u8; 256]);
             for (name, number) in &self.handles {
-                numbers[usize::from(*number)] = own.handles.iter().find(|it| it.0 == *name).map_or(0, |it| it.1);
+                numbers[usize::from(*number)] = own(name).unwrap_or(0);
             }
             numbers
         });

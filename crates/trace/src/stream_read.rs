@@ -4,7 +4,7 @@ use lavascope_event::record::{Head, Touch};
 
 use crate::error::TraceError;
 use crate::index::Entry;
-use crate::read::{Scratch, Trace};
+use crate::read::Trace;
 use crate::rows::{Columns, Decoded};
 use crate::tail::Tail;
 
@@ -36,7 +36,6 @@ pub struct Blocks<'t, 'a> {
     entries: std::vec::IntoIter<Entry>,
     /// What comes behind the blocks.
     tail: Option<Decoded>,
-    scratch: Scratch,
 }
 
 impl<'t, 'a> Blocks<'t, 'a> {
@@ -44,7 +43,7 @@ impl<'t, 'a> Blocks<'t, 'a> {
         let tail = tail.filter(|it| it.header().id == trace.header().id);
         // What is damaged of a tail is told by who reads all streams.
         let tail = tail.map(|it| it.records(stream, trace.position(stream), &mut Vec::new()));
-        Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail, scratch: Scratch::default() }
+        Blocks { trace, entries: trace.blocks_of(stream).into_iter(), tail }
     }
 
     /// How many there are still.
@@ -57,14 +56,11 @@ impl<'t, 'a> Blocks<'t, 'a> {
         to.decoded.clear();
         match self.entries.next() {
             Some(entry) => {
-                self.trace.open_calls(&entry, &mut to.contents, &mut to.columns, &mut self.scratch)?;
+                self.trace.open_calls(&entry, &mut to.contents, &mut to.columns)?;
             }
             None => match self.tail.take() {
                 Some(tail) => *to = Block { decoded: tail, ..Block::default() },
-                None => {
-                    self.scratch = Scratch::default();
-                    return Ok(false);
-                }
+                None => return Ok(false),
             },
         }
         Ok(true)

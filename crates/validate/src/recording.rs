@@ -86,8 +86,14 @@ impl Recording {
         self.repeated = None;
         (self.recorded.object, self.recorded.resets) = (object, resets);
         let own = Arc::get_mut(&mut self.recorded.body).map(|it| Box::new(std::mem::take(it)));
-        let mut body = self.open.take().or(own).unwrap_or_default();
-        body.clear();
+        let mut body = match self.open.take().or(own) {
+            Some(mut body) => {
+                body.clear();
+                body
+            }
+            // Somebody looks: what is recorded next is about as much.
+            None => Box::new(Body { has_events: false, ..self.recorded.body.first(0) }),
+        };
         body.outline.is_secondary = is_secondary;
         self.open = Some(body);
     }
@@ -102,7 +108,8 @@ impl Recording {
 
     /// What was recorded so far, for others to keep.
     pub(crate) fn recorded(&mut self) -> &Recorded {
-        if let Some(body) = self.open.take() {
+        if let Some(mut body) = self.open.take() {
+            body.give_room_back();
             self.recorded.body = Arc::new(*body);
         }
         &self.recorded
@@ -226,15 +233,26 @@ impl Body {
         self.truncate(0);
     }
 
-    /// The first commands.
+    /// What is kept for long takes no more room than it needs.
+    fn give_room_back(&mut self) {
+        let Body { outline, accesses, spans, marks, .. } = self;
+        if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || spans.capacity() > 4 * spans.len() + ROOM_MIN {
+            outline.commands.shrink_to_fit();
+            accesses.shrink_to_fit();
+            spans.shrink_to_fit();
+            marks.shrink_to_fit();
+        }
+    }
+
+    /// The first commands, with room for as many as there are here.
     fn first(&self, len: usize) -> Body {
         let end = self.spans.get(len).map_or(self.accesses.len(), |it| it.0 as usize);
-        let commands = self.outline.commands[..len].to_vec();
+        let commands = first_of(&self.outline.commands, len);
         Body {
             outline: CommandBuffer { commands, is_secondary: self.outline.is_secondary },
-            accesses: self.accesses[..end].to_vec(),
-            spans: self.spans[..len].to_vec(),
-            marks: self.marks[..len].to_vec(),
+            accesses: first_of(&self.accesses, end),
+            spans: first_of(&self.spans, len),
+            marks: first_of(&self.marks, len),
             has_events: self.has_events,
         }
     }
@@ -281,4 +299,10 @@ impl Body {
         });
         lists.flatten().copied()
     }
+}
+
+fn first_of<T: Clone>(all: &[T], len: usize) -> Vec<T> {
+    let mut first = Vec::with_capacity(all.len());
+    first.extend_from_slice(&all[..len]);
+    first
 }

@@ -1,6 +1,5 @@
 //! `lavascope replay`: performs a trace again, in a process of its own, so that a driver that crashes is told of.
 
-use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,6 +14,10 @@ use crate::report::{Folder, Report};
 use crate::text::{self, Paint};
 use crate::{driver_files, layer_files, summary};
 
+/// What the other process is called with, and behind it the arguments as JSON: it does not read them again, since
+/// whatever it touches counts as memory of the replay.
+const HERE: &str = "replay-here";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0  everything was performed, and is equal where it was compared; with --dry-run: everything can be performed here
@@ -22,10 +25,11 @@ Exit codes:
   2  lavascope failed: the file cannot be read, or a call cannot be made here";
 
 /// Perform a trace again, on as many threads as the program had
-#[derive(clap::Args)]
+#[derive(clap::Args, serde::Serialize, serde::Deserialize)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
     /// The trace
+    #[serde(with = "any_path")]
     pub(crate) file: PathBuf,
     /// Which GPU of this machine, as `lavascope doctor` counts them from 0; else those in the places of the trace
     #[arg(long, value_name = "NUMBER")]
@@ -63,9 +67,11 @@ pub(crate) struct Arguments {
     pub(crate) screenshot: Vec<Range<u64>>,
     /// Where pictures are written
     #[arg(long, value_name = "DIR", default_value = ".")]
+    #[serde(with = "any_path")]
     pub(crate) screenshots: PathBuf,
     /// Compare the pictures with those of the same names in a folder
     #[arg(long, value_name = "DIR")]
+    #[serde(with = "any_paths")]
     pub(crate) compare: Option<PathBuf>,
     /// How far a channel of a pixel may be from what it is compared with, of 255
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
@@ -75,9 +81,11 @@ pub(crate) struct Arguments {
     pub(crate) similarity: Option<f64>,
     /// Write a number for the picture of each frame into a file
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
     pub(crate) hashes: Option<PathBuf>,
     /// Compare the pictures of all frames with the numbers that --hashes wrote
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
     pub(crate) compare_hashes: Option<PathBuf>,
     /// Compare what the device writes into memory that the host can see with what the trace has of it
     #[arg(long)]
@@ -87,6 +95,7 @@ pub(crate) struct Arguments {
     validate: Option<Validation>,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
+    #[serde(with = "any_paths")]
     pub(crate) recapture: Option<PathBuf>,
     /// Perform it so many times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
@@ -105,8 +114,40 @@ pub(crate) struct Arguments {
     pub(crate) json: bool,
 }
 
+/// Paths whatever their bytes are.
+mod any_path {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(it: &Path, to: S) -> Result<S::Ok, S::Error> {
+        it.as_os_str().serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(from).map(PathBuf::from)
+    }
+}
+
+/// As above, where there may be none.
+mod any_paths {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(it: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        it.as_ref().map(|it| it.as_os_str()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
+    }
+}
+
 /// How fast a trace is performed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Speed {
     Max,
     Original,
@@ -127,7 +168,7 @@ fn similarity(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is no number from 0 to 1"))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 enum Validation {
     /// Synchronization hazards
     Sync,
@@ -137,13 +178,23 @@ enum Validation {
     All,
 }
 
+/// The arguments, where this is the other process.
+pub(crate) fn of_parent() -> Option<anyhow::Result<Arguments>> {
+    let mut words = std::env::args_os().skip(1);
+    words.next().filter(|it| it == HERE)?;
+    let text = words.next().unwrap_or_default();
+    Some(serde_json::from_slice(text.as_encoded_bytes()).context("`replay-here` is how `replay` starts itself"))
+}
+
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
     // The same arguments: the other process performs, and this one looks at how it ends.
-    let own: Vec<OsString> = std::env::args_os().skip(2).collect();
-    command.arg("replay-here").args(own);
-    // Of our allocator: a replay asks for little, and pages of two megabytes would be mostly empty.
-    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_PURGE_DELAY", "0");
+    command.arg(HERE).arg(serde_json::to_string(arguments)?);
+    // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
+    // the tables of a large arena.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
+    // Of the system's: what loader and driver ask for at once is theirs alone, and gone when they free it.
+    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
     if arguments.null {
         command.envs(driver_files::variables()?);
     }
@@ -180,4 +231,31 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Outcome::Failed
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn the_other_process_gets_the_same_arguments() {
+        let strange = OsStr::from_bytes(b"a\xff.lava");
+        let options = "--gpu 1 --frames 2..5 --speed original --pause-at 3:7 --threads 1 --screenshot 1 --screenshot 3..4 \
+            --compare there --similarity 0.5 --verify --recapture again.lava --loop=4 --chaos 9 --patience 3 --json";
+        let words = [OsStr::new("replay"), strange].into_iter().chain(options.split_whitespace().map(OsStr::new));
+        let command = Arguments::augment_args(clap::Command::new("replay"));
+        let given = command.try_get_matches_from(words).map(|it| Arguments::from_arg_matches(&it));
+        let given = given.expect("these exist").expect("and are right");
+        let text = serde_json::to_string(&given).expect("JSON");
+        let taken: Arguments = serde_json::from_str(&text).expect("the same");
+        assert_eq!(serde_json::to_string(&taken).expect("JSON"), text);
+        assert_eq!((taken.file.as_os_str(), taken.frames, taken.loops), (strange, Some(2..5), Some(4)));
+        assert_eq!(taken.pause_at, Some(Pause { stream: Some(3), call: 7 }));
+        assert_eq!((taken.speed, taken.screenshot), (Speed::Original, vec![1..2, 3..4]));
+    }
 }

@@ -25,10 +25,12 @@ use crate::text;
 use crate::trace_file::TraceFile;
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    // First of all, so that nobody who interrupts it is too early.
+    let interrupt = interrupt()?;
     let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = wanted(arguments) else {
-        return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0));
+        return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0), interrupt);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
@@ -40,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Part::Submits(_) => (frames, Begin::Submit(cut.submits_before)),
     };
     let numbers = Numbers { first, frames_before: frames, calls_before: calls };
-    perform(arguments, (&trace, None), numbers, begin)
+    perform(arguments, (&trace, None), numbers, begin, interrupt)
 }
 
 /// The part of the trace that somebody wants, if it is not all of it.
@@ -76,9 +78,10 @@ fn perform(
     (trace, tail): (&Trace<'_>, Option<&Tail>),
     numbers: Numbers,
     begin: Begin,
+    interrupt: Arc<AtomicBool>,
 ) -> anyhow::Result<Outcome> {
     let seen: Arc<Mutex<Seen>> = Arc::default();
-    let options = options(arguments, &seen, numbers, begin)?;
+    let options = Options { interrupt, ..options(arguments, &seen, numbers, begin) };
     let name = arguments.file.display().to_string();
     if arguments.dry_run {
         let plan = plan(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
@@ -200,7 +203,7 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, begin: Begin) -> anyhow::Result<Options> {
+fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, begin: Begin) -> Options {
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
     let wanted = arguments.screenshot.clone();
     let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
@@ -218,7 +221,7 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, beg
     if has_hashes {
         pictures.push(numbers.in_part(&(0..u64::MAX)));
     }
-    Ok(Options {
+    Options {
         gpu: arguments.gpu,
         one_thread: arguments.threads.is_some(),
         chaos: arguments.chaos,
@@ -233,8 +236,8 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, beg
         pictures,
         frames: Some(Arc::new(frames)),
         watcher: None,
-        interrupt: interrupt()?,
-    })
+        interrupt: Arc::default(),
+    }
 }
 
 /// Frames are presented where somebody sees them, or where they are recorded again.
@@ -249,11 +252,11 @@ fn show(arguments: &Arguments) -> Show {
 /// Set by the first Ctrl-C; the second one ends the process.
 fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let flag: Arc<AtomicBool> = Arc::default();
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_default(signal, flag.clone())
-            .and_then(|_| signal_hook::flag::register(signal, flag.clone()))
-            .context("signals cannot be received")?;
-    }
+    signal_hook::flag::register_conditional_default(SIGINT, flag.clone())
+        .and_then(|_| signal_hook::flag::register(SIGINT, flag.clone()))
+        // Whoever sends this to a group sends it twice: to us, and to the process that passes it on.
+        .and_then(|_| signal_hook::flag::register(SIGTERM, flag.clone()))
+        .context("signals cannot be received")?;
     Ok(flag)
 }
 

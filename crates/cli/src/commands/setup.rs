@@ -21,6 +21,15 @@ pub(crate) struct Setup {
     /// Let shaders check what they access
     #[arg(long)]
     gpu: bool,
+    /// Check only shaders whose name fits: that of the module, the entry point or a source file
+    #[arg(long, value_name = "REGEX", requires = "gpu")]
+    shaders: Vec<String>,
+    /// Tell only what is found in pipelines whose name fits
+    #[arg(long, value_name = "REGEX", requires = "gpu")]
+    pipelines: Vec<String>,
+    /// Check one of so many pipelines
+    #[arg(long, value_name = "N", requires = "gpu", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    sample: Option<u64>,
     /// Show what shaders print with debugPrintfEXT
     #[arg(long)]
     printf: bool,
@@ -42,6 +51,14 @@ impl Setup {
         }
         if self.gpu {
             variables.push(("LAVASCOPE_GPU", "1".to_owned()));
+        }
+        for (name, rules) in [("LAVASCOPE_GPU_SHADERS", &self.shaders), ("LAVASCOPE_GPU_PIPELINES", &self.pipelines)] {
+            if !rules.is_empty() {
+                variables.push((name, rules.join(",")));
+            }
+        }
+        if let Some(count) = self.sample {
+            variables.push(("LAVASCOPE_GPU_SAMPLE", count.to_string()));
         }
         if self.printf {
             variables.push(("LAVASCOPE_PRINTF", "1".to_owned()));

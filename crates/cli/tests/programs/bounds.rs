@@ -539,3 +539,111 @@ fn a_captured_fault_is_found_when_it_is_replayed() {
         succeed(command.args(["replay", "trace.lava", "--validate", "sync"]));
     }
 }
+
+/// How often a fault of a sample was told, where the sample or its surroundings ask for checks.
+fn told(stage: &Stage, options: &[&str], variables: &[(&str, &str)], name: &str) -> u64 {
+    let run = output(stage.counted(options, samples()).arg(name).envs(variables.iter().copied()));
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{variables:?}: {}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    findings.iter().filter_map(|it| it["count"].as_u64()).sum()
+}
+
+/// `VK_EXT_validation_features`, `VK_EXT_layer_settings`, a settings file, and variables.
+#[test]
+fn checks_are_switched_on_in_all_the_ways_of_khronos() {
+    let stage = Stage::new("gpu-khronos");
+    let assisted = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT";
+    let slot = "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_RESERVE_BINDING_SLOT_EXT";
+    let both = format!("{assisted},{slot}");
+    let ways: [&[(&str, &str)]; 8] = [
+        &[("LAVASCOPE_SAMPLE_ENABLES", "gpu")],
+        &[("LAVASCOPE_SAMPLE_ENABLES", "gpu,slot")],
+        &[("LAVASCOPE_SAMPLE_ENABLES", "settings")],
+        &[("VK_LAYER_GPUAV_ENABLE", "1")],
+        &[("VK_LAYER_ENABLES", assisted)],
+        &[("VK_LAYER_ENABLES", &both)],
+        &[("VK_LAYER_VALIDATE_GPU_BASED", "GPU_BASED_GPU_ASSISTED")],
+        &[("VK_KHRONOS_VALIDATION_GPUAV_ENABLE", "true")],
+    ];
+    for variables in ways {
+        assert_eq!(told(&stage, &[], variables, "fault-bounds-read"), 128, "{variables:?}");
+    }
+    for off in [&[][..], &[("LAVASCOPE_SAMPLE_ENABLES", "slot")]] {
+        assert_eq!(told(&stage, &[], off, "fault-bounds-read"), 0, "it is off by default");
+    }
+    for line in [assisted, &both] {
+        let file = format!("khronos_validation.enables = {line}\n");
+        std::fs::write(stage.folder.join("vk_layer_settings.txt"), file).expect("it can be written");
+        assert_eq!(told(&stage, &[], &[], "fault-bounds-read"), 128, "{line}");
+    }
+}
+
+/// Kinds of checks, and which shaders and pipelines have them.
+#[test]
+fn what_is_checked_can_be_chosen() {
+    let stage = Stage::new("gpu-chosen");
+
+    let all: [(&str, &[(&str, &str)], u64); 14] = [
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
+        ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
+        ("fault-bounds-index", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 256),
+        ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
+        ("fault-bounds-read", &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
+        (
+            "fault-bounds-read",
+            &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1"), ("VK_LAYER_GPUAV_SHADERS_TO_INSTRUMENT", "^double")],
+            128,
+        ),
+        ("fault-bounds-read", &[("LAVASCOPE_GPU_SHADERS", "triple")], 0),
+        ("fault-bounds-shared", &[("LAVASCOPE_GPU_SHADERS", "^triple$")], 128),
+        ("fault-bounds-shared", &[("LAVASCOPE_GPU_SHADERS", "^ma,^triple$")], 256),
+        ("fault-bounds-shared", &[], 256),
+    ];
+    for (name, variables, count) in all {
+        assert_eq!(told(&stage, &["--gpu"], variables, name), count, "{name} {variables:?}");
+    }
+    let options: [(&str, &[&str], u64); 5] = [
+        ("fault-bounds-shared", &["--gpu", "--sample", "2"], 128),
+        ("fault-bounds-vertex", &["--gpu", "--pipelines", "green"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--pipelines", "blue"], 0),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "corners"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 0),
+    ];
+    for (name, options, count) in options {
+        assert_eq!(told(&stage, options, &[], name), count, "{name} {options:?}");
+    }
+    let run = output(stage.counted(&["--gpu", "--shaders", "("], samples()).arg("fault-bounds-read"));
+    assert!(text(&run.stderr).contains("setting gpu_shaders"), "{}", text(&run.stderr));
+}
+
+/// Shaders with checks are kept, used again, and made again where their files are damaged.
+#[test]
+fn shaders_with_checks_are_kept_on_disk() {
+    let stage = Stage::new("gpu-cache");
+    let folder = stage.folder.join("kept");
+    let variables = [("LAVASCOPE_GPU_CACHE", "1"), ("LAVASCOPE_GPU_CACHE_FOLDER", folder.to_str().expect("a path"))];
+    let files = || {
+        let all = std::fs::read_dir(&folder).expect("a folder").map(|it| it.expect("a file").path());
+        all.map(|it| (std::fs::metadata(&it).and_then(|it| it.modified()).expect("a time"), it)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    let first = files();
+    assert!(!first.is_empty());
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(files(), first, "they are used, and not written again");
+    for (_, path) in &first {
+        let mut bytes = std::fs::read(path).expect("a file");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(path, bytes).expect("it can be written");
+    }
+    assert_eq!(told(&stage, &["--gpu"], &variables, "fault-bounds-read"), 128);
+    assert_eq!(files().len(), first.len());
+    let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
+    assert!(files().iter().all(whole));
+}

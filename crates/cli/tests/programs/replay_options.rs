@@ -1,6 +1,7 @@
 //! `replay`: its plan, parts of a trace, speeds, windows, and devices with less than the trace needs.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -187,16 +188,52 @@ fn a_trace_is_played_again_and_again_until_it_is_interrupted() {
     capture_cube(&stage, &screen, "20");
     let told = replayed(&stage, &["--loop=3", "--frames", "5..10"]);
     assert_eq!((length(&told["seconds"]), &told["frames"]), (Some(3), &5.into()), "{told:#}");
-    let mut command = replay(&stage, &["--loop"]);
-    let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
-    std::thread::sleep(Duration::from_secs(4));
-    // What a terminal sends goes to both processes; what is sent to one alone is passed on.
-    let pid = rustix::process::Pid::from_child(&child);
+    // What is sent to one process alone is passed on; who sends it to all of a group sends it twice.
+    for (to_all, folder) in [(false, "one"), (true, "all")] {
+        let mut command = replay(&stage, &["--loop", "--screenshot", "0..1", "--screenshots", folder]);
+        let mut child = command.stdout(Stdio::piped()).process_group(0).spawn().expect("it starts");
+        let picture = stage.folder.join(folder).join("frame-000000.png");
+        while !picture.exists() {
+            assert!(is_running(&mut child));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let pid = rustix::process::Pid::from_child(&child);
+        match to_all {
+            true => rustix::process::kill_process_group(pid, rustix::process::Signal::TERM),
+            false => rustix::process::kill_process(pid, rustix::process::Signal::TERM),
+        }
+        .expect("it is there");
+        let told = child.wait_with_output().expect("it ends");
+        assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+        let told = json(&told.stdout);
+        assert!(length(&told["seconds"]) > Some(0) && told["interrupted"] == true, "{told:#}");
+    }
+}
+
+#[test]
+fn a_device_that_does_not_come_to_an_end_is_given_up() {
+    let stage = Stage::new("replay-stuck");
+    succeed(stage.lavascope().args(["capture", "-o", "trace.lava", "--"]).arg(samples()).arg("timeline"));
+    let printed = succeed(stage.lavascope().args(["print", "--json", "trace.lava"]));
+    let calls = text(&printed.stdout);
+    let signal = calls.lines().map(|it| json(it.as_bytes())).find(|it| it["command"] == "vkSignalSemaphore");
+    let signal = signal.expect("two submissions wait for what the host signals");
+    let mut command = replay(&stage, &["--patience", "2", "--pause-at", &signal["call"].to_string()]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().expect("it has one"));
+    lines.read_line(&mut said).expect("it says where it is");
+    let pid = said.split("the process is ").nth(1).and_then(|it| it.split(',').next()).and_then(|it| it.parse().ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("and which process it is");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+    std::thread::sleep(Duration::from_millis(200));
+    child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
     let told = child.wait_with_output().expect("it ends");
-    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stdout));
     let told = json(&told.stdout);
-    assert!(length(&told["seconds"]) > Some(0) && told["interrupted"] == true, "{told:#}");
+    let remarks = told["remarks"].to_string();
+    assert!(told["interrupted"] == true && remarks.contains("does not come to an end"), "{told:#}");
 }
 
 #[test]

@@ -174,8 +174,7 @@ pub(super) static IGNORED: Reasons = &[
             GetExecutionGraphPipelineNodeIndexAMDX GetExecutionGraphPipelineScratchSizeAMDX
             GetExternalComputeQueueDataNV GetFramebufferTilePropertiesQCOM GetGeneratedCommandsMemoryRequirementsEXT
             GetGeneratedCommandsMemoryRequirementsNV GetImageDrmFormatModifierPropertiesEXT GetImageOpaqueCaptureDataEXT
-            GetImageOpaqueCaptureDescriptorDataEXT GetImageSubresourceLayout GetImageSubresourceLayout2
-            GetImageViewAddressNVX GetImageViewHandle64NVX GetImageViewHandleNVX
+            GetImageOpaqueCaptureDescriptorDataEXT GetImageViewAddressNVX GetImageViewHandle64NVX GetImageViewHandleNVX
             GetImageViewOpaqueCaptureDescriptorDataEXT GetMemoryFdPropertiesKHR GetMemoryHostPointerPropertiesEXT
             GetMemoryMetalHandlePropertiesEXT GetMemoryWin32HandlePropertiesKHR GetMemoryZirconHandlePropertiesFUCHSIA
             GetMicromapBuildSizesEXT GetNativeBufferPropertiesOHOS GetPartitionedAccelerationStructuresBuildSizesNV

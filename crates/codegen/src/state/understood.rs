@@ -24,7 +24,7 @@ pub(super) static UNDERSTOOD: Takers = &[
         commands! {
             AllocateMemory BindBufferMemory BindBufferMemory2 BindImageMemory BindImageMemory2
             GetImageMemoryRequirements GetImageMemoryRequirements2 MapMemory MapMemory2 GetImageSparseMemoryRequirements
-            GetImageSparseMemoryRequirements2
+            GetImageSparseMemoryRequirements2 GetImageSubresourceLayout GetImageSubresourceLayout2
         },
     ),
     (

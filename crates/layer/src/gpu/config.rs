@@ -1,7 +1,12 @@
 //! What of shaders is checked and shown: what the settings say.
 
 use lavascope_instrument::{Checks, RecordError};
-use lavascope_settings::Settings;
+use lavascope_settings::{Settings, Severity};
+
+use super::cache::Cache;
+use super::scope::Scope;
+use crate::instance;
+use crate::messages::Messages;
 
 /// Words for the records of one draw.
 const RECORD_WORDS: u32 = 256;
@@ -16,6 +21,9 @@ pub(crate) struct Config {
     /// Whether faults that robust access makes harmless are told, as warnings.
     pub(super) warns_robust: bool,
     pub(super) prints: Option<Prints>,
+    pub(super) scope: Scope,
+    /// Where shaders with checks are kept from run to run.
+    pub(super) cache: Option<Cache>,
 }
 
 /// How what shaders print is shown.
@@ -31,20 +39,27 @@ pub(super) struct Prints {
 
 impl Config {
     /// None where nothing is wanted of shaders.
-    pub(crate) fn of(settings: &Settings) -> Option<Config> {
+    pub(crate) fn of(settings: &Settings, messages: &Messages) -> Option<Config> {
         if !settings.gpu && !settings.printf {
             return None;
         }
         let (descriptors, buffers) = (settings.gpu_descriptors, settings.gpu_buffer_bounds);
         let checks = Checks { descriptors: descriptors || buffers, addresses: settings.gpu_device_address };
+        let mut complain = |setting: &str, text: String| {
+            instance::tell(messages, Severity::Error, &format!("setting {setting}"), &text);
+        };
+        let cache = settings.gpu_cache.then(|| Cache::open(settings.gpu_cache_folder.as_deref()));
+        let cache = cache.and_then(|it| it.map_err(|why| complain("gpu_cache", why)).ok());
         let words = settings.printf_buffer_size.div_ceil(4).min(u64::from(u32::MAX)) as u32;
         let (to_stdout, is_verbose) = (settings.printf_to_stdout, settings.printf_verbose);
         Some(Config {
-            checks: if settings.gpu { checks } else { Checks::NONE },
+            checks: if settings.gpu && settings.gpu_shader_checks { checks } else { Checks::NONE },
             descriptors,
             buffers,
             warns_robust: settings.gpu_warn_robust,
             prints: settings.printf.then_some(Prints { to_stdout, is_verbose, words }),
+            scope: Scope::of(settings, &mut complain),
+            cache,
         })
     }
 

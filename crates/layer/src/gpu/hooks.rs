@@ -9,7 +9,7 @@ use super::harvest::Batch;
 use super::layouts::SetLayout;
 use super::pipelines::{Plan, read_words};
 use super::recipe::Recipe;
-use super::{Gpu, facts_of, gpu_of, slice};
+use super::{Gpu, facts_of, gpu_of, scope, slice};
 use crate::DeviceTable;
 use crate::fence::fence;
 
@@ -63,15 +63,24 @@ hooks! {
         let result = next(device, p_info, p_allocator, p_made);
         if result == Result::SUCCESS {
             let keep = || {
-                let words = read_words(&*p_info.as_ptr());
-                gpu.state().modules.insert((*p_made.as_ptr()).0, words);
+                let (words, handle) = (read_words(&*p_info.as_ptr()), (*p_made.as_ptr()).0);
+                let mut state = gpu.state();
+                state.modules.insert(handle, words);
+                if scope::is_marked((*p_info.as_ptr()).p_next) {
+                    state.marked_modules.insert(handle);
+                }
             };
             fence("vkCreateShaderModule", keep, || ());
         }
         result
     }
     destroy_shader_module = fn(device: Device, it: ShaderModule, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyShaderModule", || _ = gpu.state().modules.remove(&it.0), || ());
+        let forget = || {
+            let mut state = gpu.state();
+            state.modules.remove(&it.0);
+            state.marked_modules.remove(&it.0);
+        };
+        fence("vkDestroyShaderModule", forget, || ());
         next(device, it, p_allocator);
     }
     create_render_pass = fn(device: Device, p_info: Ptr<RenderPassCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, next| {

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arena;
+mod cache;
 mod codes;
 mod commands;
 mod config;
@@ -21,6 +22,7 @@ mod pipelines;
 mod prints;
 mod pushed;
 mod recipe;
+mod scope;
 mod tell;
 mod variants;
 mod worker;
@@ -127,6 +129,8 @@ struct State {
     names: HashMap<(i32, u64), String>,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    /// Shader modules whose creation asks for checks.
+    marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
     has_lost_prints: bool,
     /// All forms of pipelines that there were, for the last word.

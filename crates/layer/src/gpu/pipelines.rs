@@ -123,12 +123,16 @@ impl Gpu {
         }
         // SAFETY: the caller's word.
         let (part, libraries) = unsafe { part_of(flags, chain) };
+        if part == Part::Whole && !self.config.scope.takes_next() {
+            return None;
+        }
         let state = self.state();
         let libraries: Vec<Arc<Library>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
         // SAFETY: the caller's word.
-        let sources: Option<Vec<Source>> = stages.iter().map(|it| unsafe { source_of(&state, it) }).collect();
+        let source = |it| unsafe { self.config.scope.mark(&state, it, source_of(&state, it)?) };
+        let sources: Option<Vec<Source>> = stages.iter().map(source).collect();
         drop(state);
         if let Some(why) = layout.obstacle() {
             self.say(why);
@@ -253,11 +257,14 @@ impl Gpu {
         style: &Style,
     ) -> std::result::Result<(), String> {
         let source = plan.sources[at].clone();
-        let found = self.check_stage(plan, at, info, style);
-        if let Ok(made) = &found {
+        let found = match source.is_taken {
+            true => self.check_stage(plan, at, info, style).map(Some),
+            false => Ok(None),
+        };
+        if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
-        let found = found.map(|it| Some(it).filter(|it| !it.is_unchanged()));
+        let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
         let p_next = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
         let made = match found {
@@ -297,7 +304,7 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
-        let Source { words: original, module } = source;
+        let Source { words: original, module, .. } = source;
         plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
         Ok(())
     }
@@ -361,11 +368,22 @@ impl Gpu {
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
         let mut options = Options { guard, checks, prints, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
-        let mut made = instrument(&module, &options).map_err(complain)?;
-        if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbers) {
-            options.immediate = (0..made.numbers).collect();
-            made = instrument(&module, &options).map_err(complain)?;
-        }
+        let cache = self.config.cache.as_ref();
+        let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
+        let made = match cache.zip(kept).and_then(|(cache, kept)| cache.load(kept)) {
+            Some(made) => made,
+            None => {
+                let mut made = instrument(&module, &options).map_err(complain)?;
+                if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbers) {
+                    options.immediate = (0..made.numbers).collect();
+                    made = instrument(&module, &options).map_err(complain)?;
+                }
+                if let Some((cache, kept)) = cache.zip(kept) {
+                    cache.store(kept, &made);
+                }
+                made
+            }
+        };
         let (made, mut state) = (Arc::new(made), self.state());
         if state.shaders.len() >= KNOWN_MAX {
             state.shaders.clear();
@@ -569,13 +587,13 @@ unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> (Part, 
 unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<Source> {
     if info.module.0 != 0 {
         let words = state.modules.get(&info.module.0).cloned()?;
-        return Some(Source { words, module: info.module });
+        return Some(Source { words, module: info.module, is_taken: true });
     }
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
         let module = find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty)?;
-        Some(Source { words: read_words(&*module.as_ptr()), module: ShaderModule::default() })
+        Some(Source { words: read_words(&*module.as_ptr()), module: ShaderModule::default(), is_taken: true })
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Printed {
     /// All that is known of where it was printed.
     place: String,
     details: Value,
+    /// The pipeline's name.
+    pipeline: Option<String>,
 }
 
 impl State {
@@ -63,7 +65,8 @@ impl State {
             "draw": draw.number,
             "place": place,
         });
-        Some(Printed { text, line, place, details })
+        let pipeline = self.pipeline_name(&draw.variant);
+        Some(Printed { text, line, place, details, pipeline })
     }
 }
 
@@ -71,6 +74,9 @@ impl Gpu {
     /// Shows what was printed, without a lock: the application may be called.
     pub(super) fn show(&self, it: &Printed) {
         let Some(prints) = self.config.prints else { return };
+        if !self.config.scope.takes_pipeline(it.pipeline.as_deref()) {
+            return;
+        }
         let has_report = report::printed(&it.details);
         let mut text = it.line.as_ref().map_or_else(|| it.text.clone(), |line| format!("{line}: {}", it.text));
         if prints.is_verbose {

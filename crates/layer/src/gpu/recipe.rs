@@ -35,6 +35,8 @@ pub(super) struct Source {
     pub(super) words: Arc<Vec<u32>>,
     /// Null where it had no module of its own.
     pub(super) module: ShaderModule,
+    /// Whether it is to be checked.
+    pub(super) is_taken: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

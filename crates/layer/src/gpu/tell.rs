@@ -39,6 +39,8 @@ pub(super) struct Fault {
     count: u32,
     /// None where the details are not known.
     error: Option<RecordError>,
+    /// The pipeline's name.
+    pipeline: Option<String>,
 }
 
 /// A fault that was told, and how often it had happened by then.
@@ -130,7 +132,7 @@ impl State {
         it.facts.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(counted(it, objects, (site, spot), cell, Some(record.error)))
+        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant)), cell, Some(record.error)))
     }
 
     /// Whether a site that was seen is told already.
@@ -152,7 +154,7 @@ impl State {
         let mut it = self.diagnostic(variant, stage, site, code);
         it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
         let cell = Cell::of(variant, stage, number);
-        Some(counted(it, self.objects_of(variant, stage), (site, spot), cell, None))
+        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant)), cell, None))
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
@@ -258,7 +260,11 @@ impl State {
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
-    fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
+    pub(super) fn pipeline_name(&self, variant: &Variant) -> Option<String> {
+        self.name(ObjectType::PIPELINE, variant.application.0.0)
+    }
+
+    pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
         self.names.get(&(ty.0, handle)).cloned()
     }
 
@@ -283,7 +289,7 @@ const NULL_PAGE: u64 = 1 << 16;
 fn counted(
     mut it: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, spot): (&Site, Spot),
+    (site, spot, pipeline): (&Site, Spot, Option<String>),
     cell: Cell,
     error: Option<RecordError>,
 ) -> Finding {
@@ -298,7 +304,7 @@ fn counted(
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
     it.explanation.insert(0, text);
-    Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error }))
+    Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error, pipeline }))
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Fact {
@@ -423,7 +429,10 @@ impl Gpu {
         }
     }
 
-    fn tell(&self, Fault { mut diagnostic, objects, spot, count, error }: Fault) {
+    fn tell(&self, Fault { mut diagnostic, objects, spot, count, error, pipeline }: Fault) {
+        if !self.config.scope.takes_pipeline(pipeline.as_deref()) {
+            return;
+        }
         let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
         if error.is_some_and(|it| !self.config.tells(&it)) || is_harmless && !self.config.warns_robust {
             return;

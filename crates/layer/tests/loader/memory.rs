@@ -115,13 +115,41 @@ struct Live<'a> {
     slots: [(vk::DeviceMemory, *mut u8, usize); SLOTS],
     /// Lavapipe of some versions does not have it.
     second: Option<ash::khr::map_memory2::Device>,
+    /// Whether memory is mapped where the program wants it.
+    is_placed: bool,
 }
 
 impl<'a> Live<'a> {
     fn new(world: &'a World, has_second: bool) -> Live<'a> {
         let second = has_second.then(|| ash::khr::map_memory2::Device::new(&world.instance, &world.device));
         let slots = [(vk::DeviceMemory::null(), std::ptr::null_mut(), 0); SLOTS];
-        Live { world, is_watched: false, memory_type: visible_type(world), slots, second }
+        Live { world, is_watched: false, memory_type: visible_type(world), slots, second, is_placed: false }
+    }
+}
+
+impl Live<'_> {
+    /// Maps whole pages at addresses that were reserved for it.
+    fn map_placed(&mut self, slot: usize, range: Range<usize>) {
+        const PAGE: usize = 4096;
+        let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE));
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping of nothing.
+        let reserved = unsafe { libc::mmap(std::ptr::null_mut(), end - start, libc::PROT_NONE, flags, -1, 0) };
+        let mut placed = vk::MemoryMapPlacedInfoEXT::default();
+        placed.p_placed_address = reserved;
+        let info = vk::MemoryMapInfoKHR::default()
+            .flags(vk::MemoryMapFlags::PLACED_EXT)
+            .memory(self.slots[slot].0)
+            .offset(start as u64)
+            .size((end - start) as u64)
+            .push_next(&mut placed);
+        let second = self.second.as_ref().expect("the extension is there");
+        let mut host = std::ptr::null_mut();
+        // SAFETY: the memory is not mapped and has these pages, and the addresses are reserved for them.
+        let result =
+            unsafe { (second.fp().map_memory2_khr)(self.world.device.handle(), &raw const info, &raw mut host) };
+        assert_eq!((result, host), (vk::Result::SUCCESS, reserved));
+        (self.slots[slot].1, self.slots[slot].2) = (host.cast(), start);
     }
 }
 
@@ -176,6 +204,9 @@ impl Actor for Live<'_> {
     }
 
     fn map(&mut self, slot: usize, range: Range<usize>, is_second: bool) {
+        if self.is_placed {
+            return self.map_placed(slot, range);
+        }
         let (memory, offset, size) = (self.slots[slot].0, range.start as u64, range.len() as u64);
         let info = vk::MemoryMapInfoKHR::default().memory(memory).offset(offset).size(size);
         let device = &self.world.device;
@@ -353,6 +384,44 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[How]) -> Opt
     assert_alike(&found, &model.at_submissions);
     assert!(bytes > 1_000_000, "{bytes} bytes were written");
     Some(outcome)
+}
+
+/// A random program that says where memory is mapped, on the null driver.
+fn captured_placed(name: &str, method: &str, ways: &[How]) {
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_CAPTURE_MEMORY", method),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+    ];
+    let outcome = child(name, &environment, || {
+        let entry = entry();
+        let extensions = &[c"VK_KHR_map_memory2", c"VK_EXT_map_memory_placed"];
+        let world = Setup { device_extensions: extensions, ..Setup::OFF }.world(&entry);
+        perform(7, STEPS, ways, &mut Live { is_placed: true, ..Live::new(&world, true) });
+        world.destroy();
+    });
+    let Some(outcome) = outcome else { return };
+    assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+    let mut model = Model::default();
+    perform(7, STEPS, ways, &mut model);
+    let (found, _) = replay(&outcome.bytes("trace.lava"));
+    assert_alike(&found, &model.at_submissions);
+}
+
+#[test]
+fn comparing_finds_what_is_written_to_placed_memory() {
+    captured_placed("memory::comparing_finds_what_is_written_to_placed_memory", "compare", &ALL_WAYS);
+}
+
+#[test]
+fn faults_tell_what_is_written_to_placed_memory() {
+    captured_placed("memory::faults_tell_what_is_written_to_placed_memory", "mprotect", &OWN_WAYS);
+}
+
+/// Memory of ours cannot be given to the driver there: another way is taken by itself.
+#[test]
+fn any_way_finds_what_is_written_to_placed_memory() {
+    captured_placed("memory::any_way_finds_what_is_written_to_placed_memory", "auto", &ALL_WAYS);
 }
 
 const ALL_WAYS: [How; 3] = [How::Plain, How::Read, How::Thread];

@@ -361,8 +361,6 @@ empty! {
     transition_image_layout: TransitionImageLayout, FnTransitionImageLayout = fn(Device, u32, Ptr<HostImageLayoutTransitionInfo>) -> Result;
     trim_command_pool: TrimCommandPool, FnTrimCommandPool = fn(Device, CommandPool, CommandPoolTrimFlags) -> ();
     uninitialize_performance_api_intel: UninitializePerformanceApiINTEL, FnUninitializePerformanceApiINTEL = fn(Device) -> ();
-    unmap_memory: UnmapMemory, FnUnmapMemory = fn(Device, DeviceMemory) -> ();
-    unmap_memory2: UnmapMemory2, FnUnmapMemory2 = fn(Device, Ptr<MemoryUnmapInfo>) -> Result;
     unregister_custom_border_color_ext: UnregisterCustomBorderColorEXT, FnUnregisterCustomBorderColorEXT = fn(Device, u32) -> ();
     update_descriptor_set_with_template: UpdateDescriptorSetWithTemplate, FnUpdateDescriptorSetWithTemplate = fn(Device, DescriptorSet, DescriptorUpdateTemplate, Ptr<Opaque>) -> ();
     update_descriptor_sets: UpdateDescriptorSets, FnUpdateDescriptorSets = fn(Device, u32, Ptr<WriteDescriptorSet>, u32, Ptr<CopyDescriptorSet>) -> ();
@@ -589,6 +587,8 @@ by_hand! {
     get_memory_host_pointer_properties_ext: GetMemoryHostPointerPropertiesEXT, GetMemoryHostPointerPropertiesEXTParams, FnGetMemoryHostPointerPropertiesEXT = memory fn(device: Device, handle_type: ExternalMemoryHandleTypeFlagBits, p_host_pointer: Ptr<Opaque>, p_memory_host_pointer_properties: Ptr<MemoryHostPointerPropertiesEXT>) -> Result;
     map_memory: MapMemory, MapMemoryParams, FnMapMemory = memory fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, pp_data: Ptr<Opaque>) -> Result;
     map_memory2: MapMemory2, MapMemory2Params, FnMapMemory2 = memory fn(device: Device, p_memory_map_info: Ptr<MemoryMapInfo>, pp_data: Ptr<Opaque>) -> Result;
+    unmap_memory: UnmapMemory, UnmapMemoryParams, FnUnmapMemory = memory fn(device: Device, memory: DeviceMemory) -> ();
+    unmap_memory2: UnmapMemory2, UnmapMemory2Params, FnUnmapMemory2 = memory fn(device: Device, p_memory_unmap_info: Ptr<MemoryUnmapInfo>) -> Result;
     bind_buffer_memory: BindBufferMemory, BindBufferMemoryParams, FnBindBufferMemory = buffers fn(device: Device, buffer: Buffer, memory: DeviceMemory, memory_offset: u64) -> Result;
     bind_buffer_memory2: BindBufferMemory2, BindBufferMemory2Params, FnBindBufferMemory2 = buffers fn(device: Device, bind_info_count: u32, p_bind_infos: Ptr<BindBufferMemoryInfo>) -> Result;
     create_buffer: CreateBuffer, CreateBufferParams, FnCreateBuffer = buffers fn(device: Device, p_create_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_buffer: Ptr<Buffer>) -> Result;

@@ -6,6 +6,27 @@ use ash::{ext, vk};
 
 use crate::failure::Failure;
 
+/// What the sample asks of layers itself, as programs do that know the Khronos layer: `settings`, or names with commas
+/// between them.
+const ENABLES_VARIABLE: &str = "LAVASCOPE_SAMPLE_ENABLES";
+
+fn feature(name: &str) -> Option<vk::ValidationFeatureEnableEXT> {
+    match name {
+        "gpu" => Some(vk::ValidationFeatureEnableEXT::GPU_ASSISTED),
+        "slot" => Some(vk::ValidationFeatureEnableEXT::GPU_ASSISTED_RESERVE_BINDING_SLOT),
+        "printf" => Some(vk::ValidationFeatureEnableEXT::DEBUG_PRINTF),
+        _ => None,
+    }
+}
+
+/// A setting of the Khronos layer that is switched on.
+fn on(name: &CStr) -> vk::LayerSettingEXT<'_> {
+    const ON: [u8; 4] = 1u32.to_ne_bytes();
+    let setting = vk::LayerSettingEXT::default().layer_name(c"VK_LAYER_KHRONOS_validation").setting_name(name);
+    // One value of four bytes.
+    vk::LayerSettingEXT { value_count: 1, ..setting.ty(vk::LayerSettingTypeEXT::BOOL32).values(&ON) }
+}
+
 /// An instance, with names and labels where the system has them.
 pub(crate) struct Instance {
     pub(crate) entry: ash::Entry,
@@ -32,6 +53,16 @@ impl Instance {
             .application_version(1)
             .api_version(vk::API_VERSION_1_3);
         let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(&names);
+        let wish = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
+        let enables: Vec<_> = wish.split(',').filter_map(feature).collect();
+        let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
+        let settings = [on(c"gpuav_enable"), on(c"gpuav_reserve_binding_slot")];
+        let mut settings = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+        let info = match wish.as_str() {
+            "" => info,
+            "settings" => info.push_next(&mut settings),
+            _ => info.push_next(&mut features),
+        };
         // SAFETY: `info` and what it points to live until the call returns.
         let handle = unsafe { entry.create_instance(&info, None) };
         let handle = handle.map_err(|error| match error {

@@ -532,8 +532,8 @@ pub(crate) static VERDICTS: &[Decision] = &[
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageOpaqueCaptureDescriptorDataEXT
     Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements
     Decision::Understood(Family::Memory, When::Leave), // vkGetImageSparseMemoryRequirements2
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout
-    Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageSubresourceLayout2
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSubresourceLayout
+    Decision::Understood(Family::Memory, When::Leave), // vkGetImageSubresourceLayout2
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewAddressNVX
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewHandle64NVX
     Decision::Ignored("asks, and learns nothing about the order of accesses"), // vkGetImageViewHandleNVX

@@ -14,7 +14,7 @@ use crate::screen::Screen;
 use crate::system;
 use crate::test::PYTHON_PACKAGES;
 
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 7;
 /// Tells the line of the times from what the programs say.
 const MARK: &str = "program-times";
 pub(super) const PEER: &str = "VK_LAYER_LUNARG_gfxreconstruct";

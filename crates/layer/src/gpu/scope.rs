@@ -1,0 +1,148 @@
+//! Which shaders are checked, and of which pipelines is told: by their names, by what their creation says, and by
+//! counting.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lavascope_abi::*;
+use lavascope_settings::Settings;
+use lavascope_spirv::Module;
+use regex::Regex;
+
+use super::recipe::Source;
+use super::{State, slice};
+use crate::application::find_in_chain;
+use crate::entry::text;
+
+/// What the user wants to look at.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// Whether only shaders are checked that are named or marked.
+    selects: bool,
+    shaders: Vec<Regex>,
+    pipelines: Vec<Regex>,
+    /// One pipeline of so many.
+    one_of: u64,
+    /// How many there were. Relaxed: only the number counts.
+    planned: AtomicU64,
+}
+
+impl Scope {
+    /// What is no regular expression is complained of, with the name of its setting.
+    pub(super) fn of(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> Scope {
+        let mut all = |setting: &str, texts: &[String]| -> Vec<Regex> {
+            let one = |it: &String| Regex::new(it).map_err(|why| complain(setting, format!("`{it}`: {why}"))).ok();
+            texts.iter().filter_map(one).collect()
+        };
+        Scope {
+            selects: settings.gpu_select || !settings.gpu_shaders.is_empty(),
+            shaders: all("gpu_shaders", &settings.gpu_shaders),
+            pipelines: all("gpu_pipelines", &settings.gpu_pipelines),
+            one_of: settings.gpu_sample.max(1),
+            planned: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the next pipeline is one of those that are checked.
+    pub(super) fn takes_next(&self) -> bool {
+        self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.one_of.max(1))
+    }
+
+    /// Whether what is found in a pipeline is told.
+    pub(super) fn takes_pipeline(&self, name: Option<&str>) -> bool {
+        self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
+    }
+
+    /// Notes whether a shader is checked.
+    ///
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain.
+    pub(super) unsafe fn mark(
+        &self,
+        state: &State,
+        info: &PipelineShaderStageCreateInfo,
+        mut source: Source,
+    ) -> Option<Source> {
+        if self.selects {
+            // SAFETY: the caller's word.
+            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { is_marked(info.p_next) };
+            // SAFETY: as above.
+            source.is_taken = is_marked || self.takes_names(&unsafe { names_of(state, info, &source.words) });
+        }
+        Some(source)
+    }
+
+    fn takes_names(&self, names: &[String]) -> bool {
+        names.iter().any(|name| self.shaders.iter().any(|it| it.is_match(name)))
+    }
+}
+
+/// Whether the creation of a shader asks for checks.
+///
+/// # Safety
+///
+/// The chain must be that of a valid info.
+pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
+    let ty = StructureType::VALIDATION_FEATURES_EXT;
+    // SAFETY: the caller's word, and the structure of this type.
+    let features = unsafe {
+        let found = find_in_chain::<ValidationFeaturesEXT>(chain, ty).map(|it| &*it.as_ptr());
+        found.map_or(&[][..], |it| slice(it.p_enabled_validation_features, it.enabled_validation_feature_count))
+    };
+    features.contains(&ValidationFeatureEnableEXT::GPU_ASSISTED_EXT)
+}
+
+/// What a shader is called: its module, its entry point, and its source files.
+///
+/// # Safety
+///
+/// The info must be valid, with its chain.
+unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
+    let ty = StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
+    // SAFETY: the caller's word, and the structure of this type.
+    let (entry, chained) = unsafe {
+        let chained = find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty);
+        (text(info.p_name), chained.and_then(|it| text((*it.as_ptr()).p_object_name)))
+    };
+    let own = state.names.get(&(ObjectType::SHADER_MODULE.0, info.module.0)).cloned();
+    let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
+    let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
+    let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());
+    told.chain(own).chain(files).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(change: impl FnOnce(&mut Settings)) -> (Scope, Vec<String>) {
+        let (mut settings, mut said) = (Settings::default(), Vec::new());
+        change(&mut settings);
+        let scope = Scope::of(&settings, &mut |setting, text| said.push(format!("{setting}: {text}")));
+        (scope, said)
+    }
+
+    #[test]
+    fn shaders_are_chosen_by_any_of_their_names() {
+        let (all, _) = scope(|_| ());
+        assert!(!all.selects);
+        let (some, said) = scope(|it| it.gpu_shaders = vec!["^sky".into(), "(".into()]);
+        assert!(some.selects && some.takes_names(&["main".into(), "skybox.frag".into()]));
+        assert!(!some.takes_names(&["main".into(), "blue-sky.frag".into()]));
+        assert!(said.len() == 1 && said[0].starts_with("gpu_shaders: `(`: "), "{said:?}");
+        let (none, _) = scope(|it| it.gpu_select = true);
+        assert!(none.selects && !none.takes_names(&["main".into()]));
+    }
+
+    #[test]
+    fn pipelines_are_chosen_by_name_and_by_counting() {
+        let (all, _) = scope(|_| ());
+        assert!(all.takes_pipeline(None) && all.takes_next() && all.takes_next());
+        let (some, _) = scope(|it| it.gpu_pipelines = vec!["shadow".into()]);
+        assert!(some.takes_pipeline(Some("the shadows")) && !some.takes_pipeline(Some("sky")));
+        assert!(!some.takes_pipeline(None));
+        let (third, _) = scope(|it| it.gpu_sample = 3);
+        let taken: Vec<bool> = (0..7).map(|_| third.takes_next()).collect();
+        assert_eq!(taken, [true, false, false, true, false, false, true]);
+    }
+}

@@ -1,0 +1,115 @@
+//! Host memory for what a driver keeps of recorded commands.
+//!
+//! A driver that only keeps commands until they are executed, as drivers of processors do, asks for memory with each of
+//! them. What the system has for that is made for everything; with an allocator made for small things recording takes
+//! half the time. So command pools are made with one of ours, whatever the program had.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::LazyLock;
+
+use lavascope_abi as vk;
+use lavascope_abi::{FnPtr, Ptr};
+use libmimalloc_sys::{mi_free, mi_malloc_aligned, mi_realloc_aligned};
+
+use crate::error::ReplayError;
+use crate::perform::{Done, Performer};
+
+static CALLBACKS: LazyLock<vk::AllocationCallbacks> = LazyLock::new(|| vk::AllocationCallbacks {
+    p_user_data: Ptr::NULL,
+    pfn_allocation: address(allocate as *const ()),
+    pfn_reallocation: address(reallocate as *const ()),
+    pfn_free: address(free as *const ()),
+    pfn_internal_allocation: FnPtr(0),
+    pfn_internal_free: FnPtr(0),
+});
+
+/// What command pools are made and destroyed with.
+pub(crate) fn callbacks() -> Ptr<vk::Opaque> {
+    Ptr::new(Ptr::to(&*CALLBACKS).0)
+}
+
+pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if done.has_failed() {
+        return Ok(());
+    }
+    let laid = performer.lay_out(done)?;
+    // SAFETY: the parameters of this command, laid out by us.
+    unsafe { (*laid.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
+}
+
+pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let laid = performer.lay_out(done)?;
+    // SAFETY: as above.
+    unsafe { (*laid.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
+    let result = performer.call(done, laid)?;
+    performer.after(done, laid, result)
+}
+
+fn address(function: *const ()) -> FnPtr {
+    FnPtr(function.expose_provenance() as u64)
+}
+
+unsafe extern "system" fn allocate(_: *mut c_void, size: usize, alignment: usize, _scope: u32) -> *mut c_void {
+    // SAFETY: any size can be asked for, and alignments are powers of two, as the specification has it.
+    unsafe { mi_malloc_aligned(size, alignment) }
+}
+
+unsafe extern "system" fn reallocate(
+    _: *mut c_void,
+    original: *mut c_void,
+    size: usize,
+    alignment: usize,
+    _scope: u32,
+) -> *mut c_void {
+    // SAFETY: what the driver gives is null or of `allocate`, and is its own; the rest is as above.
+    unsafe {
+        if size == 0 {
+            mi_free(original);
+            return ptr::null_mut();
+        }
+        mi_realloc_aligned(original, size, alignment)
+    }
+}
+
+unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
+    // SAFETY: what the driver gives is null or of `allocate`, and nobody uses it any more.
+    unsafe { mi_free(memory) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_keeps_its_bytes_when_it_grows() {
+        // SAFETY: sizes and alignments that the specification allows; what is used was given and not freed.
+        unsafe {
+            for alignment in [1usize, 8, 16, 64, 4096] {
+                let memory = allocate(ptr::null_mut(), 24, alignment, 0);
+                assert!(memory.is_aligned_to_bytes(alignment));
+                memory.cast::<u8>().write_bytes(7, 24);
+                let larger = reallocate(ptr::null_mut(), memory, 100_000, alignment, 0);
+                assert!(larger.is_aligned_to_bytes(alignment));
+                assert_eq!(std::slice::from_raw_parts(larger.cast::<u8>(), 24), [7; 24]);
+                assert!(reallocate(ptr::null_mut(), larger, 0, alignment, 0).is_null());
+                let fresh = reallocate(ptr::null_mut(), ptr::null_mut(), 8, alignment, 0);
+                assert!(fresh.is_aligned_to_bytes(alignment));
+                free(ptr::null_mut(), fresh);
+            }
+            free(ptr::null_mut(), ptr::null_mut());
+        }
+    }
+
+    trait Aligned {
+        fn is_aligned_to_bytes(self, alignment: usize) -> bool;
+    }
+
+    impl Aligned for *mut c_void {
+        fn is_aligned_to_bytes(self, alignment: usize) -> bool {
+            !self.is_null() && self.addr().is_multiple_of(alignment)
+        }
+    }
+}

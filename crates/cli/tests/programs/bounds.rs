@@ -420,14 +420,46 @@ fn results_are_the_same_where_shaders_check_themselves() {
     }
 }
 
+/// A shader with many sites remembers the first fault of an invocation; for the others it is made again.
+#[test]
+fn faults_that_were_only_seen_get_their_details_later() {
+    let stage = Stage::new("gpu-many");
+    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-many"));
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 6, "{:#}", report.0);
+    for (line, factor) in (10..16).zip(1..) {
+        let text = |it: &serde_json::Value| it["text"].as_str().unwrap_or_default().to_owned();
+        let is_it = |it: &&serde_json::Value| text(it).contains(&format!("many.comp at line {line}"));
+        let finding = findings.iter().find(is_it).unwrap_or_else(|| panic!("line {line}: {:#}", report.0));
+        let said = text(finding);
+        let range = format!("with indices from {} to {}", 128 * factor, 255 * factor);
+        assert!(said.contains(&range), "{range}: {said}");
+        assert!(said.contains("where 512 bytes are bound"), "{said}");
+    }
+    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-many", "--mended"]));
+    stage.report().assert_clean("fault-bounds-many");
+}
+
 /// No allocation of ours, or few: that is told once, the program goes on, and its results are right.
 #[test]
 fn without_memory_for_checks_a_program_goes_on() {
     let stage = Stage::new("gpu-no-memory");
-    for name in ["descriptors", "compute", "triangle-dynamic", "threads"] {
+    // The last ones have tables in a set of ours, and in constants.
+    let all: [&[&str]; 6] = [
+        &["descriptors"],
+        &["compute"],
+        &["triangle-dynamic"],
+        &["threads"],
+        &["fault-bounds-full-constants", "--mended"],
+        &["fault-bounds-full", "--mended"],
+    ];
+    for arguments in all {
+        let name = arguments[0];
         for allowed in 0..8 {
             let mut command = stage.counted(&["--gpu"], samples());
-            let run = succeed(command.arg(name).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
+            let run = succeed(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
             let said = text(&run.stderr).matches("there is no memory for checks").count();
             assert!(said <= 1, "{name}, {allowed}: {}", text(&run.stderr));
             assert!(allowed > 0 || said == 1, "{name}: {}", text(&run.stderr));

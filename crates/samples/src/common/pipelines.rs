@@ -103,6 +103,8 @@ impl Gpu {
                 Part::FRAGMENT_SHADER,
                 Part::FRAGMENT_OUTPUT_INTERFACE,
             ];
+            let depth = vk::PipelineDepthStencilStateCreateInfo::default();
+            let info = info.depth_stencil_state(&depth);
             let mut made = Vec::new();
             for part in parts {
                 let is_own = |it: &&vk::PipelineShaderStageCreateInfo| match part {

@@ -6,11 +6,12 @@ use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, Program};
 use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, scope, shader};
+use crate::common::{Buffer, Feature, Needs, Place, scope, shader};
 use crate::failure::Failure;
 
 faults! {
     again: "bounds-again", "a secondary command buffer reads behind a buffer; it is pending twice, and only a timeline tells its end.",
+    many: "bounds-many", "six reads of each invocation are behind a buffer.",
     exit: "bounds-exit", "a dispatch reads behind a buffer, and the program ends without destroying anything, where shaders are checked.",
 }
 
@@ -85,3 +86,31 @@ fn exit(options: &Options) -> Result<(), Failure> {
     unsafe { lab.device.device_wait_idle() }?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
+
+/// The first fault of an invocation is remembered with its details, the others as bits; so it is done again and again.
+fn many(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.buffer("source", lab.choose(SIZE / 2, SIZE * 6), usage, Place::Device)?;
+    let [target] = lab.words(["target"])?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("many.comp"), &[], &bound)?;
+    lab.run_once("fill", |commands| {
+        lab.fill_buffer(commands, &source, (0, source.size), 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
+    })?;
+    let is_checked = std::env::var_os("LAVASCOPE_GPU").is_some();
+    for _ in 0..if is_checked { lab.choose(ROUNDS, 1) } else { 1 } {
+        lab.run_once("sum", |commands| {
+            lab.memory_barrier(commands, scope::COMPUTE_WRITE, scope::ALL);
+            program.dispatch(&lab, commands);
+        })?;
+        if is_checked && !lab.is_mended() {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+    lab.expect(&target, scope::COMPUTE_WRITE, &[42; WORDS])
+}
+
+/// Time enough for whoever checks shaders to find out more.
+const ROUNDS: u32 = 50;

@@ -1,16 +1,44 @@
 //! Names for the addresses of call stacks: functions, files and lines, from what the modules on disk say of themselves.
 
 use std::collections::HashMap;
+use std::fs::File;
 
 use addr2line::Loader;
+use object::read::ReadCache;
+use object::{Object, ObjectSegment};
 
 use crate::report::{Frame, Stack};
 
 /// The modules that were looked at; none for those that cannot be read.
 #[derive(Default)]
 pub(crate) struct Symbols {
-    modules: HashMap<String, Option<Loader>>,
+    modules: HashMap<String, Option<Module>>,
 }
+
+/// A module on disk, and the address of its first byte as the linker saw it: not zero for a program that cannot be
+/// anywhere.
+struct Module {
+    loader: Loader,
+    first: u64,
+}
+
+impl Module {
+    fn open(path: &str) -> Option<Module> {
+        let loader = Loader::new(path).ok()?;
+        let first = first_address(path).unwrap_or(0).max(loader.relative_address_base());
+        Some(Module { loader, first })
+    }
+}
+
+fn first_address(path: &str) -> Option<u64> {
+    let file = ReadCache::new(File::open(path).ok()?);
+    let segments = object::File::parse(&file).ok()?;
+    let first = segments.segments().map(|it| it.address()).min()?;
+    Some(first / PAGE * PAGE)
+}
+
+/// Modules are mapped from the beginning of a page on.
+const PAGE: u64 = 4096;
 
 impl Symbols {
     /// Finds the functions of all frames; those that were inlined become frames of their own.
@@ -20,12 +48,13 @@ impl Symbols {
 
     fn frames(&mut self, frame: Frame) -> Vec<Frame> {
         let Some(path) = frame.module.clone() else { return vec![frame] };
-        let loader = self.modules.entry(path).or_insert_with_key(|path| Loader::new(path).ok());
+        let loader = self.modules.entry(path).or_insert_with_key(|path| Module::open(path));
         let Some(loader) = loader else {
             return vec![Frame { function: frame.symbol.as_deref().map(demangled), ..frame }];
         };
         // The address is the one behind the call.
-        let address = loader.relative_address_base() + frame.offset.saturating_sub(1);
+        let address = loader.first + frame.offset.saturating_sub(1);
+        let loader = &loader.loader;
         let found = found(loader, address).unwrap_or_default();
         let named = |(function, place): Found| {
             let (file, line) = place.map_or((None, None), |it| (Some(it.0), it.1));

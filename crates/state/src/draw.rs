@@ -169,8 +169,8 @@ impl Device {
                 self.draw(it.command_buffer, &draw, out);
                 return true;
             }
-            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(it)),
-            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(it)),
+            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(*it)),
+            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(*it)),
             Call::CmdDrawIndirect(it) => {
                 let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DRAW, out);
                 (it.command_buffer, Draw::indirect(reads))
@@ -195,7 +195,7 @@ impl Device {
         true
     }
 
-    fn mesh_draws(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn mesh_draws(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, draw) = match call {
             Call::CmdDrawMeshTasksEXT(it) => {
                 (it.command_buffer, Draw::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
@@ -232,7 +232,7 @@ impl Device {
         true
     }
 
-    fn dispatches(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn dispatches(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdDispatch(it) => {
                 let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
@@ -365,8 +365,10 @@ impl Device {
     }
 
     fn add_drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, uses: &mut Uses, out: &mut Out<'_>) {
-        let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
-        self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
+        if self.has_shader_uses(state, Kind::Graphics, &pipeline.shaders) {
+            let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+            self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
+        }
         if draw.has_vertices {
             let late = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
             uses.late.extend(late.map(LateUse::Indexed));
@@ -397,13 +399,17 @@ impl Device {
         let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
         let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
         let strides = if is_bound { Strides::Bound } else { Strides::Input };
-        let late = draw.indices.as_ref().zip(state.indices.as_ref()).and_then(|(indices, bound)| {
-            let read = input.reads(&state.vertices, strides, inputs);
-            let read = read.filter(|it| it.0.is_none()).map(|it| it.1);
-            self.indexed(bound, indices, draw.vertex_offset, read).map(Box::new)
-        });
-        let vertices = if late.is_some() { &Taken::Part(0..0) } else { &draw.vertices };
-        input.add_accesses(&state.vertices, strides, inputs, (vertices, &draw.instances), found);
+        let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) else {
+            input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
+            return None;
+        };
+        let read = input.reads(&state.vertices, strides, inputs).filter(|it| it.0.is_none()).map(|it| it.1);
+        let late = self.indexed(bound, indices, draw.vertex_offset, read).map(Box::new);
+        let vertices = match late {
+            Some(_) => Taken::Part(0..0),
+            None => self.updated(&state.updates, bound, indices, draw.vertex_offset).unwrap_or(Taken::Any),
+        };
+        input.add_accesses(&state.vertices, strides, inputs, (&vertices, &draw.instances), found);
         late
     }
 

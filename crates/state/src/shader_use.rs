@@ -15,7 +15,7 @@ use crate::numbers::Numbers;
 use crate::raster::Ordered;
 use crate::ray::SCRATCH;
 use crate::rendering::Scene;
-use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
+use crate::shader::{AddressUse, DescriptorUse, Element, Shader, ShaderInterface};
 use crate::usage::Usage;
 
 /// What only the submission tells.
@@ -97,6 +97,12 @@ const FEW: usize = 16;
 const PICKED_MAX: usize = 4096;
 
 impl Device {
+    /// Whether shaders access anything through what is bound.
+    pub(crate) fn has_shader_uses(&self, state: &State, kind: Kind, shaders: &[Shader]) -> bool {
+        let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
+        state.has_descriptors_in_memory(kind) || shaders.iter().filter_map(|it| it.interface.as_deref()).any(has)
+    }
+
     /// Adds the accesses of shaders that are launched with what is bound.
     #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
     pub(crate) fn add_shader_uses(

@@ -73,10 +73,7 @@ impl<L: Listener> Tracker<L> {
 
     /// The host wrote into memory. What it did not write is zero.
     pub fn host_wrote(&mut self, written: Written<'_>) {
-        let memory = written.memory().raw();
-        if let Some(own) = self.devices.iter_mut().find_map(|it| it.memories.get_mut(memory)) {
-            own.host_wrote(written);
-        }
+        self.devices.iter_mut().for_each(|it| it.host_wrote(written));
     }
 
     /// What was not understood so far, and how often.
@@ -100,7 +97,7 @@ impl<L: Listener> Tracker<L> {
     pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
         match decision(record.command()) {
             Decision::Understood(family, When::Enter) => {
-                let Some(call) = Call::of(record) else { return false };
+                let Some(call) = &Call::of(record) else { return false };
                 self.take(thread, record, family, Event { call, outcome: None })
             }
             Decision::Understood(_, When::Leave) => {
@@ -123,8 +120,8 @@ impl<L: Listener> Tracker<L> {
         let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
         let taken = own(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
-            let event = Event { call: Call::of(entered)?, outcome: Some(Outcome::of(record)?) };
-            Some(self.take(thread, entered, family, event))
+            let (call, outcome) = (Call::of(entered)?, Outcome::of(record)?);
+            Some(self.take(thread, entered, family, Event { call: &call, outcome: Some(&outcome) }))
         });
         self.pending.insert(thread, words);
         taken.unwrap_or_else(|| {

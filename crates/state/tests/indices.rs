@@ -74,9 +74,18 @@ fn host_writes(app: &mut App<Collector>, indices: &[u16]) {
     app.tracker.host_wrote(Written::of(&words).expect("our own"));
 }
 
-/// Draws four indices from the second one on.
 fn record(app: &mut App<Collector>) {
+    record_with(app, INDICES);
+}
+
+fn record_with(app: &mut App<Collector>, indices: u64) {
     app.begin(2);
+    draw_with(app, indices);
+    app.end(2);
+}
+
+/// Draws four indices from the second one on.
+fn draw_with(app: &mut App<Collector>, indices: u64) {
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
     app.call(
         Api::CmdBindVertexBuffers,
@@ -92,7 +101,7 @@ fn record(app: &mut App<Collector>) {
         Api::CmdBindIndexBuffer,
         &CmdBindIndexBufferParams {
             command_buffer: command_buffer(2),
-            buffer: buffer(INDICES),
+            buffer: buffer(indices),
             offset: 0,
             index_type: IndexType::UINT16,
         },
@@ -108,18 +117,20 @@ fn record(app: &mut App<Collector>) {
             first_instance: 0,
         },
     );
-    app.end(2);
 }
 
 /// The bytes of vertices that the last command buffer reads.
 fn read(app: &App<Collector>) -> Vec<(std::ops::Range<u64>, Certainty)> {
-    let last = app.program().command_buffers.len() - 1;
+    read_by(app, app.program().command_buffers.len() - 1, 0)
+}
+
+fn read_by(app: &App<Collector>, buffer: usize, command: usize) -> Vec<(std::ops::Range<u64>, Certainty)> {
     let of = |it: &Access| match &it.region {
         Region::Buffer(bytes) => (bytes.clone(), it.certainty),
         Region::Image(_) => panic!("there is no image"),
     };
     let vertices = |it: &&Access| it.access == Bits::VERTEX_ATTRIBUTE_READ.0;
-    accesses(app.program(), last, 0).iter().filter(vertices).map(of).collect()
+    accesses(app.program(), buffer, command).iter().filter(vertices).map(of).collect()
 }
 
 #[test]
@@ -151,6 +162,16 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     record(&mut untold);
     untold.submit(0, 2, Fence(0));
     assert_eq!(read(&untold), [ALL]);
+    // Of a memory where no indices were, nothing is kept.
+    let mut late = app(BufferUsageFlags::VERTEX_BUFFER);
+    late.tracker.hear_host_writes();
+    host_writes(&mut late, &[0; 6]);
+    let gone = buffer(INDICES);
+    call!(late, DestroyBuffer, DestroyBufferParams { buffer: gone, p_allocator: Ptr::NULL });
+    make_buffer(&mut late, 4, index);
+    host_writes(&mut late, &[1; 6]);
+    record_with(&mut late, 4);
+    assert_eq!(read(&late), [ALL]);
     // The device may have written them, by this name or by another.
     let mut device = app(BufferUsageFlags(index.0 | BufferUsageFlags::TRANSFER_DST.0));
     let mut alias = app(index);
@@ -161,4 +182,38 @@ fn what_is_not_known_of_indices_is_not_made_up() {
         record(app);
         assert_eq!(read(app), [ALL]);
     }
+}
+
+/// Records what comes before the draw into command buffer 2, and the draw.
+fn drawn(usage: BufferUsageFlags, between: impl Fn(&mut App<Collector>)) -> Vec<(std::ops::Range<u64>, Certainty)> {
+    let mut app = app(usage);
+    app.make_buffer(5, 256, 1 << 20);
+    app.begin(2);
+    let indices: Vec<u8> = [9_u16, 1, 0, 1, 5, 7].iter().flat_map(|it| it.to_le_bytes()).collect();
+    app.call(
+        Api::CmdUpdateBuffer,
+        &CmdUpdateBufferParams {
+            command_buffer: command_buffer(2),
+            dst_buffer: buffer(INDICES),
+            dst_offset: 0,
+            data_size: indices.len() as u64,
+            p_data: Ptr::to_slice(&indices).cast(),
+        },
+    );
+    between(&mut app);
+    draw_with(&mut app, INDICES);
+    let last = app.program().command_buffers.len() - 1;
+    read_by(&app, last, app.program().command_buffers[last].commands.len() - 1)
+}
+
+#[test]
+fn indices_that_stand_in_an_update_are_known_until_something_else_is_written() {
+    let usage = BufferUsageFlags(BufferUsageFlags::INDEX_BUFFER.0 | BufferUsageFlags::TRANSFER_DST.0);
+    let known = [(160..184, Certainty::Certain), (240..248, Certainty::Certain)];
+    assert_eq!(drawn(usage, |_| ()), known);
+    assert_eq!(drawn(usage, |app| app.copy_buffer(2, INDICES, 5, 64)), known, "a read changes nothing");
+    assert_eq!(drawn(usage, |app| app.copy_buffer(2, 5, INDICES, 64)), [ALL], "other bytes");
+    assert_eq!(drawn(usage, |app| make_buffer(app, 3, BufferUsageFlags::STORAGE_BUFFER)), [ALL], "another name");
+    let begun_anew = |app: &mut App<Collector>| app.begin(2);
+    assert_eq!(drawn(usage, begun_anew), [ALL], "what another recording did");
 }

@@ -14,23 +14,64 @@ use BuiltIn::{
 };
 use ExecutionModel as Model;
 
-/// By stage: its number, and what tells which invocation it is.
-const STAGES: &[(&str, Model, &[BuiltIn])] = &[
-    ("vert", Model::Vertex, &[VertexIndex, InstanceIndex]),
-    ("tesc", Model::TessellationControl, &[InvocationId, PrimitiveId]),
-    ("tese", Model::TessellationEvaluation, &[PrimitiveId, TessCoord]),
-    ("geom", Model::Geometry, &[PrimitiveId, InvocationId]),
-    ("frag", Model::Fragment, &[FragCoord]),
-    ("comp", Model::GLCompute, &[GlobalInvocationId]),
-    ("task", Model::TaskEXT, &[GlobalInvocationId]),
-    ("mesh", Model::MeshEXT, &[GlobalInvocationId]),
-    ("rgen", Model::RayGenerationKHR, &[LaunchIdKHR]),
-    ("rint", Model::IntersectionKHR, &[LaunchIdKHR]),
-    ("rahit", Model::AnyHitKHR, &[LaunchIdKHR]),
-    ("rchit", Model::ClosestHitKHR, &[LaunchIdKHR]),
-    ("rmiss", Model::MissKHR, &[LaunchIdKHR]),
-    ("rcall", Model::CallableKHR, &[LaunchIdKHR]),
+/// The three components of a built-in.
+const fn all(built_in: BuiltIn) -> [(BuiltIn, Option<u32>); 3] {
+    [(built_in, Some(0)), (built_in, Some(1)), (built_in, Some(2))]
+}
+
+/// A built-in, and which component of it.
+type Word = (BuiltIn, Option<u32>);
+
+/// By stage: its number, and the words that tell which invocation it is, in their order.
+const STAGES: &[(&str, Model, &[Word])] = &[
+    ("vert", Model::Vertex, &[(VertexIndex, None), (InstanceIndex, None)]),
+    ("tesc", Model::TessellationControl, &[(InvocationId, None), (PrimitiveId, None)]),
+    ("tese", Model::TessellationEvaluation, &[(PrimitiveId, None), (TessCoord, Some(0)), (TessCoord, Some(1))]),
+    ("geom", Model::Geometry, &[(PrimitiveId, None), (InvocationId, None)]),
+    ("frag", Model::Fragment, &[(FragCoord, Some(0)), (FragCoord, Some(1))]),
+    ("comp", Model::GLCompute, &all(GlobalInvocationId)),
+    ("task", Model::TaskEXT, &all(GlobalInvocationId)),
+    ("mesh", Model::MeshEXT, &all(GlobalInvocationId)),
+    ("rgen", Model::RayGenerationKHR, &all(LaunchIdKHR)),
+    ("rint", Model::IntersectionKHR, &all(LaunchIdKHR)),
+    ("rahit", Model::AnyHitKHR, &all(LaunchIdKHR)),
+    ("rchit", Model::ClosestHitKHR, &all(LaunchIdKHR)),
+    ("rmiss", Model::MissKHR, &all(LaunchIdKHR)),
+    ("rcall", Model::CallableKHR, &all(LaunchIdKHR)),
 ];
+
+/// What the words from the fifth to the seventh of a record are, as the function that writes it stores them.
+fn stored(module: &Module) -> Vec<Word> {
+    // Our functions come last, and the one that writes records has the stores.
+    let writes = |it: &&lavascope_spirv::Function| {
+        module.instructions(it.all.clone()).filter(|it| it.is(Op::Store)).count() >= 11
+    };
+    let function = module.functions().iter().rev().find(writes).expect("a function that writes records");
+    let stores: Vec<Id> =
+        module.instructions(function.all.clone()).filter(|it| it.is(Op::Store)).map(|it| it.id(2)).collect();
+    // Two details come first, then size, shader, instruction and stage.
+    stores[6..9].iter().filter_map(|it| word_of(module, *it)).collect()
+}
+
+/// The built-in that a value was loaded from.
+fn word_of(module: &Module, id: Id) -> Option<Word> {
+    let mut it = module.made(id)?;
+    let mut component = None;
+    loop {
+        match it.op()? {
+            Op::Bitcast => it = module.made(it.id(3))?,
+            Op::CompositeExtract => {
+                component = Some(it.word(4));
+                it = module.made(it.id(3))?;
+            }
+            Op::Load => {
+                let built_in = module.decorated(it.id(3), None, Decoration::BuiltIn)?;
+                return Some((BuiltIn::from_u32(built_in)?, component));
+            }
+            _ => return None,
+        }
+    }
+}
 
 /// The built-in inputs of the only entry point.
 fn inputs(module: &Module) -> BTreeSet<u32> {
@@ -53,7 +94,8 @@ fn every_stage_reads_what_tells_its_invocation() {
             assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{}", shader.name);
             let module = Module::parse(&made.words).expect("a module");
             let (before, inputs) = (inputs(&Module::parse(&words).expect("a module")), inputs(&module));
-            assert!(wanted.iter().all(|it| inputs.contains(&(*it as u32))), "{}: {inputs:?}", shader.name);
+            assert!(wanted.iter().all(|it| inputs.contains(&(it.0 as u32))), "{}: {inputs:?}", shader.name);
+            assert_eq!(stored(&module), *wanted, "{}", shader.name);
             let is_stage = |it: lavascope_spirv::Instruction<'_>| it.is(Op::Constant) && it.word(3) == *model as u32;
             assert!(module.all().any(is_stage), "{} has no number of its stage", shader.name);
             let added: Vec<BuiltIn> = inputs.difference(&before).filter_map(|it| BuiltIn::from_u32(*it)).collect();

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
 
 use addr2line::Loader;
+use object::read::ReadCache;
+use object::{Object, ObjectSegment};
 
 use crate::report::{Frame, Stack};
 
@@ -14,11 +15,30 @@ pub(crate) struct Symbols {
     modules: HashMap<String, Option<Module>>,
 }
 
+/// A module on disk, and the address of its first byte as the linker saw it: not zero for a program that cannot be
+/// anywhere.
 struct Module {
     loader: Loader,
-    /// The address that is meant by offset zero.
-    base: u64,
+    first: u64,
 }
+
+impl Module {
+    fn open(path: &str) -> Option<Module> {
+        let loader = Loader::new(path).ok()?;
+        let first = first_address(path).unwrap_or(0).max(loader.relative_address_base());
+        Some(Module { loader, first })
+    }
+}
+
+fn first_address(path: &str) -> Option<u64> {
+    let file = ReadCache::new(File::open(path).ok()?);
+    let segments = object::File::parse(&file).ok()?;
+    let first = segments.segments().map(|it| it.address()).min()?;
+    Some(first / PAGE * PAGE)
+}
+
+/// Modules are mapped from the beginning of a page on.
+const PAGE: u64 = 4096;
 
 impl Symbols {
     /// Finds the functions of all frames; those that were inlined become frames of their own.
@@ -28,12 +48,13 @@ impl Symbols {
 
     fn frames(&mut self, frame: Frame) -> Vec<Frame> {
         let Some(path) = frame.module.clone() else { return vec![frame] };
-        let module = self.modules.entry(path).or_insert_with_key(|path| Module::open(path));
-        let Some(Module { loader, base }) = module else {
+        let loader = self.modules.entry(path).or_insert_with_key(|path| Module::open(path));
+        let Some(loader) = loader else {
             return vec![Frame { function: frame.symbol.as_deref().map(demangled), ..frame }];
         };
         // The address is the one behind the call.
-        let address = base.wrapping_add(frame.offset.saturating_sub(1));
+        let address = loader.first + frame.offset.saturating_sub(1);
+        let loader = &loader.loader;
         let found = found(loader, address).unwrap_or_default();
         let named = |(function, place): Found| {
             let (file, line) = place.map_or((None, None), |it| (Some(it.0), it.1));
@@ -51,34 +72,6 @@ impl Symbols {
         }
         frames
     }
-}
-
-impl Module {
-    fn open(path: &str) -> Option<Module> {
-        let loader = Loader::new(path).ok()?;
-        let base = fixed_base(path).unwrap_or_else(|| loader.relative_address_base());
-        Some(Module { loader, base })
-    }
-}
-
-/// Where a module has to be in memory: a program that is linked for one address counts from there. None where it can be
-/// anywhere, or is no ELF file of 64 bits.
-fn fixed_base(path: &str) -> Option<u64> {
-    const ANYWHERE: u64 = 0;
-    const LOAD: u64 = 1;
-    const PAGE: u64 = 4096;
-    let mut head = Vec::new();
-    File::open(path).ok()?.take(PAGE).read_to_end(&mut head).ok()?;
-    let number = |at: u64, size: usize| {
-        let bytes = head.get(usize::try_from(at).ok()?..)?.get(..size)?;
-        Some(bytes.iter().rev().fold(0, |all, it| all << 8 | u64::from(*it)))
-    };
-    head.strip_prefix(b"\x7fELF\x02\x01")?;
-    let (first, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-    let segments = (0..count).map(|it| first.saturating_add(it * size));
-    let loaded = segments.filter(|it| number(*it, 4) == Some(LOAD));
-    let base = loaded.filter_map(|it| number(it.saturating_add(16), 8)).min()? / PAGE * PAGE;
-    Some(base).filter(|it| *it != ANYWHERE)
 }
 
 /// A function, and the file and line where it calls the one before it.

@@ -111,7 +111,10 @@ impl Body<'_, '_> {
                 let descriptor = (element != 0).then(|| self.cx.number(element));
                 // What is bound is looked up again if it must be told.
                 let details = [descriptor, fits.index, None];
+                let is_done =
+                    fits.counted.is_some_and(|(index, count)| self.check_before_loop(site, index, count, descriptor));
                 match fits.is_hoisted {
+                    _ if is_done => {}
                     true => self.check(site, fits.ok, details, true),
                     false => self.check_new(site, fits.ok, details),
                 }
@@ -150,8 +153,7 @@ impl Body<'_, '_> {
             }
         };
         if way == Way::Select {
-            let element = (path.depth > 1).then_some(0);
-            self.cx.require(path.set, path.binding, element, least);
+            self.cx.require(path.set, path.binding, None, least);
         }
         self.guard(pointer, path, key, (done, repeated.is_none()), Some(safe), way)
     }
@@ -205,13 +207,14 @@ impl Body<'_, '_> {
         let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
         for (place, index) in path.indices.iter().enumerate() {
-            let is_element = place < path.depth && safe.is_some();
             let is_term = path.terms.iter().any(|it| it.place == place);
-            let is_known = self.cx.types.literal(*index).is_some();
-            operands.push(match (is_element && !(is_known && path.depth > 1), is_term) {
-                (true, _) => self.clamp(*index, ok, safe.filter(|_| path.depth == 1), is_uniform)?,
-                (_, true) => self.clamp(*index, ok, None, true)?,
-                _ => index.0,
+            operands.push(match (safe.filter(|_| place < path.depth), is_term) {
+                (Some(safe), _) => {
+                    let safe = self.part_of(path, place, safe)?;
+                    self.clamp(*index, ok, Some(safe), is_uniform)?
+                }
+                (None, true) => self.clamp(*index, ok, None, true)?,
+                (None, false) => index.0,
             });
         }
         let ty = self.cx.types.of_value(pointer)?;
@@ -220,6 +223,29 @@ impl Body<'_, '_> {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         Some(id)
+    }
+
+    /// The index at one place of an array of arrays, for an element of the whole.
+    fn part_of(&mut self, path: &Path, place: usize, element: u32) -> Option<u32> {
+        let uint = self.cx.ids.uint;
+        let mut part = element;
+        for inner in (place + 1..path.depth).rev() {
+            let length = self.length_of(path, inner)?;
+            part = self.value(Op::UDiv, uint, &[part, length]);
+        }
+        if place > 0 {
+            let length = self.length_of(path, place)?;
+            part = self.value(Op::UMod, uint, &[part, length]);
+        }
+        Some(part)
+    }
+
+    fn length_of(&mut self, path: &Path, place: usize) -> Option<u32> {
+        let length = self.cx.types.array(path.arrays[place])?.1?;
+        match self.cx.types.literal(length) {
+            Some(known) => Some(self.cx.number(u32::try_from(known).ok().filter(|it| *it > 0)?)),
+            None => self.as_uint(length),
+        }
     }
 
     /// The element, as an expression.
@@ -293,7 +319,7 @@ impl Body<'_, '_> {
     fn fits_known(&mut self, path: &Path, state: u32, least: u64) -> Fits {
         if path.terms.len() > 1 {
             let (ok, index) = self.fits(path, state, least);
-            return Fits { ok, index, is_hoisted: false };
+            return Fits { ok, index, is_hoisted: false, counted: None };
         }
         let Some(term) = path.terms.first() else {
             let key = Hoisted::Fits(state, least, 0, 0);
@@ -301,7 +327,7 @@ impl Body<'_, '_> {
                 let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
                 cx.value(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, least])
             });
-            return Fits { ok, index: None, is_hoisted: true };
+            return Fits { ok, index: None, is_hoisted: true, counted: None };
         };
         let stride = term.stride;
         let count =
@@ -314,11 +340,11 @@ impl Body<'_, '_> {
                 cx.value(code, Op::ULessThan, cx.ids.boolean, &[known, count])
             });
             let index = self.cx.number(known);
-            return Fits { ok, index: Some(index), is_hoisted: true };
+            return Fits { ok, index: Some(index), is_hoisted: true, counted: None };
         }
         let number = self.as_uint(index).unwrap_or(index.0);
         let ok = self.test(Op::ULessThan, &[number, count]);
-        Fits { ok, index: Some(number), is_hoisted: false }
+        Fits { ok, index: Some(number), is_hoisted: false, counted: Some((index, count)) }
     }
 
     /// Whether an access fits, found out here, and what its record says of where it is.
@@ -366,6 +392,8 @@ struct Fits {
     ok: u32,
     index: Option<u32>,
     is_hoisted: bool,
+    /// One index, and how many elements there are.
+    counted: Option<(Id, u32)>,
 }
 
 pub(crate) fn counted(path: &Path) -> Counted {

@@ -110,7 +110,8 @@ fn forward_order(next: &[Vec<u32>]) -> Vec<u32> {
     order
 }
 
-fn successors(module: &Module, first: usize, count: usize, block: usize) -> Vec<u32> {
+/// Where a block may go on: as `block`, places among the blocks of its function.
+pub(crate) fn successors(module: &Module, first: usize, count: usize, block: usize) -> Vec<u32> {
     let end = module.at(module.blocks()[first + block].last());
     let labels: Vec<u32> = match end.op() {
         Some(Op::Branch) => vec![end.word(1)],

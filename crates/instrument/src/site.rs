@@ -39,7 +39,8 @@ pub enum Verdict {
     Proven,
     /// The same was checked on every way to it.
     Repeated,
-    /// It does not depend on the invocation and is checked where the function begins.
+    /// It is checked once: where the function begins, if it depends on no invocation, or before the loop that counts
+    /// its index. In the loop only its guard is left.
     Hoisted { number: u32 },
     /// It is checked where it is.
     Checked { number: u32 },

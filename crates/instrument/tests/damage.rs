@@ -2,23 +2,9 @@
 
 mod common;
 
-use common::{all_options, compiled};
+use common::{all_options, compiled, mutate::Numbers};
 use lavascope_instrument::{Instrumented, instrument};
 use lavascope_spirv::Module;
-
-/// Numbers that look random and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u32 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.0 >> 33) as u32
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        self.next() as usize % end.max(1)
-    }
-}
 
 /// Changes a few words, most often into others of the module.
 fn damage(words: &mut [u32], numbers: &mut Numbers) {
@@ -41,7 +27,7 @@ fn damaged_modules_are_instrumented_or_refused() {
     let options = all_options();
     let mut numbers = Numbers(4);
     let (mut parsed, mut made) = (0, 0);
-    for round in 0..40_000 {
+    for round in 0..44_000 {
         let mut words = all[round % all.len()].1.clone();
         damage(&mut words, &mut numbers);
         let Ok(module) = Module::parse(&words) else { continue };

@@ -107,6 +107,11 @@ impl<T: Sync + 'static> Index<T> {
         Some(unsafe { &*std::ptr::with_exposed_provenance::<T>(address as usize) })
     }
 
+    /// All of them, in no order.
+    pub(crate) fn all(&self) -> Vec<&'static T> {
+        self.by_key.entries_unsorted().into_iter().filter_map(|it| self.get(it.0)).collect()
+    }
+
     pub(crate) fn insert(&self, key: u64, object: &'static T) {
         self.by_key.insert(key, (&raw const *object).expose_provenance() as u64);
     }

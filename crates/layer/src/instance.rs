@@ -130,7 +130,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
             gpu: gpu::Config::of(&settings, &messages).map(Arc::new),
-            reserves_set: settings.gpu_reserve_binding_slot || settings.gpu || settings.printf,
+            reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
         // SAFETY: a call that succeeded wrote the instance.

@@ -4,6 +4,7 @@
 //! it right. What the device
 //! computes with the fault is undefined, so it is compared only without.
 
+mod addresses;
 mod attachments;
 mod barriers;
 mod bounds;
@@ -19,6 +20,7 @@ mod passes;
 mod presents;
 mod program;
 mod queues;
+mod resubmits;
 mod secondaries;
 mod structures;
 mod transfers;
@@ -53,5 +55,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     extensions::ALL,
     structures::ALL,
     bounds::ALL,
+    addresses::ALL,
+    resubmits::ALL,
     bounds_stages::ALL,
 ];

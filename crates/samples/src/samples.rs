@@ -5,6 +5,7 @@ mod descriptors;
 mod events;
 mod indirect;
 mod linear;
+mod lit;
 mod mapped;
 mod multi_queue_upload;
 mod present;
@@ -35,6 +36,7 @@ pub(crate) const ALL: &[&Sample] = &[
     &descriptors::SAMPLE,
     &mapped::SAMPLE,
     &linear::SAMPLE,
+    &lit::SAMPLE,
     &events::SAMPLE,
     &queries::SAMPLE,
     &recording::SAMPLE,

@@ -51,6 +51,8 @@ struct Addition {
     /// Before this instruction, or after it.
     at: At,
     side: Side,
+    /// Sections without instructions end at the same place, and are told apart by this.
+    section: Section,
     words: Vec<u32>,
 }
 
@@ -207,7 +209,7 @@ impl<'a> Editor<'a> {
     /// Adds an instruction at the end of a section. A whole function goes behind all others.
     pub fn add(&mut self, section: Section, words: Vec<u32>) {
         let at = self.module.end_of(section);
-        self.additions.push(Addition { at, side: Side::Before, words });
+        self.additions.push(Addition { at, side: Side::Before, section, words });
     }
 
     /// Keeps a place at the end of a section, behind all that was added so far, for [`Editor::fill`].
@@ -227,11 +229,14 @@ impl<'a> Editor<'a> {
             let op = self.module.at(*it).op();
             matches!(op, Some(Op::SelectionMerge | Op::LoopMerge))
         });
-        self.additions.push(Addition { at: before.unwrap_or(at), side: Side::Before, words });
+        // What is put before the first global stands behind all that is added to the sections above.
+        let is_global = at < self.module.end_of(Section::Globals);
+        let section = if is_global { Section::Globals } else { Section::Functions };
+        self.additions.push(Addition { at: before.unwrap_or(at), side: Side::Before, section, words });
     }
 
     pub fn insert_after(&mut self, at: At, words: Vec<u32>) {
-        self.additions.push(Addition { at, side: Side::After, words });
+        self.additions.push(Addition { at, side: Side::After, section: Section::Functions, words });
     }
 
     /// Puts words, of any number of instructions, in the place of one.
@@ -253,7 +258,7 @@ impl<'a> Editor<'a> {
     pub fn finish(mut self) -> Vec<u32> {
         let mut words = self.module.words()[..5].to_vec();
         words[3] = self.next;
-        self.additions.sort_by_key(|it| (it.at, it.side));
+        self.additions.sort_by_key(|it| (it.at, it.side, it.section));
         let mut additions = self.additions.iter().peekable();
         let mut runs = self.runs.iter_mut().peekable();
         let mut at = 0;

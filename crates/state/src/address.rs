@@ -31,10 +31,11 @@ impl Device {
                 let part = self.known_at(info.address_range.address, info.address_range.size, out);
                 let bound = part.zip(index_size(info.index_type));
                 if let Some(own) = self.recording(it.command_buffer) {
-                    own.state.indices = bound.map(|((resource, bytes), size)| BoundIndices { resource, bytes, size });
+                    own.state.indices =
+                        bound.map(|((resource, bytes), size)| BoundIndices { buffer: 0, resource, bytes, size });
                 }
             }
-            (Call::CmdBindVertexBuffers3KHR(it), None) => self.bind_vertices_at(it, out),
+            (Call::CmdBindVertexBuffers3KHR(it), None) => self.bind_vertices_at(*it, out),
             (Call::CmdBindTransformFeedbackBuffers2EXT(it), None) => {
                 for (at, info) in it.p_binding_infos().iter().enumerate() {
                     let part = self.known_at(info.address_range.address, info.address_range.size, out);
@@ -65,7 +66,7 @@ impl Device {
         true
     }
 
-    fn copies_at(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn copies_at(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdCopyMemoryKHR(it) => {
                 let mut accesses = Vec::new();
@@ -109,7 +110,7 @@ impl Device {
         true
     }
 
-    fn draws_at(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn draws_at(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, draw) = match call {
             Call::CmdDrawIndirect2KHR(it) => {
                 (it.command_buffer, Draw::indirect(self.parameters(it.p_info(), DRAW, out)))

@@ -75,8 +75,8 @@ impl Device {
                 let Some(event) = self.event(it.event, out) else { return true };
                 self.record(it.command_buffer, Command::ResetEvent { event, stages: it.stage_mask.0 }, out);
             }
-            Call::CmdWaitEvents(it) => self.wait_events(it, out),
-            Call::CmdWaitEvents2(it) => self.wait_events2(it, out),
+            Call::CmdWaitEvents(it) => self.wait_events(*it, out),
+            Call::CmdWaitEvents2(it) => self.wait_events2(*it, out),
             _ => return false,
         }
         true

@@ -12,6 +12,7 @@ use crate::descriptor::{Set, Write, by_template};
 use crate::descriptor_memory::DescriptorMemory;
 use crate::device::{Device, Event};
 use crate::image::ImageView;
+use crate::indices::Updates;
 use crate::listener::Out;
 use crate::numbers::PushConstants;
 use crate::pipeline::Pipeline;
@@ -26,6 +27,7 @@ pub(crate) struct State {
     pub(crate) points: [Point; 5],
     pub(crate) vertices: BTreeMap<u32, Bound>,
     pub(crate) indices: Option<BoundIndices>,
+    pub(crate) updates: Updates,
     /// What commands have set; pipelines say what of it counts.
     pub(crate) raster: Raster,
     pub(crate) vertex: VertexInput,
@@ -162,7 +164,7 @@ impl Device {
                 self.push_descriptors(it.command_buffer, &kinds, info.layout, info.set, &writes, out);
             }
             Call::CmdPushDescriptorSetWithTemplate(it) => {
-                let writes = by_template(it, it.p_data);
+                let writes = by_template(*it, it.p_data);
                 self.push_by(it.command_buffer, it.descriptor_update_template, it.layout, it.set, writes, out);
             }
             Call::CmdPushDescriptorSetWithTemplate2(it) => {
@@ -186,7 +188,7 @@ impl Device {
         true
     }
 
-    fn bind_pipelines(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn bind_pipelines(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdBindPipeline(it) => {
                 let pipeline = self.pipelines.get(it.pipeline.0).cloned();
@@ -221,7 +223,7 @@ impl Device {
         true
     }
 
-    fn bind_buffers(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn bind_buffers(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdBindVertexBuffers(it) => {
                 self.bind_vertices(it.command_buffer, it.first_binding, it.p_buffers(), it.p_offsets(), &[], &[], out);
@@ -250,7 +252,7 @@ impl Device {
                 }
             }
             Call::CmdSetVertexInputEXT(it) => {
-                let vertex = VertexInput::set_by(it);
+                let vertex = VertexInput::set_by(*it);
                 if let Some(own) = self.recording(it.command_buffer) {
                     own.state.vertex = vertex;
                 }
@@ -379,10 +381,11 @@ impl Device {
         let part = self.buffer_part(buffer, offset, size);
         let Some(own) = self.recording(commands) else { return };
         let bound = part.zip(index_size(ty));
-        own.state.indices = bound.map(|((resource, bytes), size)| BoundIndices { resource, bytes, size });
+        let bound = bound.map(|((resource, bytes), size)| BoundIndices { buffer: buffer.0, resource, bytes, size });
+        own.state.indices = bound;
     }
 
-    fn set_dynamic(&mut self, call: Call<'_>) -> bool {
+    fn set_dynamic(&mut self, call: &Call<'_>) -> bool {
         let mut set = |buffer: vk::CommandBuffer, change: &dyn Fn(&mut Raster)| {
             if let Some(own) = self.recording(buffer) {
                 change(&mut own.state.raster);
@@ -408,7 +411,7 @@ impl Device {
             Call::CmdSetStencilTestEnable(it) => {
                 set(it.command_buffer, &|own| own.has_stencil_test = it.stencil_test_enable.is_true());
             }
-            Call::CmdSetStencilOp(it) => set(it.command_buffer, &|own| set_stencil_op(own, it)),
+            Call::CmdSetStencilOp(it) => set(it.command_buffer, &|own| set_stencil_op(own, *it)),
             Call::CmdSetStencilWriteMask(it) => {
                 set(it.command_buffer, &|own| own.each_face(it.face_mask, &|face| face.write_mask = it.write_mask));
             }

@@ -55,12 +55,16 @@ impl Recording {
 
     /// Appends a command, and gives its place.
     pub(crate) fn push(&mut self, command: Command, out: &mut Out<'_>) -> u32 {
+        if let Command::WaitEvents(_) = command {
+            self.state.updates.clear();
+        }
         out.listener.command(out.at, self.id, command);
         self.pushed(out)
     }
 
     /// Appends an action command, and gives its place.
     pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut Out<'_>) -> u32 {
+        self.state.updates.pass(accesses);
         out.listener.action(&out.at, self.id, accesses);
         self.pushed(out)
     }
@@ -116,7 +120,7 @@ impl Device {
                     self.free(buffer.0, out);
                 }
             }
-            (Call::BeginCommandBuffer(it), None) => self.begin(it, out),
+            (Call::BeginCommandBuffer(it), None) => self.begin(*it, out),
             (Call::EndCommandBuffer(it), None) => {
                 if let Some(own) = self.recording(it.command_buffer) {
                     out.listener.end(out.at, own.id);

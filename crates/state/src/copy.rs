@@ -98,7 +98,7 @@ impl Device {
         true
     }
 
-    fn buffer_image_copies(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn buffer_image_copies(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdCopyBufferToImage(it) => {
                 let regions = it.p_regions().iter().map(|it| buffer_image!(it)).collect::<Vec<_>>();
@@ -131,7 +131,7 @@ impl Device {
         true
     }
 
-    fn clears(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn clears(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdFillBuffer(it) => {
                 let accesses =
@@ -144,6 +144,7 @@ impl Device {
                     .into_iter()
                     .collect();
                 self.act(it.command_buffer, accesses, out);
+                self.note_update(it.command_buffer, it.dst_buffer.0, it.dst_offset, it.p_data());
             }
             Call::CmdClearColorImage(it) => self.clear_image(it.command_buffer, it.image, it.p_ranges().iter(), out),
             Call::CmdClearDepthStencilImage(it) => {

@@ -154,7 +154,7 @@ impl Device {
                     self.copy_descriptors(copy.get(), out);
                 }
             }
-            (Call::UpdateDescriptorSetWithTemplate(it), None) => match by_template(it, it.p_data) {
+            (Call::UpdateDescriptorSetWithTemplate(it), None) => match by_template(*it, it.p_data) {
                 Some(writes) => self.update(it.descriptor_set.0, &writes, out),
                 None => out.missing("the data of a template"),
             },

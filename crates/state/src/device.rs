@@ -29,11 +29,13 @@ use crate::submit::Semaphore;
 use crate::swapchain::Swapchain;
 
 /// A call that is looked at: before the driver sees it, or after it returned.
+///
+/// Where it lies, and not the call itself: reading at once what was written in pieces takes long.
 #[derive(Clone, Copy)]
 pub(crate) struct Event<'a> {
-    pub(crate) call: Call<'a>,
+    pub(crate) call: &'a Call<'a>,
     /// None before the driver sees the call.
-    pub(crate) outcome: Option<Outcome<'a>>,
+    pub(crate) outcome: Option<&'a Outcome<'a>>,
 }
 
 #[derive(Default)]
@@ -84,6 +86,10 @@ pub(crate) struct Device {
     /// Buffers whose device address is known: resource and size by address.
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     pub(crate) drawn: Drawn,
+    /// Whether somebody tells what the host writes into memory.
+    pub(crate) hears_host_writes: bool,
+    /// Pages that are kept of what it wrote.
+    pub(crate) host_pages: usize,
     /// Room for the accesses of the next command.
     pub(crate) room: Vec<Access>,
     /// How often something was submitted to any queue.

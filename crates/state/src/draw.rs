@@ -10,12 +10,13 @@ use lavascope_program::{Access, Certainty};
 use crate::attachment::{self, Targets, Touches};
 use crate::bind::{Kind, State};
 use crate::device::{Device, Event};
+use crate::indices::Indexed;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::pipeline::Pipeline;
 use crate::raster::Dynamic;
 use crate::rendering::Scene;
-use crate::shader_use::Uses;
+use crate::shader_use::{LateUse, Uses};
 use crate::usage::{COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ};
 use crate::vertex::{Strides, Taken, VertexInput};
 
@@ -25,6 +26,8 @@ pub(crate) struct Draw {
     instances: Taken,
     /// None where vertices are not indexed.
     indices: Option<Taken>,
+    /// What is added to each index, if it is the same for all.
+    vertex_offset: Option<i32>,
     /// What it reads besides: parameters in buffers.
     reads: Vec<Access>,
     has_vertices: bool,
@@ -84,7 +87,15 @@ const STRUCTURES_MAX: u32 = 256;
 
 impl Draw {
     fn new(vertices: Taken, instances: Taken) -> Draw {
-        Draw { vertices, instances, indices: None, reads: Vec::new(), has_vertices: true, groups: None }
+        Draw {
+            vertices,
+            instances,
+            indices: None,
+            vertex_offset: None,
+            reads: Vec::new(),
+            has_vertices: true,
+            groups: None,
+        }
     }
 
     fn indexed(indices: Taken, instances: Taken) -> Draw {
@@ -153,12 +164,13 @@ impl Device {
             }
             Call::CmdDrawIndexed(it) => {
                 let indices = Taken::part(it.first_index, it.index_count);
-                let draw = Draw::indexed(indices, Taken::part(it.first_instance, it.instance_count));
+                let instances = Taken::part(it.first_instance, it.instance_count);
+                let draw = Draw { vertex_offset: Some(it.vertex_offset), ..Draw::indexed(indices, instances) };
                 self.draw(it.command_buffer, &draw, out);
                 return true;
             }
-            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(it)),
-            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(it)),
+            Call::CmdDrawMultiEXT(it) => (it.command_buffer, draw_multi(*it)),
+            Call::CmdDrawMultiIndexedEXT(it) => (it.command_buffer, draw_multi_indexed(*it)),
             Call::CmdDrawIndirect(it) => {
                 let reads = self.structures(it.buffer, it.offset, it.draw_count, it.stride, DRAW, out);
                 (it.command_buffer, Draw::indirect(reads))
@@ -183,7 +195,7 @@ impl Device {
         true
     }
 
-    fn mesh_draws(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn mesh_draws(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, draw) = match call {
             Call::CmdDrawMeshTasksEXT(it) => {
                 (it.command_buffer, Draw::tasks([it.group_count_x, it.group_count_y, it.group_count_z]))
@@ -220,7 +232,7 @@ impl Device {
         true
     }
 
-    fn dispatches(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn dispatches(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdDispatch(it) => {
                 let groups = [it.group_count_x, it.group_count_y, it.group_count_z];
@@ -353,10 +365,13 @@ impl Device {
     }
 
     fn add_drawn(&self, state: &State, pipeline: &Pipeline, draw: &Draw, uses: &mut Uses, out: &mut Out<'_>) {
-        let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
-        self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
+        if self.has_shader_uses(state, Kind::Graphics, &pipeline.shaders) {
+            let (launch, ordered) = (draw.launch(), pipeline.raster.ordered);
+            self.add_shader_uses(state, Kind::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
+        }
         if draw.has_vertices {
-            add_vertices_read(state, pipeline, draw, &mut uses.fixed);
+            let late = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
+            uses.late.extend(late.map(LateUse::Indexed));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
                 bound.add_accesses(indices, &mut uses.fixed);
             }
@@ -368,6 +383,34 @@ impl Device {
             let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
             uses.fixed.extend((raster.has_rate_image && !raster.is_discarded).then(|| view.read(SHADING_RATE_READ)));
         }
+    }
+
+    /// Adds what a draw reads of its vertex buffers; gives what the submission will tell.
+    fn add_vertices_read(
+        &self,
+        state: &State,
+        pipeline: &Pipeline,
+        draw: &Draw,
+        found: &mut Vec<Access>,
+    ) -> Option<Box<Indexed>> {
+        let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
+        let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
+        let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
+        let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
+        let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
+        let strides = if is_bound { Strides::Bound } else { Strides::Input };
+        let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) else {
+            input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
+            return None;
+        };
+        let read = input.reads(&state.vertices, strides, inputs).filter(|it| it.0.is_none()).map(|it| it.1);
+        let late = self.indexed(bound, indices, draw.vertex_offset, read).map(Box::new);
+        let vertices = match late {
+            Some(_) => Taken::Part(0..0),
+            None => self.updated(&state.updates, bound, indices, draw.vertex_offset).unwrap_or(Taken::Any),
+        };
+        input.add_accesses(&state.vertices, strides, inputs, (&vertices, &draw.instances), found);
+        late
     }
 
     /// Indirect parameters, one structure behind the other.
@@ -402,16 +445,6 @@ fn add_touches(state: &State, pipeline: &Pipeline, touches: &mut Touches) {
     let raster = pipeline.raster.with(pipeline.dynamic, &state.raster);
     let colors = state.scene.colors();
     attachment::add_of_draw(touches, &raster, &pipeline.shaders, state.locations.as_deref(), colors);
-}
-
-fn add_vertices_read(state: &State, pipeline: &Pipeline, draw: &Draw, found: &mut Vec<Access>) {
-    let is_set = pipeline.dynamic.has(Dynamic::VERTEX_INPUT);
-    let input: &VertexInput = if is_set { &state.vertex } else { &pipeline.vertex };
-    let vertex = pipeline.shaders.iter().find(|it| it.stage == vk::ShaderStageFlagBits::VERTEX);
-    let inputs = vertex.and_then(|it| it.interface.as_ref()).map_or(u64::MAX, |it| it.inputs);
-    let is_bound = is_set || pipeline.dynamic.has(Dynamic::STRIDE);
-    let strides = if is_bound { Strides::Bound } else { Strides::Input };
-    input.add_accesses(&state.vertices, strides, inputs, (&draw.vertices, &draw.instances), found);
 }
 
 /// Several draws in one.

@@ -89,7 +89,7 @@ impl Device {
         true
     }
 
-    fn update_sets(&mut self, call: Call<'_>) -> bool {
+    fn update_sets(&mut self, call: &Call<'_>) -> bool {
         match call {
             Call::UpdateIndirectExecutionSetPipelineEXT(it) => {
                 for write in it.p_execution_set_writes().iter().filter(|it| it.index < CHOICES_MAX) {
@@ -114,7 +114,7 @@ impl Device {
         true
     }
 
-    fn executions(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn executions(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdPreprocessGeneratedCommandsEXT(it) => {
                 let Some(info) = it.p_generated_commands_info() else { return true };

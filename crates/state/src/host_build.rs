@@ -54,7 +54,7 @@ impl Device {
         true
     }
 
-    fn host_micromaps(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn host_micromaps(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::BuildMicromapsEXT(it) => {
                 out.missing(HOST_MEMORY);

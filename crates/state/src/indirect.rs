@@ -62,7 +62,7 @@ impl Device {
         true
     }
 
-    fn decompression(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn decompression(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdDecompressMemoryEXT(it) => {
                 let mut accesses = Vec::new();
@@ -99,7 +99,7 @@ impl Device {
     }
 
     /// Execution graphs: which of their nodes run, and how often, they decide themselves.
-    fn graphs(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn graphs(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         let (buffer, scratch, count) = match call {
             Call::CmdInitializeGraphScratchMemoryAMDX(it) => {
                 let write = self.address_access(it.scratch, it.scratch_size, GRAPH_WRITE, out);

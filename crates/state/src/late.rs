@@ -1,5 +1,5 @@
-//! Commands of which something becomes known only after they were recorded: descriptors that may change until the
-//! submission, and attachments that a secondary command buffer gets from whoever executes it.
+//! Commands of which something becomes known only after they were recorded: descriptors and indices that may change
+//! until the submission, and attachments that a secondary command buffer gets from whoever executes it.
 //!
 //! Most command buffers that are recorded again are executed where they were executed before. So the attachments of the
 //! last time are told with the commands; if it turns out that they are others, the listener is told again.
@@ -135,7 +135,7 @@ impl Device {
         if !is_inherited {
             known = told.len();
         }
-        uses.iter().for_each(|it| self.resolve(it, &mut told));
+        uses.iter().for_each(|it| self.foresee(it, &mut told));
         let touches = if is_inherited { touches } else { &[] };
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         let index = own.push_action(&told, out);
@@ -202,30 +202,30 @@ impl Device {
                 }
             }
         }
-        self.tell_late(secondary, out);
+        self.tell_late(secondary, Device::foresee, out);
         changed
     }
 
     /// A command buffer is submitted: what its descriptors are counts from now on.
     pub(crate) fn settle(&mut self, buffer: u64, out: &mut Out<'_>) {
-        self.tell_late(buffer, out);
+        self.tell_late(buffer, Device::resolve, out);
         let executed = self.command_buffers.get_mut(buffer).map_or(Vec::new(), |it| std::mem::take(&mut it.executed));
         for secondary in executed.iter().filter(|it| **it != buffer) {
-            self.tell_late(*secondary, out);
+            self.tell_late(*secondary, Device::resolve, out);
         }
         if let Some(own) = self.command_buffers.get_mut(buffer) {
             own.executed = executed;
         }
     }
 
-    /// Tells what the descriptors of a command buffer are now, where that is something else than before.
-    fn tell_late(&mut self, buffer: u64, out: &mut Out<'_>) {
+    /// Tells what the late uses of a command buffer are now, where that is something else than before.
+    fn tell_late(&mut self, buffer: u64, now_is: fn(&Device, &LateUse, &mut Vec<Access>), out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get_mut(buffer).filter(|it| it.waiting.has_uses) else { return };
         let (id, mut waiting) = (own.id, std::mem::take(&mut own.waiting));
         for it in waiting.commands.iter_mut().filter(|it| !it.uses.is_empty()) {
             let mut now = waiting.fixed[it.fixed.clone()].to_vec();
             now.extend(waiting.attached.accesses(&waiting.touches[it.touches.clone()]));
-            it.uses.iter().for_each(|it| self.resolve(it, &mut now));
+            it.uses.iter().for_each(|it| now_is(self, it, &mut now));
             if now != it.told {
                 out.listener.amend(out.at, id, it.index, Command::Action(now.clone()));
                 it.told = now;

@@ -26,7 +26,7 @@ impl Device {
             (Call::DestroyQueryPool(it), None) => {
                 self.query_pools.remove(it.query_pool.0);
             }
-            (Call::CmdCopyQueryPoolResults(it), None) => self.copy_results(it, out),
+            (Call::CmdCopyQueryPoolResults(it), None) => self.copy_results(*it, out),
             (Call::CmdBeginConditionalRenderingEXT(it), None) => {
                 let Some(info) = it.p_conditional_rendering_begin() else { return true };
                 let read = self.buffer_access(info.buffer, info.offset, 4, CONDITION_READ, out);
@@ -34,7 +34,7 @@ impl Device {
                 self.put_under_condition(it.command_buffer, true);
             }
             (Call::CmdEndConditionalRenderingEXT(it), None) => self.put_under_condition(it.command_buffer, false),
-            (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(it, out),
+            (Call::CmdBindTransformFeedbackBuffersEXT(it), None) => self.bind_feedback(*it, out),
             (Call::CmdBeginTransformFeedbackEXT(it), None) => {
                 let (buffers, offsets) = (it.p_counter_buffers(), it.p_counter_buffer_offsets());
                 let counters = self.counters(buffers, offsets, COUNTER_READ, out);

@@ -69,8 +69,8 @@ impl Device {
                     self.structure_addresses.insert(done.result, handle);
                 }
             }
-            (Call::CmdBuildAccelerationStructuresKHR(it), None) => self.build(it, out),
-            (Call::CmdBuildAccelerationStructuresIndirectKHR(it), None) => self.build_indirect(it, out),
+            (Call::CmdBuildAccelerationStructuresKHR(it), None) => self.build(*it, out),
+            (Call::CmdBuildAccelerationStructuresIndirectKHR(it), None) => self.build_indirect(*it, out),
             (Call::CmdCopyAccelerationStructureKHR(it), None) => {
                 let Some(info) = it.p_info() else { return true };
                 let mut accesses = self.of_structure(info.src, STRUCTURE_COPY_READ, out);
@@ -101,7 +101,7 @@ impl Device {
         true
     }
 
-    fn traces(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn traces(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdTraceRaysKHR(it) => {
                 let tables = [
@@ -263,7 +263,7 @@ impl Device {
     }
 
     /// Builds of structures that have no handle: what they are made of stands in memory.
-    fn addressed_builds(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn addressed_builds(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
             Call::CmdBuildPartitionedAccelerationStructuresNV(it) => {
                 let Some(info) = it.p_build_info() else { return true };

@@ -55,9 +55,9 @@ impl Device {
         true
     }
 
-    fn commands_nv(&mut self, call: Call<'_>, out: &mut Out<'_>) -> bool {
+    fn commands_nv(&mut self, call: &Call<'_>, out: &mut Out<'_>) -> bool {
         match call {
-            Call::CmdBuildAccelerationStructureNV(it) => self.build_nv(it, out),
+            Call::CmdBuildAccelerationStructureNV(it) => self.build_nv(*it, out),
             Call::CmdCopyAccelerationStructureNV(it) => {
                 let mut accesses = self.of_structure_nv(it.src, STRUCTURE_COPY_READ, out);
                 accesses.extend(self.of_structure_nv(it.dst, STRUCTURE_COPY_WRITE, out));

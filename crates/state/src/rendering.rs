@@ -72,7 +72,7 @@ impl Device {
             }
             Call::CmdEndRendering(it) => self.end_rendering(it.command_buffer, out),
             Call::CmdEndRendering2KHR(it) => self.end_rendering(it.command_buffer, out),
-            Call::CmdClearAttachments(it) => self.clear_attachments(it, out),
+            Call::CmdClearAttachments(it) => self.clear_attachments(*it, out),
             Call::CmdSetRenderingAttachmentLocations(it) => {
                 let locations = it.p_location_info().map(|it| it.p_color_attachment_locations().to_vec());
                 if let Some(own) = self.recording(it.command_buffer) {

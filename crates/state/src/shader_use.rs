@@ -8,20 +8,38 @@ use lavascope_program::{Access, Area, Certainty, Origin, RasterOrder, Region, Re
 use crate::bind::{BoundSet, Kind, SetRef, State};
 use crate::descriptor::{Content, Descriptor, Set};
 use crate::device::Device;
+use crate::indices::Indexed;
 use crate::launch::Launch;
 use crate::listener::Out;
 use crate::numbers::Numbers;
 use crate::raster::Ordered;
 use crate::ray::SCRATCH;
 use crate::rendering::Scene;
-use crate::shader::{AddressUse, DescriptorUse, Element, Shader};
+use crate::shader::{AddressUse, DescriptorUse, Element, Shader, ShaderInterface};
 use crate::usage::Usage;
 
-/// The use of descriptors of a set whose contents may change until the submission.
+/// What only the submission tells.
 #[derive(Clone, Debug)]
-pub(crate) struct LateUse {
+pub(crate) enum LateUse {
+    /// The use of descriptors of a set whose contents may change until then.
+    Descriptor(LateDescriptor),
+    /// Vertices whose indices may.
+    Indexed(Box<Indexed>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LateDescriptor {
     set: u64,
     access: OfDescriptor,
+}
+
+impl LateUse {
+    fn certainty(&mut self) -> &mut Certainty {
+        match self {
+            LateUse::Descriptor(it) => &mut it.access.certainty,
+            LateUse::Indexed(it) => &mut it.certainty,
+        }
+    }
 }
 
 /// What shaders access: what is known now, and what the submission will tell.
@@ -39,7 +57,7 @@ impl Uses {
     /// Where these shaders are only some of those that may run, nothing of what they add is certain.
     pub(crate) fn weaken_from(&mut self, [fixed, late]: [usize; 2]) {
         let certainties = self.fixed[fixed..].iter_mut().map(|it| &mut it.certainty);
-        for it in certainties.chain(self.late[late..].iter_mut().map(|it| &mut it.access.certainty)) {
+        for it in certainties.chain(self.late[late..].iter_mut().map(LateUse::certainty)) {
             *it = (*it).max(Certainty::Maybe);
         }
     }
@@ -79,6 +97,12 @@ const FEW: usize = 16;
 const PICKED_MAX: usize = 4096;
 
 impl Device {
+    /// Whether shaders access anything through what is bound.
+    pub(crate) fn has_shader_uses(&self, state: &State, kind: Kind, shaders: &[Shader]) -> bool {
+        let has = |it: &ShaderInterface| !it.descriptors.is_empty() || !it.addresses.is_empty();
+        state.has_descriptors_in_memory(kind) || shaders.iter().filter_map(|it| it.interface.as_deref()).any(has)
+    }
+
     /// Adds the accesses of shaders that are launched with what is bound.
     #[expect(clippy::too_many_arguments, reason = "all that a launch depends on")]
     pub(crate) fn add_shader_uses(
@@ -158,7 +182,7 @@ impl Device {
             ordered,
         };
         match handle.filter(|_| binding.is_late) {
-            Some(set) => uses.late.push(LateUse { set, access }),
+            Some(set) => uses.late.push(LateUse::Descriptor(LateDescriptor { set, access })),
             None => self.through(set, &access, &mut uses.fixed),
         }
     }
@@ -211,10 +235,20 @@ impl Device {
         Some((resource, bytes, certainty))
     }
 
-    /// Adds what a descriptor's use is, with the contents that its set has now.
-    pub(crate) fn resolve(&self, it: &LateUse, found: &mut Vec<Access>) {
-        if let Some(set) = self.sets.get(it.set) {
+    /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
+    pub(crate) fn foresee(&self, it: &LateUse, found: &mut Vec<Access>) {
+        if let LateUse::Descriptor(it) = it
+            && let Some(set) = self.sets.get(it.set)
+        {
             self.through(set, &it.access, found);
+        }
+    }
+
+    /// Adds what a use is that is submitted now.
+    pub(crate) fn resolve(&self, it: &LateUse, found: &mut Vec<Access>) {
+        match it {
+            LateUse::Descriptor(_) => self.foresee(it, found),
+            LateUse::Indexed(it) => self.add_indexed(it, found),
         }
     }
 

@@ -104,6 +104,14 @@ impl<T> Slab<T> {
         self.live
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let used = self.pages.iter_mut().filter_map(|it| match it {
+            Page::Used(slots) => Some(slots),
+            Page::Empty | Page::Dead => None,
+        });
+        used.flat_map(|it| it.slots.iter_mut().flatten())
+    }
+
     /// Those that are alive, in the order of their serial numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         let used = self.pages.iter().filter_map(|it| match it {

@@ -203,7 +203,7 @@ impl Device {
                 is_all_known(&batches, given.sum(), out);
                 self.submit(queue, batches, it.fence, out);
             }
-            (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, it, out),
+            (Call::QueueBindSparse(it), None) => self.bind_sparse(queue, *it, out),
             (Call::QueueWaitIdle(_), Some(Outcome::QueueWaitIdle(done))) => {
                 if is_success(done.result) {
                     out.step(Step::QueueIdle(queue));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId, cast};
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Call, Outcome, Record, View, own};
+use lavascope_event::{Call, Outcome, Record, View, Written, own};
 use lavascope_program::QueueId;
 use rustc_hash::FxHashMap;
 
@@ -32,6 +32,7 @@ pub struct Tracker<L> {
     missing: BTreeMap<Missing, u64>,
     reflect: Box<dyn Reflect + Send>,
     tells_picked: bool,
+    hears_host_writes: bool,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
@@ -54,6 +55,7 @@ impl<L: Listener> Tracker<L> {
             missing: BTreeMap::new(),
             reflect,
             tells_picked: false,
+            hears_host_writes: false,
         }
     }
 
@@ -61,6 +63,17 @@ impl<L: Listener> Tracker<L> {
     /// thousands for one draw.
     pub fn tell_picked(&mut self, is_wanted: bool) {
         self.tells_picked = is_wanted;
+    }
+
+    /// All that the host writes into memory that it maps will be told, before the device can read it.
+    pub fn hear_host_writes(&mut self) {
+        self.hears_host_writes = true;
+        self.devices.iter_mut().for_each(|it| it.hears_host_writes = true);
+    }
+
+    /// The host wrote into memory. What it did not write is zero.
+    pub fn host_wrote(&mut self, written: Written<'_>) {
+        self.devices.iter_mut().for_each(|it| it.host_wrote(written));
     }
 
     /// What was not understood so far, and how often.
@@ -84,7 +97,7 @@ impl<L: Listener> Tracker<L> {
     pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
         match decision(record.command()) {
             Decision::Understood(family, When::Enter) => {
-                let Some(call) = Call::of(record) else { return false };
+                let Some(call) = &Call::of(record) else { return false };
                 self.take(thread, record, family, Event { call, outcome: None })
             }
             Decision::Understood(_, When::Leave) => {
@@ -107,8 +120,8 @@ impl<L: Listener> Tracker<L> {
         let Decision::Understood(family, When::Leave) = decision(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
         let taken = own(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
-            let event = Event { call: Call::of(entered)?, outcome: Some(Outcome::of(record)?) };
-            Some(self.take(thread, entered, family, event))
+            let (call, outcome) = (Call::of(entered)?, Outcome::of(record)?);
+            Some(self.take(thread, entered, family, Event { call: &call, outcome: Some(&outcome) }))
         });
         self.pending.insert(thread, words);
         taken.unwrap_or_else(|| {
@@ -254,7 +267,7 @@ impl<L: Listener> Tracker<L> {
         info: View<'_, vk::DeviceCreateInfo>,
         handle: u64,
     ) {
-        let mut device = Device::default();
+        let mut device = Device { hears_host_writes: self.hears_host_writes, ..Device::default() };
         let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
         for it in info.p_queue_create_infos().iter() {
             let flags = families.get(it.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);

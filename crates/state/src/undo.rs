@@ -48,6 +48,7 @@ impl Device {
         }
         own.count -= 1;
         own.waiting.pop(own.count);
+        own.state.updates.take_back(own.count);
         out.listener.take_back(out.at, own.id);
         match std::mem::take(&mut own.undo) {
             Undo::Nothing => {}

@@ -1,6 +1,5 @@
 //! Vertex and index buffers: what is bound, and which part of it a draw reads.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -44,6 +43,7 @@ pub(crate) struct Bound {
 
 #[derive(Clone, Debug)]
 pub(crate) struct BoundIndices {
+    pub(crate) buffer: u64,
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
     /// Bytes of an index.
@@ -64,6 +64,8 @@ pub(crate) enum Taken {
     Part(Range<u64>),
     /// In order, with something left out between them.
     Parts(Vec<Range<u64>>),
+    /// Something of this part.
+    Within(Range<u64>),
     Any,
 }
 
@@ -92,7 +94,7 @@ impl Taken {
             0 => Taken::Part(0..0),
             1 => Taken::Part(parts.swap_remove(0)),
             2..=PARTS_MAX => Taken::Parts(parts),
-            _ => Taken::Any,
+            count => Taken::Within(parts[0].start..parts[count - 1].end),
         }
     }
 
@@ -100,7 +102,7 @@ impl Taken {
     pub(crate) fn known(&self) -> Option<Range<u64>> {
         match self {
             Taken::Part(part) => Some(part.clone()),
-            Taken::Parts(_) | Taken::Any => None,
+            Taken::Parts(_) | Taken::Within(_) | Taken::Any => None,
         }
     }
 
@@ -108,10 +110,12 @@ impl Taken {
         matches!(self, Taken::Part(part) if part.is_empty())
     }
 
-    fn parts(&self) -> Option<&[Range<u64>]> {
+    /// Parts of it, and how much is known of each; none where nobody knows.
+    fn parts(&self) -> Option<(&[Range<u64>], Certainty)> {
         match self {
-            Taken::Part(part) => Some(std::slice::from_ref(part)),
-            Taken::Parts(parts) => Some(parts),
+            Taken::Part(part) => Some((std::slice::from_ref(part), Certainty::Certain)),
+            Taken::Parts(parts) => Some((parts, Certainty::Certain)),
+            Taken::Within(part) => Some((std::slice::from_ref(part), Certainty::Somewhere)),
             Taken::Any => None,
         }
     }
@@ -130,9 +134,10 @@ impl Taken {
             at(it.start)..at(it.end)
         };
         match self.parts() {
-            Some(parts) => {
+            Some((parts, certainty)) => {
                 let parts = parts.iter().filter(|it| !it.is_empty()).map(|it| inside(bytes_of(it)));
-                found.extend(parts.filter(|it| !it.is_empty()).map(|it| usage.on_bytes(resource, it)));
+                let access = |it| Access { certainty, ..usage.on_bytes(resource, it) };
+                found.extend(parts.filter(|it| !it.is_empty()).map(access));
             }
             None if bytes.is_empty() => {}
             None => found.push(Access { certainty: Certainty::Somewhere, ..usage.on_bytes(resource, bytes.clone()) }),
@@ -190,25 +195,53 @@ impl VertexInput {
         (vertices, instances): (&Taken, &Taken),
         found: &mut Vec<Access>,
     ) {
-        for binding in &self.bindings {
+        for (divisor, read) in self.reads(bound, strides, inputs) {
+            match divisor {
+                None => read.add_accesses(vertices, found),
+                Some(divisor) => read.add_accesses(&per_instance(instances, divisor), found),
+            }
+        }
+    }
+
+    /// What is read of the buffers that are bound, each with its divisor if it is read per instance.
+    pub(crate) fn reads(
+        &self,
+        bound: &BTreeMap<u32, Bound>,
+        strides: Strides,
+        inputs: u64,
+    ) -> impl Iterator<Item = (Option<u32>, Elements)> {
+        self.bindings.iter().filter_map(move |binding| {
             let is_read =
                 |it: &&Attribute| it.binding == binding.number && (it.location >= 64 || inputs >> it.location & 1 != 0);
-            let read = self.attributes.iter().filter(is_read);
-            let Some([low, high]) = read.map(|it| it.bytes).reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])
-            else {
-                continue;
-            };
-            let Some(buffer) = bound.get(&binding.number) else { continue };
+            let read = self.attributes.iter().filter(is_read).map(|it| it.bytes);
+            let inner = read.reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
+            let buffer = bound.get(&binding.number)?;
             let of_bound = buffer.stride.filter(|_| strides == Strides::Bound);
             let stride = of_bound.unwrap_or(u64::from(binding.stride));
-            let elements = match binding.divisor {
-                None => Cow::Borrowed(vertices),
-                Some(divisor) => Cow::Owned(per_instance(instances, divisor)),
-            };
-            let at = |element: u64, byte: u64| element.saturating_mul(stride).saturating_add(byte);
-            let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
-            elements.reads(VERTEX_READ, buffer.resource, &buffer.bytes, bytes_of, found);
-        }
+            let elements = Elements { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner };
+            Some((binding.divisor, elements))
+        })
+    }
+}
+
+/// The elements of a vertex buffer that is bound.
+#[derive(Clone, Debug)]
+pub(crate) struct Elements {
+    resource: ResourceId,
+    bytes: Range<u64>,
+    stride: u64,
+    /// The bytes of each that are read.
+    inner: [u64; 2],
+}
+
+impl Elements {
+    /// Adds the reads of some of them.
+    #[inline]
+    pub(crate) fn add_accesses(&self, taken: &Taken, found: &mut Vec<Access>) {
+        let [low, high] = self.inner;
+        let at = |element: u64, byte: u64| element.saturating_mul(self.stride).saturating_add(byte);
+        let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
+        taken.reads(VERTEX_READ, self.resource, &self.bytes, bytes_of, found);
     }
 }
 
@@ -222,7 +255,7 @@ impl Attribute {
 /// The elements that instances take: the first instance is not divided.
 fn per_instance(instances: &Taken, divisor: u32) -> Taken {
     match instances {
-        Taken::Parts(_) | Taken::Any => Taken::Any,
+        Taken::Parts(_) | Taken::Within(_) | Taken::Any => Taken::Any,
         Taken::Part(part) if part.is_empty() => Taken::Part(0..0),
         Taken::Part(part) => {
             let count = part.end - part.start;

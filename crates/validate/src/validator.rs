@@ -2,7 +2,7 @@
 
 use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
-use lavascope_event::{Kind, Record};
+use lavascope_event::{Kind, Record, Written};
 use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
 
 use crate::causes::Finding;
@@ -50,6 +50,17 @@ impl Validator {
     /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
     pub fn want_possible(&mut self) {
         self.tracker.tell_picked(true);
+    }
+
+    /// All that the host writes into memory that it maps will be told ([`Validator::host_wrote`]), before the device can
+    /// read it.
+    pub fn hear_host_writes(&mut self) {
+        self.tracker.hear_host_writes();
+    }
+
+    /// The host wrote into memory.
+    pub fn host_wrote(&mut self, written: Written<'_>) {
+        self.tracker.host_wrote(written);
     }
 
     /// Looks at what queues execute too; else only at what is inside of each command buffer.

@@ -1,4 +1,4 @@
-//! Long runs of mutated records and traces, in release mode.
+//! Long runs of mutated records, traces and shaders, in release mode.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,6 +26,19 @@ pub(crate) fn guided(root: &Path, seconds: u64, seed: u64) -> Result<()> {
     command.env("RUSTFLAGS", COUNTED).env("CARGO_TARGET_DIR", &target);
     let status = command.status().context("cargo cannot be run")?;
     ensure!(status.success(), "the reader failed; the trace is {corpus}/now.lava, with its tail");
+    Ok(())
+}
+
+/// Shaders that are changed, each into another valid one, and then instrumented.
+pub(crate) fn shaders(root: &Path, count: u64, seed: u64) -> Result<()> {
+    let (count, seed) = (count.to_string(), seed.to_string());
+    let test = "changed_shaders_stay_valid_with_checks";
+    let arguments =
+        ["test", "--release", "--package", "lavascope-instrument", "--test", "changed", test, "--", "--nocapture"];
+    let mut command = Command::new(cargo());
+    command.args(arguments).current_dir(root).env("LAVASCOPE_SHADERS", count).env("LAVASCOPE_SEED", seed);
+    let status = command.status().context("cargo cannot be run")?;
+    ensure!(status.success(), "a shader was not instrumented well; its words are in the file that was named");
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod chromium;
 mod codegen;
 mod compare;
 mod demo;
@@ -118,6 +119,9 @@ enum Command {
         /// How many damaged traces after them.
         #[arg(long, default_value_t = 10_000)]
         traces: u64,
+        /// Only shaders: how many mutated ones are instrumented.
+        #[arg(long)]
+        shaders: Option<u64>,
         /// Only traces, for so many seconds, guided by what parts of the reader they reach.
         #[arg(long, value_name = "SECONDS")]
         guided: Option<u64>,
@@ -155,7 +159,8 @@ fn main() -> Result<()> {
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
-        Command::Fuzz { records, seed, traces, guided: None } => fuzz::run(&root, records, seed, traces),
+        Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
+        Command::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
         Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
     }
 }

@@ -1,6 +1,6 @@
-//! Compiling the shaders of the samples, and those that tests reflect on, into the files beside them.
+//! Compiling the shaders of the samples, and those that tests look at, into the files beside them.
 //!
-//! Absent on purpose: a check for freshness. Both crates have a test that needs no compiler.
+//! Absent on purpose: a check for freshness. Those who use them need no compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,16 @@ use anyhow::{Context, Result, ensure};
 use crate::process;
 
 /// Folders, and the environment that their shaders are for.
-const FOLDERS: &[(&str, &str)] =
-    &[("crates/samples/shaders", "vulkan1.2"), ("crates/spirv/tests/shaders", "vulkan1.3")];
+const FOLDERS: &[(&str, &str)] = &[
+    ("crates/instrument/shaders", "vulkan1.2"),
+    ("crates/samples/shaders", "vulkan1.2"),
+    ("crates/spirv/tests/shaders", "vulkan1.3"),
+];
 const COMPILER: &str = "glslangValidator";
+/// Shaders in other languages, in the folder of the tests that instrument them.
+const FOREIGN: &str = "crates/instrument/tests/shaders";
+const NAGA: &str = "naga";
+const SLANG: &str = "slangpy==0.43.1";
 /// For what no source language can say.
 const ASSEMBLER: &str = "spirv-as";
 
@@ -23,6 +30,31 @@ pub(crate) fn run(root: &Path) -> Result<()> {
     for (folder, environment) in FOLDERS {
         compile_all(&root.join(folder), environment)?;
     }
+    compile_foreign(root)
+}
+
+/// WGSL by naga, Slang by the library that slangpy brings.
+fn compile_foreign(root: &Path) -> Result<()> {
+    ensure!(process::exists(NAGA, "--version"), "`{NAGA}` is not there: `cargo install naga-cli` brings it");
+    let packages = root.join("target/slang");
+    process::provide_python(root, &packages, &[SLANG])?;
+    let library = list(&packages.join("slangpy"))?
+        .into_iter()
+        .find(|it| file_name(it).starts_with("libslang-compiler.so"))
+        .context("slangpy has no libslang-compiler.so any more")?;
+    let folder = root.join(FOREIGN);
+    let script = root.join("crates/xtask/src/slang.py").display().to_string();
+    let sources: Vec<PathBuf> = list(&folder)?.into_iter().filter(|it| !is_compiled(it)).collect();
+    for source in sources.iter().map(|it| file_name(it)) {
+        let target = format!("{source}.spv");
+        match source.ends_with(".wgsl") {
+            true => process::run(&folder, NAGA, &["-g", "--spirv-version", "1.4", &source, &target])?,
+            false => {
+                process::run(&folder, "python3", &[&script, &library.display().to_string(), &source, &target])?;
+            }
+        }
+    }
+    println!("{} shaders in {}", sources.len(), folder.display());
     Ok(())
 }
 

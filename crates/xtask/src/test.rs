@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::process::{self, cargo};
-use crate::{registry_files, system};
+use crate::{chromium, registry_files, system};
 
 /// For the programs on wgpu that run under the layer, with all that they need themselves.
 pub(crate) const PYTHON_PACKAGES: [&str; 3] = ["wgpu==0.32.0", "cffi==2.1.1", "pycparser==3.12"];
@@ -14,6 +14,10 @@ pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
     system::provide(root, no_install)?;
     registry_files::provide(root)?;
     process::provide_python(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
+    match chromium::swiftshader(root) {
+        Ok(manifest) => println!("SwiftShader: {}", manifest.display()),
+        Err(error) => println!("tests on SwiftShader are left out: {error:#}"),
+    }
     let cargo = cargo();
     process::run(root, &cargo, &["fmt", "--all", "--check"])?;
     process::run(root, &cargo, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;

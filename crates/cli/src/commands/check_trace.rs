@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use lavascope_diag::Diagnostic;
+use lavascope_event::Written;
 use lavascope_validate::Validator;
 
 use crate::progress::Progress;
@@ -23,13 +24,17 @@ pub(crate) fn check_file(file: &TraceFile, progress: &Progress) -> anyhow::Resul
     let trace = file.open()?;
     let mut validator = Validator::default();
     validator.want_submissions();
+    validator.hear_host_writes();
     let mut records = 0;
     let outcome = each_record(file, &trace, progress, |it| {
         records += 1;
-        if let Ok(record) = it.record {
-            validator.record(it.stream, record);
-            // They are counted with their causes.
-            validator.take();
+        match it.record {
+            Ok(record) => {
+                validator.record(it.stream, record);
+                // They are counted with their causes.
+                validator.take();
+            }
+            Err(_) => Written::of(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
         true
     });

@@ -10,10 +10,11 @@ type Expected = (&'static str, &'static [&'static str], u64);
 
 const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
 const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
+const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
 
 /// Samples, and what is found in them.
-const FAULTS: [(&str, &[Expected]); 16] = [
+const FAULTS: [(&str, &[Expected]); 25] = [
     (
         "fault-bounds-read",
         &[(
@@ -208,6 +209,39 @@ const FAULTS: [(&str, &[Expected]); 16] = [
         "fault-bounds-discard",
         &[(STORAGE_IN_DRAW, &["with indices from 128 to 255", "Stage = Fragment", "discard.frag at line 9"], 128)],
     ),
+    (
+        "fault-bounds-address",
+        &[(
+            ADDRESS,
+            &[
+                "4 bytes at device address 0x",
+                "0 bytes behind the end of buffer (source)",
+                "which has 1020 bytes",
+                "with index 255",
+                "address.comp at line 11",
+                "target.words[at] = source.words[at] * 2u;",
+            ],
+            1,
+        )],
+    ),
+    (
+        "fault-bounds-address-null",
+        &[(ADDRESS, &["the address is null", "with indices from 0 to 255", "address.comp at line 11"], 256)],
+    ),
+    (
+        "fault-bounds-address-freed",
+        &[(ADDRESS, &["in buffer (source)", "which was destroyed", "with indices from 0 to 255"], 256)],
+    ),
+    (
+        "fault-bounds-linked",
+        &[(STORAGE_IN_DRAW, &["with indices from 3 to 5", "Stage = Vertex", "corners.vert at line 7"], 3)],
+    ),
+    // Pending twice at once, in a secondary command buffer, and nobody waits for a fence.
+    ("fault-bounds-again", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 256)]),
+    ("fault-bounds-exit", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full-sets", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full-constants", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-full", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
 ];
 
 /// The same where descriptors may be indexed freely.
@@ -373,8 +407,7 @@ fn printing_is_switched_on_by_khronos_names() {
 fn results_are_the_same_where_shaders_check_themselves() {
     let (stage, screen) = (Stage::new("gpu-same"), Screen::start());
     for name in names() {
-        // Device addresses are not checked yet, which is told.
-        if is_only_for_null(&name) || name == "fault-device-address" {
+        if is_only_for_null(&name) {
             continue;
         }
         let mut command = stage.counted(&["--gpu"], samples());
@@ -384,6 +417,93 @@ fn results_are_the_same_where_shaders_check_themselves() {
         }
         succeed(&mut command);
         stage.report().assert_clean(&name);
+    }
+}
+
+/// A shader with many sites remembers the first fault of an invocation; for the others it is made again.
+#[test]
+fn faults_that_were_only_seen_get_their_details_later() {
+    let stage = Stage::new("gpu-many");
+    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-many"));
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    let report = stage.report();
+    let findings = report.0["findings"].as_array().expect("findings");
+    assert_eq!(findings.len(), 6, "{:#}", report.0);
+    for (line, factor) in (10..16).zip(1..) {
+        let text = |it: &serde_json::Value| it["text"].as_str().unwrap_or_default().to_owned();
+        let is_it = |it: &&serde_json::Value| text(it).contains(&format!("many.comp at line {line}"));
+        let finding = findings.iter().find(is_it).unwrap_or_else(|| panic!("line {line}: {:#}", report.0));
+        let said = text(finding);
+        let range = format!("with indices from {} to {}", 128 * factor, 255 * factor);
+        assert!(said.contains(&range), "{range}: {said}");
+        assert!(said.contains("where 512 bytes are bound"), "{said}");
+    }
+    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-many", "--mended"]));
+    stage.report().assert_clean("fault-bounds-many");
+}
+
+/// No allocation of ours, or few: that is told once, the program goes on, and its results are right.
+#[test]
+fn without_memory_for_checks_a_program_goes_on() {
+    let stage = Stage::new("gpu-no-memory");
+    // The last ones have tables in a set of ours, and in constants.
+    let all: [&[&str]; 6] = [
+        &["descriptors"],
+        &["compute"],
+        &["triangle-dynamic"],
+        &["threads"],
+        &["fault-bounds-full-constants", "--mended"],
+        &["fault-bounds-full", "--mended"],
+    ];
+    for arguments in all {
+        let name = arguments[0];
+        for allowed in 0..8 {
+            let mut command = stage.counted(&["--gpu"], samples());
+            let run = succeed(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
+            let said = text(&run.stderr).matches("there is no memory for checks").count();
+            assert!(said <= 1, "{name}, {allowed}: {}", text(&run.stderr));
+            assert!(allowed > 0 || said == 1, "{name}: {}", text(&run.stderr));
+        }
+    }
+}
+
+/// What the driver is asked for in the place of the application's calls is as the specification wants it: the Khronos
+/// layer below us has nothing to say that it does not say without us.
+#[test]
+fn calls_of_ours_are_valid() {
+    const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
+    let system = std::path::Path::new("/usr/share/vulkan/explicit_layer.d");
+    if !system.join("VkLayer_khronos_validation.json").is_file() {
+        eprintln!("left out: there is no Khronos layer");
+        return;
+    }
+    let (stage, screen) = (Stage::new("gpu-valid"), Screen::start());
+    // Writes our manifest.
+    succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).arg("env"));
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    let said = |name: &str, layers: &str| {
+        let mut command = stage.bare(samples());
+        command.arg(name).env("DISPLAY", &screen.display);
+        if name.starts_with("fault-") {
+            command.arg("--mended");
+        }
+        command.env("VK_INSTANCE_LAYERS", layers).env("LAVASCOPE_GPU", "1");
+        let paths = [std::path::Path::new(&ours), system];
+        command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
+        let run = output(&mut command);
+        assert_eq!(run.status.code(), Some(0), "{name}: {}", text(&run.stderr));
+        let all = text(&[run.stdout, run.stderr].concat());
+        let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
+        let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
+        (words.filter(is_code).map(str::to_owned).collect::<std::collections::BTreeSet<String>>(), all)
+    };
+    for name in names().into_iter().filter(|it| !is_only_for_null(it)) {
+        let (alone, _) = said(&name, KHRONOS);
+        let (below, all) = said(&name, &format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}"));
+        // The tools that this layer has cannot specialize shaders with such lines; the shader itself is valid.
+        let is_known = |it: &&String| name == "fault-bounds-texels" && it.ends_with("pSpecializationInfo-06719");
+        let more: Vec<_> = below.difference(&alone).filter(|it| !is_known(it)).collect();
+        assert!(more.is_empty(), "{name}: {more:?}: {all}");
     }
 }
 
@@ -464,13 +584,15 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
 fn what_is_checked_can_be_chosen() {
     let stage = Stage::new("gpu-chosen");
 
-    let all: [(&str, &[(&str, &str)], u64); 12] = [
+    let all: [(&str, &[(&str, &str)], u64); 14] = [
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
         ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
         ("fault-bounds-index", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 256),
         ("fault-bounds-index", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_DESCRIPTOR_CHECKS", "0")], 128),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SHADER_INSTRUMENTATION", "0")], 0),
+        ("fault-bounds-read", &[("LAVASCOPE_MESSAGE_ID_FILTER", "VUID-vkCmdDispatch-storageBuffers-06936")], 0),
+        ("fault-bounds-read", &[("VK_LAYER_MESSAGE_ID_FILTER", "0xace7baff")], 0),
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_SELECT_INSTRUMENTED_SHADERS", "1")], 0),
         (
             "fault-bounds-read",
@@ -524,4 +646,15 @@ fn shaders_with_checks_are_kept_on_disk() {
     assert_eq!(files().len(), first.len());
     let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
     assert!(files().iter().all(whole));
+}
+
+/// It has everything, ray tracing and acceleration structures too, and runs no shaders.
+#[test]
+fn every_sample_runs_with_checks_on_the_null_driver() {
+    let stage = Stage::new("gpu-null");
+    // One of them ends without destroying anything, as it is meant to.
+    for name in names().into_iter().filter(|it| it != "fault-bounds-exit") {
+        succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
+        stage.report().assert_clean(&name);
+    }
 }

@@ -25,7 +25,7 @@ fn shader(name: impl Into<String>, stage: &'static str, body: &str) -> Shader {
 /// Memory that is accessed: what declares it, and an access with `I` for an index. `T` is the type of an element.
 const MEMORY: &[(&str, &str, &str)] = &[
     ("storage", "layout(set=0, binding=0, scalar) buffer B { uint n; T a[]; } b;", "b.a[I]"),
-    ("storage_fixed", "layout(set=0, binding=0, scalar) buffer B { T a[16]; } b;", "b.a[I]"),
+    ("storage_fixed", "layout(set=0, binding=0, scalar) buffer B { T a[512]; } b;", "b.a[I]"),
     (
         "storage_nested",
         "struct S { T x; T y[3]; }; layout(set=0, binding=0, scalar) buffer B { S a[]; } b;",
@@ -41,7 +41,7 @@ const MEMORY: &[(&str, &str, &str)] = &[
     ),
     (
         "address_list",
-        "layout(buffer_reference, scalar) buffer B; layout(buffer_reference, scalar) buffer B { B next; T a[4]; }; layout(push_constant) uniform P { B b; } p;",
+        "layout(buffer_reference, scalar) buffer B; layout(buffer_reference, scalar) buffer B { B next; T a[512]; }; layout(push_constant) uniform P { B b; } p;",
         "p.b.next.next.a[I]",
     ),
 ];
@@ -49,14 +49,14 @@ const MEMORY: &[(&str, &str, &str)] = &[
 const TYPES: &[&str] =
     &["uint", "float", "vec3", "vec4", "mat3", "mat2x4", "uint8_t", "f16vec2", "uint64_t", "double", "ivec2", "bool32"];
 
-/// Control flow around a statement `X`; `I` and `J` are numbers.
-const FLOWS: &[(&str, &str)] = &[
+/// Control flow around a statement `X`; `I` and `J` are numbers. Each invocation has 64 values of `I` to itself.
+pub(crate) const FLOWS: &[(&str, &str)] = &[
     ("straight", "X;"),
     ("twice", "X; X;"),
     ("branch", "if (I > 3u) { X; } else { J += 1u; } X;"),
     ("loop", "for (uint k = 0; k < 8u; k++) { I += k; X; }"),
-    ("loop_break", "while (true) { X; if (I > 100u) break; I++; if (I == 7u) continue; X; }"),
-    ("do_while", "do { X; I++; } while (I < 9u);"),
+    ("loop_break", "while (true) { X; if ((I & 63u) > 20u) break; I++; if (I == 7u) continue; X; }"),
+    ("do_while", "do { X; I++; } while ((I & 63u) < 9u);"),
     ("switch", "switch (I) { case 0u: X; case 1u: J = 2u; break; case 5u: X; break; default: X; }"),
     (
         "nested",
@@ -93,7 +93,7 @@ fn kernel(name: &str, declaration: &str, access: &str, ty: &str, shape: &str) ->
     let source = format!(
         "layout(local_size_x = 8) in;\n{declaration}\nuint I; uint J; {ty} v;\n{helper}\n\
          layout(set=0, binding=1) uniform U {{ uint first; uint second; }} u;\n\
-         void main() {{\nI = gl_GlobalInvocationID.x + u.first; J = u.second;\n{body}\n}}\n"
+         void main() {{\nI = gl_GlobalInvocationID.x * 64u + u.first; J = u.second;\n{body}\n}}\n"
     );
     shader(name, "comp", &source)
 }

@@ -13,6 +13,10 @@ use lavascope_instrument::{Guard, Instrumented, Options, Root, instrument};
 use lavascope_spirv::Module;
 
 pub(crate) mod corpus;
+pub(crate) mod hlsl;
+pub(crate) mod mutate;
+pub(crate) mod pictures;
+pub(crate) mod ready;
 pub(crate) mod vulkan;
 
 /// Every way to instrument that tests look at.
@@ -43,6 +47,26 @@ pub(crate) fn compiled() -> Vec<(String, Vec<u32>)> {
     paths.sort();
     let name = |it: &Path| it.file_name().expect("a name").to_string_lossy().into_owned();
     paths.iter().map(|it| (name(it), words(&std::fs::read(it).expect("a shader")))).collect()
+}
+
+/// Compute shaders that were compiled from WGSL and Slang.
+pub(crate) fn foreign() -> Vec<(String, Vec<u32>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shaders");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder).expect("the folder of the shaders").map(|it| it.expect("a file").path()).collect();
+    paths.retain(|it| it.extension().is_some_and(|it| it == "spv"));
+    paths.sort();
+    let name = |it: &Path| it.file_stem().expect("a name").to_string_lossy().into_owned();
+    paths.iter().map(|it| (name(it), without_language(words(&std::fs::read(it).expect("a shader"))))).collect()
+}
+
+/// Older validators know no number for the newer languages.
+fn without_language(mut words: Vec<u32>) -> Vec<u32> {
+    let module = Module::parse(&words).expect("a module");
+    let sources: Vec<usize> =
+        module.all().filter(|it| it.is(spirv::Op::Source)).map(|it| module.words_of(0..it.at.0) + 5).collect();
+    sources.iter().for_each(|it| words[it + 1] = 0);
+    words
 }
 
 /// Gives bytes to a tool and takes what it prints.
@@ -90,13 +114,22 @@ pub(crate) fn assemble(text: &str) -> Vec<u32> {
 
 /// Compiles GLSL of a stage (`comp`, `frag` and so on).
 pub(crate) fn compile(source: &str, stage: &str, environment: &str) -> Vec<u32> {
+    compile_with(source, &["--stdin", "-V", "-g", "--target-env", environment, "-S", stage])
+}
+
+/// Compiles HLSL of a compute shader.
+pub(crate) fn compile_hlsl(source: &str, environment: &str) -> Vec<u32> {
+    compile_with(source, &["--stdin", "-V", "-D", "-e", "main", "-g", "--target-env", environment, "-S", "comp"])
+}
+
+fn compile_with(source: &str, arguments: &[&str]) -> Vec<u32> {
     use std::sync::atomic::{AtomicU32, Ordering};
     // Relaxed: the numbers only have to differ.
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let target = std::env::temp_dir().join(format!("lavascope-{}-{number}.spv", std::process::id()));
     let path = target.to_string_lossy().into_owned();
-    let arguments = ["--stdin", "-V", "--quiet", "-g", "--target-env", environment, "-S", stage, "-o", &path];
+    let arguments = [arguments, &["--quiet", "-o", &path]].concat();
     if let Err(error) = pipe("glslangValidator", "glslang-tools", &arguments, source.as_bytes()) {
         panic!("{error}\n{source}");
     }

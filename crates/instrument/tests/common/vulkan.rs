@@ -2,7 +2,7 @@
 //!
 //! Objects are never destroyed: a test ends soon, and the process with it.
 
-use std::ffi::CStr;
+use std::{ffi::CStr, path::PathBuf};
 
 use ash::vk;
 use lavascope_instrument::{
@@ -10,10 +10,15 @@ use lavascope_instrument::{
     tables::{self, AddressRange, Binding, Set},
 };
 
+use super::pictures::{Picture, SIDE, sampler};
+
 const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;
 const SHADER: u32 = 77;
 const CELL_BASE: u32 = 3;
+/// What is drawn into.
+const DRAWN: vk::Format = vk::Format::R32G32B32A32_SFLOAT;
+const DRAWN_SIDE: u32 = 8;
 
 /// A device with everything enabled that it has, but for checks of its own.
 pub(crate) struct Gpu {
@@ -23,6 +28,16 @@ pub(crate) struct Gpu {
     pub(crate) device: ash::Device,
     queue: vk::Queue,
     pool: vk::CommandPool,
+    pub(crate) features: Features,
+    /// The last descriptor set that we use: ours.
+    pub(crate) last_set: u32,
+}
+
+/// What a device has.
+pub(crate) struct Features {
+    pub(crate) core: vk::PhysicalDeviceFeatures,
+    pub(crate) core_1_1: vk::PhysicalDeviceVulkan11Features<'static>,
+    pub(crate) core_1_2: vk::PhysicalDeviceVulkan12Features<'static>,
 }
 
 /// A buffer that both sides see.
@@ -58,6 +73,10 @@ pub(crate) struct Dispatch {
     pub(crate) output_words: Option<usize>,
     /// The entry point, if it is not `main`.
     pub(crate) entry: Option<&'static CStr>,
+    /// Formats and samples of images and texel buffers, by binding, where they are others.
+    pub(crate) formats: Vec<(u32, vk::Format, u32)>,
+    /// Puts the address of the first addressed buffer into its first two words.
+    pub(crate) is_linked: bool,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
     pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<Stage>)>,
 }
@@ -65,7 +84,7 @@ pub(crate) struct Dispatch {
 /// What a dispatch left.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outcome {
-    /// Of the bindings' elements and the addressed buffers, in their order.
+    /// Of the bindings' elements and the addressed buffers, in their order, and of what was drawn.
     pub(crate) buffers: Vec<Vec<u32>>,
     pub(crate) records: Vec<Record>,
     pub(crate) prints: Vec<Print>,
@@ -84,7 +103,25 @@ impl Bound {
 impl Gpu {
     pub(crate) fn new() -> Gpu {
         // SAFETY: the loader of the system is one.
-        let entry = unsafe { ash::Entry::load() }.expect("the Vulkan loader");
+        Gpu::on(unsafe { ash::Entry::load() }.expect("the Vulkan loader"))
+    }
+
+    /// SwiftShader, which indexes arrays of all descriptors; `SWIFTSHADER_ICD` names its manifest.
+    pub(crate) fn swiftshader() -> Option<Gpu> {
+        let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/swiftshader/vk_swiftshader_icd.json");
+        let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
+        let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);
+        let Some(library) = places.map(|it| it.with_file_name("libvk_swiftshader.so")).find(|it| it.exists()) else {
+            println!("left out: SwiftShader is not here; `cargo xtask test` fetches it, or SWIFTSHADER_ICD names it");
+            return None;
+        };
+        // SAFETY: a driver has the entry point of a loader, too.
+        Some(Gpu::on(unsafe { ash::Entry::load_from(library) }.expect("the driver")))
+    }
+
+    fn on(entry: ash::Entry) -> Gpu {
+        // The library of a driver stays: its threads may outlive the test.
+        std::mem::forget(entry.clone());
         let app = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
         let info = vk::InstanceCreateInfo::default().application_info(&app);
         // SAFETY: `info` and what it names live until the call returns; so below, where handles are of this device.
@@ -101,6 +138,7 @@ impl Gpu {
         // SAFETY: as above.
         unsafe { instance.get_physical_device_features2(physical, &mut features) };
         features.features.robust_buffer_access = vk::FALSE;
+        let core = features.features;
         let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
         let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut features);
         // SAFETY: as above.
@@ -109,7 +147,12 @@ impl Gpu {
         let queue = unsafe { device.get_device_queue(0, 0) };
         // SAFETY: as above.
         let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.expect("a pool");
-        Gpu { _entry: entry, instance, physical, device, queue, pool }
+        let (core_1_1, core_1_2) = (without_next_1_1(core_1_1), without_next_1_2(core_1_2));
+        let features = Features { core, core_1_1, core_1_2 };
+        // SAFETY: as above.
+        let limits = unsafe { instance.get_physical_device_properties(physical) }.limits;
+        let last_set = limits.max_bound_descriptor_sets.min(8) - 1;
+        Gpu { _entry: entry, instance, physical, device, queue, pool, features, last_set }
     }
 
     pub(crate) fn buffer(&self, words: &[u32]) -> Buffer {
@@ -118,6 +161,8 @@ impl Gpu {
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER
             | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER
+            | vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST
             | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
         let info = vk::BufferCreateInfo::default().size(size).usage(usage);
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
@@ -137,10 +182,35 @@ impl Gpu {
             self.device.bind_buffer_memory(handle, memory, 0).expect("memory that fits");
             let address = self.device.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(handle));
             let buffer = Buffer { handle, memory, words: words.len(), address };
-            let mapped = self.device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
-            std::ptr::copy_nonoverlapping(words.as_ptr(), mapped.expect("a mapping").cast(), words.len());
-            self.device.unmap_memory(memory);
+            self.write_words(buffer, words);
             buffer
+        }
+    }
+
+    /// Records commands, submits them and waits.
+    pub(crate) fn execute(&self, record: impl FnOnce(vk::CommandBuffer)) {
+        let device = &self.device;
+        // SAFETY: live objects of this device, recorded and submitted by this thread, which waits for the end.
+        unsafe {
+            let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+            let commands = device.allocate_command_buffers(&info).expect("a command buffer");
+            device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            record(commands[0]);
+            device.end_command_buffer(commands[0]).expect("it ends");
+            let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
+            device.queue_submit(self.queue, &submits, vk::Fence::null()).expect("it is submitted");
+            device.device_wait_idle().expect("it ends");
+            device.free_command_buffers(self.pool, &commands);
+        }
+    }
+
+    /// Writes words into a buffer.
+    fn write_words(&self, buffer: Buffer, words: &[u32]) {
+        // SAFETY: the memory is of this device, mapped by nobody, and has at least that many words.
+        unsafe {
+            let mapped = self.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
+            std::ptr::copy_nonoverlapping(words.as_ptr(), mapped.expect("a mapping").cast(), words.len());
+            self.device.unmap_memory(buffer.memory);
         }
     }
 
@@ -169,7 +239,7 @@ impl Gpu {
     pub(crate) fn create(&self, words: &[u32]) {
         let kind = vk::DescriptorType::STORAGE_BUFFER;
         let mut layouts = vec![self.set_layout(&[(0, kind, 1)])];
-        layouts.resize(7, self.set_layout(&[]));
+        layouts.resize(self.last_set as usize, self.set_layout(&[]));
         layouts.push(self.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1))));
         let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
@@ -211,7 +281,32 @@ impl Gpu {
         unsafe { self.device.create_descriptor_set_layout(&info, None) }.expect("a layout")
     }
 
-    fn write(&self, set: vk::DescriptorSet, at: (u32, u32), kind: vk::DescriptorType, buffer: Buffer, range: u64) {
+    fn write_image(
+        &self,
+        set: vk::DescriptorSet,
+        at: (u32, u32),
+        kind: vk::DescriptorType,
+        info: vk::DescriptorImageInfo,
+    ) {
+        let images = [info];
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(at.0)
+            .dst_array_element(at.1)
+            .descriptor_type(kind)
+            .image_info(&images);
+        // SAFETY: the set is not in use, and the view is of a live image with that usage.
+        unsafe { self.device.update_descriptor_sets(&[write], &[]) };
+    }
+
+    fn write(
+        &self,
+        set: vk::DescriptorSet,
+        at: (u32, u32),
+        (kind, format): (vk::DescriptorType, vk::Format),
+        buffer: Buffer,
+        range: u64,
+    ) {
         let buffers = [vk::DescriptorBufferInfo { buffer: buffer.handle, offset: 0, range }];
         let write = vk::WriteDescriptorSet::default()
             .dst_set(set)
@@ -222,8 +317,7 @@ impl Gpu {
             matches!(kind, vk::DescriptorType::UNIFORM_TEXEL_BUFFER | vk::DescriptorType::STORAGE_TEXEL_BUFFER);
         // SAFETY: the set is not in use, and the view is of a live buffer with that usage.
         unsafe {
-            let info =
-                vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT).range(range);
+            let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(format).range(range);
             let views =
                 if is_texels { vec![self.device.create_buffer_view(&info, None).expect("a view")] } else { vec![] };
             let write = if is_texels { write.texel_buffer_view(&views) } else { write.buffer_info(&buffers) };
@@ -232,9 +326,27 @@ impl Gpu {
     }
 }
 
+/// What is bound to an element.
+#[derive(Clone, Copy)]
+enum Memory {
+    Buffer(Buffer),
+    Picture(Picture),
+    Sampler,
+}
+
+impl Memory {
+    fn read(self, gpu: &Gpu) -> Vec<u32> {
+        match self {
+            Memory::Buffer(buffer) => gpu.read(buffer),
+            Memory::Picture(picture) => picture.read(gpu),
+            Memory::Sampler => Vec::new(),
+        }
+    }
+}
+
 /// The objects of a dispatch.
 struct Job {
-    elements: Vec<Vec<Option<Buffer>>>,
+    elements: Vec<Vec<Option<Memory>>>,
     addressed: Vec<Buffer>,
     layout: vk::DescriptorSetLayout,
     set: vk::DescriptorSet,
@@ -257,18 +369,16 @@ impl Job {
         let set = gpu.set(layout, if kinds.is_empty() { &[(vk::DescriptorType::STORAGE_BUFFER, 1)] } else { &kinds });
         let mut elements = Vec::new();
         for bound in &dispatch.bound {
-            let mut buffers = Vec::new();
+            let mut all = Vec::new();
             for (at, element) in (0..).zip(&bound.elements) {
-                let buffer = element.as_ref().map(|(words, range)| {
-                    let buffer = gpu.buffer(words);
-                    gpu.write(set, (bound.binding, at), bound.kind, buffer, *range);
-                    buffer
-                });
-                buffers.push(buffer);
+                all.push(element.as_ref().map(|it| bind(gpu, set, bound, at, it, dispatch)));
             }
-            elements.push(buffers);
+            elements.push(all);
         }
-        let addressed = dispatch.addressed.iter().map(|it| gpu.buffer(it)).collect();
+        let addressed: Vec<Buffer> = dispatch.addressed.iter().map(|it| gpu.buffer(it)).collect();
+        if let Some(first) = addressed.first().filter(|_| dispatch.is_linked) {
+            gpu.write_words(*first, &[first.address as u32, (first.address >> 32) as u32]);
+        }
         Job { elements, addressed, layout, set }
     }
 
@@ -277,7 +387,7 @@ impl Job {
         let mut layouts = vec![self.layout];
         if let Some(tables) = &tables {
             let empty = gpu.set_layout(&[]);
-            layouts.resize(7, empty);
+            layouts.resize(gpu.last_set as usize, empty);
             layouts.push(tables.set_layout);
         }
         let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
@@ -304,11 +414,15 @@ impl Job {
         push.resize(30, 0);
         push.extend([root as u32, (root >> 32) as u32]);
         let sets: Vec<(u32, vk::DescriptorSet)> =
-            std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (7, it.set))).collect();
-        submit(gpu, (point, pipeline), layout, &sets, &push, dispatch.groups);
-        let all = self.elements.iter().flatten().flatten().chain(&self.addressed);
+            std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (gpu.last_set, it.set))).collect();
+        let drawn = dispatch.draw.as_ref().map(|_| Picture::new(gpu, DRAWN, DRAWN_SIDE, 1));
+        drawn.iter().for_each(|it| it.fill(gpu, &[]));
+        let dynamic = dispatch.bound.iter().filter(|it| is_dynamic(it.kind)).map(|it| it.elements.len()).sum();
+        submit(gpu, (point, pipeline), layout, &sets, &push, (dispatch.groups, dynamic), drawn);
+        let all = self.elements.iter().flatten().flatten().copied();
+        let all = all.chain(self.addressed.iter().map(|it| Memory::Buffer(*it))).chain(drawn.map(Memory::Picture));
         Outcome {
-            buffers: all.map(|it| gpu.read(*it)).collect(),
+            buffers: all.map(|it| it.read(gpu)).collect(),
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
             prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
             wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
@@ -339,10 +453,55 @@ impl Job {
         let set_layout = gpu.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1)));
         let set = gpu.set(set_layout, &[(kind, 4)]);
         for (binding, buffer) in (0..).zip(all) {
-            gpu.write(set, (binding, 0), kind, buffer, vk::WHOLE_SIZE);
+            gpu.write(set, (binding, 0), (kind, vk::Format::R32_UINT), buffer, vk::WHOLE_SIZE);
         }
         Tables { output, cells, root: gpu.buffer(&words), set_layout, set }
     }
+}
+
+fn is_dynamic(kind: vk::DescriptorType) -> bool {
+    matches!(kind, vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC | vk::DescriptorType::STORAGE_BUFFER_DYNAMIC)
+}
+
+/// Makes what is bound to an element of a binding.
+fn bind(
+    gpu: &Gpu,
+    set: vk::DescriptorSet,
+    bound: &Bound,
+    element: u32,
+    (words, range): &(Vec<u32>, u64),
+    dispatch: &Dispatch,
+) -> Memory {
+    use vk::DescriptorType as Kind;
+    let other = dispatch.formats.iter().find(|it| it.0 == bound.binding);
+    let at = (bound.binding, element);
+    if !matches!(bound.kind, Kind::SAMPLER | Kind::SAMPLED_IMAGE | Kind::STORAGE_IMAGE | Kind::COMBINED_IMAGE_SAMPLER) {
+        let buffer = gpu.buffer(words);
+        gpu.write(set, at, (bound.kind, other.map_or(vk::Format::R32_UINT, |it| it.1)), buffer, *range);
+        return Memory::Buffer(buffer);
+    }
+    let (format, samples) = other.map_or((vk::Format::R8G8B8A8_UNORM, 1), |it| (it.1, it.2));
+    let mut info = vk::DescriptorImageInfo::default().image_layout(vk::ImageLayout::GENERAL);
+    if matches!(bound.kind, Kind::SAMPLER | Kind::COMBINED_IMAGE_SAMPLER) {
+        info = info.sampler(sampler(gpu, format == vk::Format::D32_SFLOAT));
+    }
+    let mut memory = Memory::Sampler;
+    if bound.kind != Kind::SAMPLER {
+        let picture = Picture::new(gpu, format, SIDE, samples);
+        picture.fill(gpu, words);
+        info = info.image_view(picture.view);
+        memory = Memory::Picture(picture);
+    }
+    gpu.write_image(set, at, bound.kind, info);
+    memory
+}
+
+fn without_next_1_1(it: vk::PhysicalDeviceVulkan11Features<'_>) -> vk::PhysicalDeviceVulkan11Features<'static> {
+    vk::PhysicalDeviceVulkan11Features { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..it }
+}
+
+fn without_next_1_2(it: vk::PhysicalDeviceVulkan12Features<'_>) -> vk::PhysicalDeviceVulkan12Features<'static> {
+    vk::PhysicalDeviceVulkan12Features { p_next: std::ptr::null_mut(), _marker: std::marker::PhantomData, ..it }
 }
 
 fn pipeline(
@@ -374,7 +533,7 @@ fn specialization(special: &[(u32, u32)]) -> (Vec<vk::SpecializationMapEntry>, V
     (special.iter().enumerate().map(entry).collect(), special.iter().flat_map(|it| it.1.to_ne_bytes()).collect())
 }
 
-/// Eight by eight pixels, and no attachments: what matters are the buffers.
+/// Eight by eight pixels of one attachment.
 fn graphics_pipeline(
     gpu: &Gpu,
     (stage, words): (vk::ShaderStageFlags, &[u32]),
@@ -400,7 +559,10 @@ fn graphics_pipeline(
     let viewport = vk::PipelineViewportStateCreateInfo::default().viewports(&viewports).scissors(&scissors);
     let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
     let samples = vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
-    let mut rendering = vk::PipelineRenderingCreateInfo::default();
+    let formats = [DRAWN];
+    let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
+    let blends = [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
+    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
     let info = vk::GraphicsPipelineCreateInfo::default()
         .stages(&stages)
         .vertex_input_state(&input)
@@ -409,6 +571,7 @@ fn graphics_pipeline(
         .viewport_state(&viewport)
         .rasterization_state(&raster)
         .multisample_state(&samples)
+        .color_blend_state(&blend)
         .layout(layout)
         .push_next(&mut rendering);
     // SAFETY: all that the structures name lives until the call returns.
@@ -422,32 +585,29 @@ fn submit(
     layout: vk::PipelineLayout,
     sets: &[(u32, vk::DescriptorSet)],
     push: &[u32],
-    groups: u32,
+    (groups, dynamic): (u32, usize),
+    drawn: Option<Picture>,
 ) {
     let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
     let device = &gpu.device;
-    // SAFETY: live objects of this device, recorded and submitted by this thread, which waits for the end.
-    unsafe {
-        let info = vk::CommandBufferAllocateInfo::default().command_pool(gpu.pool).command_buffer_count(1);
-        let commands = device.allocate_command_buffers(&info).expect("a command buffer");
-        device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()).expect("it begins");
-        device.cmd_bind_pipeline(commands[0], point, pipeline);
+    // SAFETY: live objects of this device, recorded by this thread.
+    gpu.execute(|commands| unsafe {
+        device.cmd_bind_pipeline(commands, point, pipeline);
         for (at, set) in sets {
-            device.cmd_bind_descriptor_sets(commands[0], point, layout, *at, &[*set], &[]);
+            let offsets = if *at == 0 { &vec![0; dynamic][..] } else { &[] };
+            device.cmd_bind_descriptor_sets(commands, point, layout, *at, &[*set], offsets);
         }
-        device.cmd_push_constants(commands[0], layout, ALL, 0, &push);
-        if point == vk::PipelineBindPoint::COMPUTE {
-            device.cmd_dispatch(commands[0], groups, 1, 1);
-        } else {
-            let area = vk::Rect2D { offset: vk::Offset2D::default(), extent: vk::Extent2D { width: 8, height: 8 } };
-            let info = vk::RenderingInfo::default().render_area(area).layer_count(1);
-            device.cmd_begin_rendering(commands[0], &info);
-            device.cmd_draw(commands[0], 3, groups, 0, 0);
-            device.cmd_end_rendering(commands[0]);
-        }
-        device.end_command_buffer(commands[0]).expect("it ends");
-        let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
-        device.queue_submit(gpu.queue, &submits, vk::Fence::null()).expect("it is submitted");
-        device.device_wait_idle().expect("it ends");
-    }
+        device.cmd_push_constants(commands, layout, ALL, 0, &push);
+        let Some(drawn) = drawn else { return device.cmd_dispatch(commands, groups, 1, 1) };
+        let extent = vk::Extent2D { width: DRAWN_SIDE, height: DRAWN_SIDE };
+        let area = vk::Rect2D { offset: vk::Offset2D::default(), extent };
+        let colors = [vk::RenderingAttachmentInfo::default()
+            .image_view(drawn.view)
+            .image_layout(vk::ImageLayout::GENERAL)
+            .store_op(vk::AttachmentStoreOp::STORE)];
+        let info = vk::RenderingInfo::default().render_area(area).layer_count(1).color_attachments(&colors);
+        device.cmd_begin_rendering(commands, &info);
+        device.cmd_draw(commands, 3, groups, 0, 0);
+        device.cmd_end_rendering(commands);
+    });
 }

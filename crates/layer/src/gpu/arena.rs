@@ -1,13 +1,22 @@
 //! Memory that both sides see, in blocks, of which pieces are given out.
+//!
+//! The driver is called without a lock of ours. Allocations of the application and of ours are counted, and where one of
+//! ours fails, nothing more is checked.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
 
-use super::{Gpu, State, place};
+use super::{Gpu, place};
 
 /// The bytes of a block, unless a piece is larger.
 const BLOCK_BYTES: u64 = 256 << 10;
 /// No device asks for more between storage buffers.
 const ALIGNMENT: u64 = 256;
+/// Sets of ours in one pool.
+pub(super) const POOL_SETS: u32 = 64;
+/// For tests: how many allocations of ours may succeed.
+const ALLOCATIONS_VARIABLE: &str = "LAVASCOPE_GPU_ALLOCATIONS";
 
 /// A buffer with memory of its own, mapped.
 pub(super) struct Block {
@@ -15,16 +24,19 @@ pub(super) struct Block {
     memory: DeviceMemory,
     /// Where it is mapped.
     address: u64,
+    /// Where shaders find it; zero where buffers have no addresses.
+    device_address: u64,
     bytes: u64,
 }
 
 /// A piece of a block.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Region {
     pub(super) buffer: Buffer,
     pub(super) offset: u64,
     pub(super) words: u32,
     address: u64,
+    pub(super) device_address: u64,
 }
 
 /// Blocks, of which the last one has room.
@@ -34,12 +46,76 @@ pub(super) struct Arena {
     used: u64,
 }
 
+/// What was used before, to be used again.
+#[derive(Default)]
+pub(super) struct Spares {
+    pub(super) blocks: Vec<Block>,
+    pub(super) pools: Vec<DescriptorPool>,
+}
+
+/// How many allocations there are, and how many of ours may still be made.
+pub(super) struct Allocations {
+    /// The application's and ours. Relaxed, as the other: they order nothing.
+    live: AtomicU32,
+    left: AtomicU32,
+}
+
+impl Allocations {
+    pub(super) fn new() -> Allocations {
+        let left = std::env::var(ALLOCATIONS_VARIABLE).ok().and_then(|it| it.parse().ok());
+        Allocations { live: AtomicU32::new(0), left: AtomicU32::new(left.unwrap_or(u32::MAX)) }
+    }
+
+    pub(super) fn add(&self) {
+        self.live.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn remove(&self) {
+        // The count was never below what is taken away, unless the application frees what it has not.
+        _ = self.live.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1));
+    }
+
+    /// Whether one more of ours is allowed, beside those of the application.
+    fn may_add(&self, most: u32) -> bool {
+        let take = |it: u32| if it == u32::MAX { Some(it) } else { it.checked_sub(1) };
+        let is_left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        is_left && self.live.load(Ordering::Relaxed) < most
+    }
+}
+
 impl Region {
     pub(super) fn write(self, words: &[u32]) {
-        let count = words.len().min(self.words as usize);
-        let target = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize);
-        // SAFETY: the region is mapped, has that many words, and the device does not use it yet.
+        self.write_at(0, words);
+    }
+
+    /// The same for the host, elsewhere for shaders.
+    pub(super) fn seen_at(self, device_address: u64) -> Region {
+        Region { device_address, ..self }
+    }
+
+    fn write_at(self, at: u32, words: &[u32]) {
+        let count = words.len().min(self.words.saturating_sub(at) as usize);
+        let target = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize + at as usize * 4);
+        // SAFETY: the region is mapped and has that many words; the device reads them whole, or not yet.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), target, count) };
+    }
+
+    /// A word that the device may read meanwhile.
+    pub(super) fn set(self, at: u32, word: u32) {
+        if at < self.words {
+            let first = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize);
+            // SAFETY: as above.
+            unsafe { first.add(at as usize).write_volatile(word) };
+        }
+    }
+
+    /// Two words at once, where they are aligned to both.
+    pub(super) fn set_pair(self, at: u32, [low, high]: [u32; 2]) {
+        if at + 1 < self.words && self.address.is_multiple_of(8) && at.is_multiple_of(2) {
+            let first = std::ptr::with_exposed_provenance_mut::<u64>(self.address as usize + at as usize * 4);
+            // SAFETY: as above.
+            unsafe { first.write_volatile(u64::from(low) | u64::from(high) << 32) };
+        }
     }
 
     /// A word as the device wrote it.
@@ -56,6 +132,19 @@ impl Region {
         (0..self.words).map(|at| self.word(at)).collect()
     }
 
+    /// The words from one on.
+    pub(super) fn from(self, at: u32) -> Region {
+        let at = at.min(self.words);
+        let bytes = u64::from(at) * 4;
+        Region {
+            offset: self.offset + bytes,
+            words: self.words - at,
+            address: self.address + bytes,
+            device_address: self.device_address + bytes,
+            ..self
+        }
+    }
+
     pub(super) fn info(self) -> DescriptorBufferInfo {
         DescriptorBufferInfo { buffer: self.buffer, offset: self.offset, range: u64::from(self.words) * 4 }
     }
@@ -63,19 +152,16 @@ impl Region {
 
 impl Arena {
     /// Zeros, at least one word.
-    pub(super) fn allocate(&mut self, gpu: &Gpu, free: &mut Vec<Block>, words: u32) -> Option<Region> {
+    pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
         let bytes = (u64::from(words.max(1)) * 4).next_multiple_of(ALIGNMENT);
         if self.blocks.last().is_none_or(|it| it.bytes - self.used < bytes) {
-            let at = free.iter().rposition(|it| it.bytes >= bytes);
-            let block = at.map(|it| free.swap_remove(it)).or_else(|| gpu.create_block(bytes.max(BLOCK_BYTES)))?;
-            block.clear();
-            self.blocks.push(block);
+            self.blocks.push(gpu.take_block(bytes)?);
             self.used = 0;
         }
         let block = self.blocks.last()?;
-        let offset = self.used;
+        let region = block.region(self.used, words.max(1));
         self.used += bytes;
-        Some(Region { buffer: block.buffer, offset, words: words.max(1), address: block.address + offset })
+        Some(region)
     }
 }
 
@@ -85,15 +171,48 @@ impl Block {
         // SAFETY: mapped, and nobody uses it.
         unsafe { first.write_bytes(0, self.bytes as usize) };
     }
+
+    fn region(&self, offset: u64, words: u32) -> Region {
+        let device_address = if self.device_address == 0 { 0 } else { self.device_address + offset };
+        Region { buffer: self.buffer, offset, words, address: self.address + offset, device_address }
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Region {
+        self.region(0, (self.bytes / 4) as u32)
+    }
 }
 
 impl Gpu {
+    /// A block of zeros, with at least so many bytes.
+    pub(super) fn take_block(&self, bytes: u64) -> Option<Block> {
+        let mut spares = self.spares();
+        let at = spares.blocks.iter().rposition(|it| it.bytes >= bytes);
+        let spare = at.map(|it| spares.blocks.swap_remove(it));
+        drop(spares);
+        let block = spare.or_else(|| self.create_block(bytes.max(BLOCK_BYTES)))?;
+        block.clear();
+        Some(block)
+    }
+
     fn create_block(&self, bytes: u64) -> Option<Block> {
+        if !self.allocations.may_add(self.limits.max_memory_allocation_count) {
+            return None;
+        }
         let mut info = BufferCreateInfo::zeroed();
         info.s_type = StructureType::BUFFER_CREATE_INFO;
         info.size = bytes;
         info.usage = BufferUsageFlags::STORAGE_BUFFER;
-        let mut block = Block { buffer: Buffer::default(), memory: DeviceMemory::default(), address: 0, bytes };
+        if self.has_addresses {
+            info.usage.0 |= BufferUsageFlags::SHADER_DEVICE_ADDRESS.0;
+        }
+        if self.families.len() > 1 {
+            info.sharing_mode = SharingMode::CONCURRENT;
+            info.queue_family_index_count = self.families.len() as u32;
+            info.p_queue_family_indices = Ptr::to_slice(&self.families);
+        }
+        let mut block =
+            Block { buffer: Buffer::default(), memory: DeviceMemory::default(), address: 0, device_address: 0, bytes };
         // SAFETY: a device that is alive, infos and places of ours.
         let result =
             unsafe { (self.next.create_buffer?)(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.buffer)) };
@@ -106,24 +225,49 @@ impl Gpu {
 
     fn give_memory(&self, block: &mut Block) -> Option<()> {
         let mut needs = MemoryRequirements::zeroed();
-        let wanted = MemoryPropertyFlags::HOST_VISIBLE.0 | MemoryPropertyFlags::HOST_COHERENT.0;
         let mut info = MemoryAllocateInfo::zeroed();
         info.s_type = StructureType::MEMORY_ALLOCATE_INFO;
+        let mut flags = MemoryAllocateFlagsInfo::zeroed();
+        flags.s_type = StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
+        flags.flags = MemoryAllocateFlags::DEVICE_ADDRESS;
+        if self.has_addresses {
+            info.p_next = Ptr::to(&flags).cast();
+        }
         // SAFETY: a buffer of ours on a device that is alive, and places of ours.
         unsafe {
             (self.next.get_buffer_memory_requirements?)(self.device, block.buffer, place(&mut needs));
-            let fits = |it: &u32| {
-                let flags = self.memory.memory_types[*it as usize].property_flags.0;
-                needs.memory_type_bits & 1 << it != 0 && flags & wanted == wanted
-            };
-            info.memory_type_index = (0..self.memory.memory_type_count.min(32)).find(fits)?;
+            info.memory_type_index = self.memory_type(needs.memory_type_bits)?;
             info.allocation_size = needs.size;
             let allocate = self.next.allocate_memory?;
             is_fine(allocate(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.memory)))?;
+            self.allocations.add();
             is_fine((self.next.bind_buffer_memory?)(self.device, block.buffer, block.memory, 0))?;
             let (map, flags) = (self.next.map_memory?, MemoryMapFlags::default());
-            is_fine(map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()))
+            is_fine(map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()))?;
+            if self.has_addresses {
+                block.device_address = self.address_of(block.buffer)?;
+            }
         }
+        Some(())
+    }
+
+    /// A type of memory that both sides see, best one that the host reads through its caches.
+    fn memory_type(&self, allowed: u32) -> Option<u32> {
+        let wanted = MemoryPropertyFlags::HOST_VISIBLE.0 | MemoryPropertyFlags::HOST_COHERENT.0;
+        let flags = |it: u32| self.memory.memory_types[it as usize].property_flags.0;
+        let fits = |it: &u32| allowed & 1 << it != 0 && flags(*it) & wanted == wanted;
+        let all = || (0..self.memory.memory_type_count.min(32)).filter(fits);
+        let cached = all().find(|it| flags(*it) & MemoryPropertyFlags::HOST_CACHED.0 != 0);
+        cached.or_else(|| all().next())
+    }
+
+    fn address_of(&self, buffer: Buffer) -> Option<u64> {
+        let mut info = BufferDeviceAddressInfo::zeroed();
+        info.s_type = StructureType::BUFFER_DEVICE_ADDRESS_INFO;
+        info.buffer = buffer;
+        // SAFETY: a buffer of ours that has memory.
+        let address = unsafe { (self.next.get_buffer_device_address?)(self.device, Ptr::to(&info)) };
+        Some(address).filter(|it| *it != 0)
     }
 
     pub(super) fn destroy_block(&self, block: Block) {
@@ -132,22 +276,37 @@ impl Gpu {
             if let Some(destroy) = self.next.destroy_buffer {
                 destroy(self.device, block.buffer, Ptr::NULL);
             }
+            if block.memory.0 != 0 {
+                self.allocations.remove();
+            }
             if let Some(free) = self.next.free_memory {
                 free(self.device, block.memory, Ptr::NULL);
             }
         }
     }
 
+    /// The application has no memory left: gives back what of ours nobody uses. Says whether there was any.
+    pub(super) fn release_spares(&self) -> bool {
+        let blocks = std::mem::take(&mut self.spares().blocks);
+        let has_any = !blocks.is_empty();
+        blocks.into_iter().for_each(|it| self.destroy_block(it));
+        has_any
+    }
+
     /// A pool for sets of ours.
-    pub(super) fn take_pool(&self, state: &mut State) -> Option<DescriptorPool> {
-        if let Some(pool) = state.free_pools.pop() {
-            return Some(pool);
+    pub(super) fn take_pool(&self) -> Option<DescriptorPool> {
+        let spare = self.spares().pools.pop();
+        if spare.is_some() {
+            return spare;
         }
-        let count = super::commands::POOL_SETS * super::TABLES as u32;
+        if !self.allocations.may_add(u32::MAX) {
+            return None;
+        }
+        let count = POOL_SETS * super::TABLES as u32;
         let size = DescriptorPoolSize { type_: DescriptorType::STORAGE_BUFFER, descriptor_count: count };
         let mut info = DescriptorPoolCreateInfo::zeroed();
         info.s_type = StructureType::DESCRIPTOR_POOL_CREATE_INFO;
-        info.max_sets = super::commands::POOL_SETS;
+        info.max_sets = POOL_SETS;
         info.pool_size_count = 1;
         info.p_pool_sizes = Ptr::to(&size);
         let mut pool = DescriptorPool::default();
@@ -156,8 +315,38 @@ impl Gpu {
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut pool)) })?;
         Some(pool)
     }
+
+    /// What a command buffer had is free.
+    pub(super) fn give_back(&self, blocks: Vec<Block>, pools: Vec<DescriptorPool>) {
+        for pool in &pools {
+            let reset = self.next.reset_descriptor_pool;
+            // SAFETY: a pool of ours, whose sets nobody uses.
+            _ = reset.map(|it| unsafe { it(self.device, *pool, DescriptorPoolResetFlags::default()) });
+        }
+        let mut spares = self.spares();
+        spares.blocks.extend(blocks);
+        spares.pools.extend(pools);
+    }
 }
 
 pub(super) fn is_fine(result: Result) -> Option<()> {
     (result == Result::SUCCESS).then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_stay_below_the_limit() {
+        let all = Allocations { live: AtomicU32::new(2), left: AtomicU32::new(u32::MAX) };
+        assert!(all.may_add(3));
+        all.add();
+        assert!(!all.may_add(3), "three of three are there");
+        all.remove();
+        assert!(all.may_add(3));
+        let few = Allocations { live: AtomicU32::new(0), left: AtomicU32::new(1) };
+        assert!(few.may_add(9));
+        assert!(!few.may_add(9), "one was allowed");
+    }
 }

@@ -50,8 +50,9 @@ impl Cache {
         Ok(cache)
     }
 
-    pub(super) fn key(&self, words: &[u32], options: &Options) -> Key {
-        let mut bytes = format!("{STORE_VERSION} {} {options:?}\n", self.build).into_bytes();
+    /// `chooses` says that sites are recorded where they happen if there are few.
+    pub(super) fn key(&self, words: &[u32], options: &Options, chooses: bool) -> Key {
+        let mut bytes = format!("{STORE_VERSION} {} {options:?} {chooses}\n", self.build).into_bytes();
         bytes.extend(words.iter().flat_map(|it| it.to_le_bytes()));
         Key(xxh3_128(&bytes))
     }
@@ -166,13 +167,14 @@ mod tests {
         let cache = Cache::open(Some(&folder)).expect("a folder");
         let options = Options::new(Root::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
-        let key = cache.key(&words(), &options);
+        let key = cache.key(&words(), &options, true);
         assert_eq!(cache.load(key), None);
         cache.store(key, &made);
         assert_eq!(cache.load(key), Some(made.clone()));
         let other = Options { prints: true, ..options.clone() };
-        assert_ne!(cache.key(&words(), &other), key);
-        assert_eq!(cache.load(cache.key(&words()[..20], &options)), None);
+        assert_ne!(cache.key(&words(), &other, true), key);
+        assert_ne!(cache.key(&words(), &options, false), key);
+        assert_eq!(cache.load(cache.key(&words()[..20], &options, true)), None);
         assert_eq!(fs::read_dir(&folder).expect("files").count(), 1, "nothing is left beside it");
         let _ = fs::remove_dir_all(&folder);
     }
@@ -183,7 +185,7 @@ mod tests {
         let cache = Cache::open(Some(&folder)).expect("a folder");
         let options = Options::new(Root::Descriptor { set: 7 });
         let made = instrument(&Module::parse(&words()).expect("a module"), &options).expect("checks");
-        let key = cache.key(&words(), &options);
+        let key = cache.key(&words(), &options, true);
         cache.store(key, &made);
         let whole = fs::read(cache.path(key)).expect("a file");
         for at in (0..whole.len()).step_by(whole.len() / 97) {

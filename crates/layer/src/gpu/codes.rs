@@ -3,7 +3,7 @@
 use lavascope_abi::*;
 use lavascope_instrument::{Check, RecordError, Site};
 
-use super::pipelines::{Checked, CheckedStage};
+use super::variants::{CheckedStage, Variant};
 
 /// What is behind a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(pipeline: &Checked, stage: &CheckedStage, site: &Site) -> Kind {
-        let slot = binding_of(stage, site).and_then(|it| pipeline.layout.slot(it.0, it.1));
+    pub(super) fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Kind {
+        let slot = binding_of(stage, site).and_then(|it| variant.layout.slot(it.0, it.1));
         match slot.map(|it| it.kind) {
             _ if site.check == Check::Texel => Kind::Texels,
             Some(DescriptorType::UNIFORM_BUFFER | DescriptorType::UNIFORM_BUFFER_DYNAMIC) => Kind::Uniform,

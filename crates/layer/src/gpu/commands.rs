@@ -1,17 +1,39 @@
-//! What is recorded into command buffers, as far as checks must know: pipelines, sets, and our set for each draw.
+//! What is recorded into command buffers, as far as checks must know: pipelines, sets, and our tables for each draw.
+//!
+//! Whoever records a command buffer takes it out of its slot and puts it back: the driver is called without a lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lavascope_abi::*;
-use lavascope_instrument::{Table, tables};
 
-use super::arena::{Arena, Region, is_fine};
-use super::layouts::Layout;
-use super::pipelines::Checked;
-use super::{Gpu, State, TABLES, descriptors, place};
+use super::arena::{Arena, POOL_SETS, Region};
+use super::layouts::{Layout, TAIL_BYTES, Way};
+use super::pushed::Pushed;
+use super::structures::Build;
+use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
+use super::{Gpu, descriptors};
 
-/// Sets of ours in one pool.
-pub(super) const POOL_SETS: u32 = 64;
+/// The place of a command buffer. It stays where it is until the device ends, and is used again.
+#[derive(Default)]
+pub(super) struct Slot {
+    /// None while it is recorded into, or where no command buffer is here.
+    commands: Mutex<Option<Box<Commands>>>,
+}
+
+impl Slot {
+    pub(super) fn take(&self) -> Option<Box<Commands>> {
+        lock(&self.commands).take()
+    }
+
+    pub(super) fn put(&self, commands: Box<Commands>) {
+        *lock(&self.commands) = Some(commands);
+    }
+
+    /// For what is done without the driver.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Commands) -> T) -> Option<T> {
+        lock(&self.commands).as_deref_mut().map(work)
+    }
+}
 
 /// A command buffer.
 #[derive(Default)]
@@ -21,8 +43,12 @@ pub(super) struct Commands {
     pub(super) number: u32,
     /// How many draws and dispatches were recorded.
     count: u32,
-    points: [Point; 2],
+    points: [Point; 3],
     pub(super) draws: Vec<Draw>,
+    /// Builds of acceleration structures whose instances were looked at.
+    pub(super) builds: Vec<Build>,
+    /// The forms of pipelines that they use, once each.
+    pub(super) variants: Vec<Arc<Variant>>,
     /// Those it executes.
     pub(super) secondaries: Vec<u64>,
     /// The debug labels that are open, the outermost first.
@@ -35,7 +61,10 @@ pub(super) struct Commands {
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
     table: Option<(Vec<u32>, Region)>,
-    addresses: Option<Region>,
+    /// Root tables that lead to the table of addresses, and the one that they lead to.
+    pub(super) roots: Vec<Region>,
+    pub(super) addresses: Option<u64>,
+    pub(super) pushed: Pushed,
 }
 
 /// A draw or dispatch with checks.
@@ -43,7 +72,7 @@ pub(super) struct Draw {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub(super) number: u32,
     pub(super) command: &'static str,
-    pub(super) pipeline: Arc<Checked>,
+    pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
     pub(super) labels: Arc<Vec<String>>,
 }
@@ -52,8 +81,21 @@ pub(super) struct Draw {
 #[derive(Default)]
 struct Point {
     pipeline: Option<Arc<Checked>>,
+    /// The pipeline as the driver has it.
+    driver_pipeline: Pipeline,
     /// The earliest first.
     binds: Vec<Bind>,
+    /// For the draws from here on, until something else is bound.
+    chosen: Option<Chosen>,
+}
+
+/// What a draw is made with.
+#[derive(Clone)]
+struct Chosen {
+    variant: Arc<Variant>,
+    /// None: nothing is told about what is bound.
+    table: Option<Region>,
+    is_disturbing: bool,
 }
 
 /// Sets that were bound in one call.
@@ -64,6 +106,19 @@ pub(super) struct Bind {
     /// Zero for what was pushed, of which nothing is known.
     sets: Vec<u64>,
     offsets: Vec<u32>,
+}
+
+/// What is done again behind a draw.
+#[derive(Default)]
+pub(super) struct After {
+    binds: Vec<Bind>,
+    pushed: Option<Box<Pushed>>,
+}
+
+impl After {
+    pub(super) fn is_empty(&self) -> bool {
+        self.binds.is_empty() && self.pushed.is_none()
+    }
 }
 
 impl Bind {
@@ -91,6 +146,7 @@ impl Point {
         let numbers = bind.numbers();
         self.binds.retain(|it| it.numbers().any(|it| !numbers.contains(&it)));
         self.binds.push(bind);
+        self.chosen = None;
     }
 
     fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
@@ -104,13 +160,12 @@ impl Point {
     }
 }
 
+const POINTS: [PipelineBindPoint; 3] =
+    [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
+
 /// Where a bind point's state is; none for those without checks.
 pub(super) fn point_of(point: PipelineBindPoint) -> Option<usize> {
-    match point {
-        PipelineBindPoint::GRAPHICS => Some(0),
-        PipelineBindPoint::COMPUTE => Some(1),
-        _ => None,
-    }
+    POINTS.iter().position(|it| *it == point)
 }
 
 impl Commands {
@@ -118,8 +173,9 @@ impl Commands {
         Commands { pool, number, ..Commands::default() }
     }
 
-    pub(super) fn bind_pipeline(&mut self, point: usize, pipeline: Option<Arc<Checked>>) {
-        self.points[point].pipeline = pipeline;
+    pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
+        let point = &mut self.points[point];
+        (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
     }
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
@@ -128,13 +184,24 @@ impl Commands {
 
     /// Other shaders are bound in another way, or nothing is known any more.
     pub(super) fn unbind(&mut self) {
-        self.points.iter_mut().for_each(|it| it.pipeline = None);
+        self.points.iter_mut().for_each(|it| (it.pipeline, it.chosen) = (None, None));
     }
 
     /// Secondary command buffers leave nothing bound.
     pub(super) fn execute(&mut self, secondaries: impl Iterator<Item = u64>) {
         self.secondaries.extend(secondaries);
         self.points = Default::default();
+        self.pushed = Pushed::default();
+    }
+
+    /// Memory that lives as long as what is recorded.
+    pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
+        gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
+    }
+
+    /// What is bound for compute, as the driver has it.
+    pub(super) fn compute_pipeline(&self) -> Pipeline {
+        self.points[1].driver_pipeline
     }
 
     pub(super) fn into_parts(self) -> (Arena, Vec<DescriptorPool>) {
@@ -142,145 +209,207 @@ impl Commands {
     }
 }
 
-impl State {
-    /// A command buffer begins anew: what it had is free.
-    pub(super) fn clear_commands(&mut self, gpu: &Gpu, handle: u64) {
-        let Some(commands) = self.commands.get_mut(&handle) else { return };
-        let fresh = Commands::new(commands.pool, commands.number);
-        let old = std::mem::replace(commands, fresh);
-        self.free(gpu, old);
-    }
-
-    pub(super) fn free(&mut self, gpu: &Gpu, commands: Commands) {
-        let (arena, pools) = commands.into_parts();
-        self.free_blocks.extend(arena.blocks);
-        for pool in pools {
-            let reset = gpu.next.reset_descriptor_pool;
-            // SAFETY: a pool of ours, whose sets nobody uses.
-            _ = reset.map(|it| unsafe { it(gpu.device, pool, DescriptorPoolResetFlags::default()) });
-            self.free_pools.push(pool);
-        }
-    }
-}
-
 impl Gpu {
-    /// A draw or dispatch is about to be recorded: binds our set. Gives what must be bound again behind it.
-    pub(super) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> Vec<Bind> {
-        let mut state = self.state();
-        let Some(mut commands) = state.commands.remove(&handle.0) else { return Vec::new() };
-        let mut again = Vec::new();
+    /// A command buffer begins anew, or is no more: what it had is free.
+    pub(super) fn clear_commands(&self, handle: u64, is_freed: bool) {
+        let Some(slot) = self.slot(handle) else { return };
+        let Some(old) = slot.take() else { return };
+        if is_freed {
+            self.slots.remove(handle, 0);
+            let mut state = self.state();
+            if let Some(all) = state.pools.get_mut(&old.pool) {
+                all.retain(|it| *it != handle);
+            }
+            state.free_slots.push(slot);
+        } else {
+            slot.put(Box::new(Commands::new(old.pool, old.number)));
+        }
+        let (arena, pools) = old.into_parts();
+        self.give_back(arena.blocks, pools);
+    }
+
+    /// A draw or dispatch is about to be recorded: leads its shaders to our tables. Gives what is done behind it.
+    pub(super) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.take() else { return After::default() };
+        let after = self.record_draw(&mut commands, handle, point, command);
+        slot.put(commands);
+        after
+    }
+
+    fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
         let number = commands.count;
         commands.count += 1;
-        if let Some(pipeline) = commands.points[point].pipeline.clone() {
-            match self.bind_own(&mut state, &mut commands, (handle, point), &pipeline) {
-                Some(records) => {
-                    let name = command.desc().name;
-                    commands.draws.push(Draw {
-                        number,
-                        command: name,
-                        pipeline: Arc::clone(&pipeline),
-                        records,
-                        labels: Arc::clone(&commands.labels),
-                    });
-                }
-                None => self.say(&mut state, "there is no memory for checks: what is found may be wrong from here on"),
-            }
-            let point = &commands.points[point];
-            if point.is_disturbed_by(&pipeline.layout) {
-                again = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
-            }
+        if commands.points[point].pipeline.is_none() {
+            return After::default();
         }
-        state.commands.insert(handle.0, commands);
-        again
+        if commands.points[point].chosen.is_none() {
+            self.choose(commands, point);
+        }
+        let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
+        self.bind_form(commands, handle, point, &chosen.variant);
+        if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
+            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
+            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
+        }
+        self.after(commands, point, chosen.is_disturbing)
     }
 
-    /// Binds again what the application had bound.
-    pub(super) fn after_draw(&self, handle: CommandBuffer, point: usize, again: &[Bind]) {
+    /// Looks at what is bound, and takes the form of the pipeline that fits it.
+    fn choose(&self, commands: &mut Commands, at: usize) {
+        let point = &commands.points[at];
+        let Some(checked) = point.pipeline.clone() else { return };
+        let Some(selected) = checked.selected() else { return };
+        let words = descriptors::table(&selected.layout, &self.state().sets, |it| point.set(it));
+        let form = self.form_for(&checked, &words);
+        let is_quiet = form.is_none();
+        let variant = form.unwrap_or(selected);
+        if let Some(fixed) = &variant.fixed {
+            fixed.add(&words);
+        }
+        let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
+        let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
+        let is_disturbing = variant.way == Way::Set
+            && !variant.stages.is_empty()
+            && commands.points[at].is_disturbed_by(&variant.layout);
+        if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
+            commands.variants.push(Arc::clone(&variant));
+        }
+        commands.points[at].chosen = Some(Chosen { variant, table, is_disturbing });
+    }
+
+    fn table(&self, commands: &mut Commands, words: Vec<u32>) -> Option<Region> {
+        match &commands.table {
+            Some((same, region)) if *same == words => Some(*region),
+            _ => {
+                let region = commands.arena.allocate(self, words.len() as u32)?;
+                region.write(&words);
+                commands.table = Some((words, region));
+                Some(region)
+            }
+        }
+    }
+
+    /// Binds the form of a pipeline where the driver has another.
+    fn bind_form(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, variant: &Variant) {
+        let bound = &mut commands.points[point].driver_pipeline;
+        if *bound != variant.handle
+            && let Some(bind) = self.next.cmd_bind_pipeline
+        {
+            // SAFETY: a pipeline that differs from the application's in its shaders alone, into a command buffer
+            // that it records now.
+            unsafe { bind(handle, POINTS[point], variant.handle) };
+            *bound = variant.handle;
+        }
+    }
+
+    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if anywhere.
+    fn tell_tables(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        chosen: &Chosen,
+    ) -> Option<Region> {
+        let variant = &chosen.variant;
+        if variant.stages.is_empty() {
+            return None;
+        }
+        if let Some(fixed) = &variant.fixed {
+            return Some(fixed.records);
+        }
+        let own = match (chosen.table, variant.way) {
+            (None, _) => None,
+            (Some(table), Way::Set) => self.or_fail(self.own_set(commands, variant, table)),
+            (Some(table), _) => self.or_fail(self.own_root(commands, variant, table)),
+        };
+        let told = own.map(|it| it.1).or(variant.quiet)?;
+        if own.is_none() {
+            // From here on without tables, until something else is bound.
+            commands.points[point].chosen = Some(Chosen { table: None, ..chosen.clone() });
+        }
+        match told {
+            Quiet::Root(root) => self.push_root(commands, handle, variant, root),
+            Quiet::Set(set) => self.bind_set(handle, point, variant, set),
+        }
+        own.map(|it| it.0)
+    }
+
+    /// Records and a root table for a draw.
+    fn own_root(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
+        let all = commands.arena.allocate(self, ROOT_SPACE + self.record_words(variant))?;
+        let records = all.from(ROOT_SPACE);
+        let mut addresses = self.everywhere;
+        if variant.reads_addresses {
+            addresses = self.addresses_now();
+            commands.addresses = match commands.addresses {
+                // Roots lead to different tables: all are led to the right one when they are submitted.
+                Some(before) if before != addresses.device_address => Some(0),
+                _ => Some(addresses.device_address),
+            };
+            commands.roots.push(all);
+        }
+        all.write(&root_words([records, table, addresses, variant.cells]));
+        Some((records, Quiet::Root(all)))
+    }
+
+    /// Records and a set for a draw.
+    fn own_set(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
+        let records = commands.arena.allocate(self, self.record_words(variant))?;
+        if commands.sets_left == 0 {
+            commands.pools.push(self.take_pool()?);
+            commands.sets_left = POOL_SETS;
+        }
+        commands.sets_left -= 1;
+        let pool = *commands.pools.last()?;
+        let set = self.write_set(pool, [records, table, self.everywhere, variant.cells])?;
+        Some((records, Quiet::Set(set)))
+    }
+
+    fn push_root(&self, commands: &mut Commands, handle: CommandBuffer, variant: &Variant, root: Region) {
+        let (Some(push), Some(layout), Some(tail)) = (self.next.cmd_push_constants, variant.layout.own, self.tail)
+        else {
+            return;
+        };
+        let stages = ShaderStageFlags(variant.layout.stages_of(tail, TAIL_BYTES));
+        let bytes = root.device_address.to_ne_bytes();
+        // SAFETY: a layout of ours whose push constants reach to the tail, into a command buffer that is recorded now.
+        unsafe { push(handle, layout, stages, tail, TAIL_BYTES, Ptr::to_slice(&bytes)) };
+        commands.pushed.disturb(&variant.layout);
+    }
+
+    fn bind_set(&self, handle: CommandBuffer, point: usize, variant: &Variant, set: DescriptorSet) {
+        let (Some(bind), Some(layout)) = (self.next.cmd_bind_descriptor_sets, variant.layout.own) else { return };
+        // SAFETY: a set of ours and a layout of ours with it, into a command buffer that the application records now.
+        unsafe { bind(handle, POINTS[point], layout, self.set, 1, Ptr::to(&set), 0, Ptr::NULL) };
+    }
+
+    fn after(&self, commands: &mut Commands, point: usize, is_disturbing: bool) -> After {
+        let mut after = After::default();
+        if is_disturbing {
+            let binds = commands.points[point].binds.iter();
+            after.binds = binds.filter(|it| !it.sets.contains(&0)).cloned().collect();
+        }
+        if commands.pushed.is_disturbed() {
+            after.pushed = Some(Box::new(commands.pushed.clone()));
+            commands.pushed.mend();
+        }
+        after
+    }
+
+    /// Binds and pushes again what the application had.
+    pub(super) fn after_draw(&self, handle: CommandBuffer, point: usize, after: &After) {
+        if let Some(push) = self.next.cmd_push_constants {
+            after.pushed.iter().for_each(|it| it.push_again(handle, push));
+        }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
-        let point = if point == 0 { PipelineBindPoint::GRAPHICS } else { PipelineBindPoint::COMPUTE };
-        for it in again {
+        for it in &after.binds {
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);
             let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&it.offsets));
             // SAFETY: what the application bound itself, into a command buffer that it records now.
-            unsafe { bind(handle, point, layout, it.first, count, sets, offset_count, offsets) };
+            unsafe { bind(handle, POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
         }
-    }
-
-    /// Makes the tables of a draw and binds them. Gives where its records will be.
-    fn bind_own(
-        &self,
-        state: &mut State,
-        commands: &mut Commands,
-        (handle, point): (CommandBuffer, usize),
-        pipeline: &Checked,
-    ) -> Option<Region> {
-        let words = descriptors::table(&pipeline.layout, &state.sets, |it| commands.points[point].set(it));
-        let free = &mut state.free_blocks;
-        let arena = &mut commands.arena;
-        let prints = pipeline.stages.iter().any(|it| it.made.prints);
-        let records = arena.allocate(self, free, self.config.record_words(prints))?;
-        let table = match &commands.table {
-            Some((same, region)) if *same == words => *region,
-            _ => {
-                let region = arena.allocate(self, free, words.len() as u32)?;
-                region.write(&words);
-                commands.table = Some((words, region));
-                region
-            }
-        };
-        let addresses = match commands.addresses {
-            Some(it) => it,
-            None => {
-                let words = tables::addresses(&[], 0);
-                let region = arena.allocate(self, free, words.len() as u32)?;
-                region.write(&words);
-                *commands.addresses.insert(region)
-            }
-        };
-        let mut regions = [records; TABLES];
-        regions[Table::Descriptors as usize] = table;
-        regions[Table::Addresses as usize] = addresses;
-        regions[Table::Cells as usize] = pipeline.cells;
-        let set = self.own_set(state, commands, regions)?;
-        let point = if point == 0 { PipelineBindPoint::GRAPHICS } else { PipelineBindPoint::COMPUTE };
-        let (bind, layout) = (self.next.cmd_bind_descriptor_sets?, pipeline.layout.own?);
-        // SAFETY: a set of ours and a layout of ours with it, into a command buffer that the application records now.
-        unsafe { bind(handle, point, layout, self.set, 1, Ptr::to(&set), 0, Ptr::NULL) };
-        Some(records)
-    }
-
-    /// A set of ours with the tables in it.
-    fn own_set(&self, state: &mut State, commands: &mut Commands, regions: [Region; TABLES]) -> Option<DescriptorSet> {
-        if commands.sets_left == 0 {
-            commands.pools.push(self.take_pool(state)?);
-            commands.sets_left = POOL_SETS;
-        }
-        commands.sets_left -= 1;
-        let mut info = DescriptorSetAllocateInfo::zeroed();
-        info.s_type = StructureType::DESCRIPTOR_SET_ALLOCATE_INFO;
-        info.descriptor_pool = *commands.pools.last()?;
-        info.descriptor_set_count = 1;
-        info.p_set_layouts = Ptr::to(&self.set_layout);
-        let mut set = DescriptorSet::default();
-        let buffers = regions.map(Region::info);
-        let mut write = WriteDescriptorSet::zeroed();
-        write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
-        write.descriptor_type = DescriptorType::STORAGE_BUFFER;
-        write.descriptor_count = 1;
-        // SAFETY: a pool, a layout and buffers of ours.
-        unsafe {
-            let allocate = self.next.allocate_descriptor_sets?;
-            is_fine(allocate(self.device, Ptr::to(&info), place(&mut set)))?;
-            let writes: [WriteDescriptorSet; TABLES] = std::array::from_fn(|at| WriteDescriptorSet {
-                dst_set: set,
-                dst_binding: at as u32,
-                p_buffer_info: Ptr::to(&buffers[at]),
-                ..write
-            });
-            (self.next.update_descriptor_sets?)(self.device, TABLES as u32, Ptr::to_slice(&writes), 0, Ptr::NULL);
-        }
-        Some(set)
     }
 }

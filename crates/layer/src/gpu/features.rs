@@ -1,23 +1,31 @@
-//! What a new device must be able to do: stages that write into buffers.
+//! What a new device must be able to do: stages that write into buffers, and buffers that have addresses.
 
 use lavascope_abi::*;
 
-use crate::application::{chain_types, find_in_chain};
-use crate::instance::InstanceData;
+use crate::application::chain_types;
+use crate::instance::{InstanceData, has_name};
 use crate::interface::{DEVICE_LINK, Link};
 
 /// Shaders use SPIR-V 1.3.
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
+/// From here on every device may have buffers with addresses.
+const VERSION_ADDRESSES: u32 = 1 << 22 | 2 << 12;
 
 /// What the driver is asked for in the place of what the application asks for.
 pub(crate) struct Wish {
     /// The stages that can then write, as bits of `VkShaderStageFlags`.
     pub(crate) stages: u32,
+    /// Whether buffers then have addresses.
+    pub(crate) has_addresses: bool,
     /// Whether the application wants buffers to be accessed robustly.
     pub(super) is_robust: bool,
+    /// The families of its queues.
+    pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
-    /// A copy of the chain's beginning, up to the features.
+    /// A copy of the chain's beginning, up to the last features that are changed.
     chain: Vec<Box<[u64]>>,
+    /// In front of the chain, where the application says nothing of addresses.
+    addresses: Option<Box<PhysicalDeviceBufferDeviceAddressFeatures>>,
 }
 
 impl Wish {
@@ -38,8 +46,17 @@ impl Wish {
             | ShaderStageFlags::TESSELLATION_CONTROL.0
             | ShaderStageFlags::TESSELLATION_EVALUATION.0
             | ShaderStageFlags::GEOMETRY.0;
-        let stages = ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT;
-        let mut wish = Wish { stages, is_robust: false, features: None, chain: Vec::new() };
+        let mut wish = Wish {
+            stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
+            // SAFETY: the caller's word.
+            has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, version) },
+            is_robust: false,
+            // SAFETY: the caller's word.
+            families: unsafe { families(info) },
+            features: None,
+            chain: Vec::new(),
+            addresses: None,
+        };
         if has.fragment_stores_and_atomics.0 != 0 {
             wish.stages |= FRAGMENT;
         }
@@ -58,25 +75,48 @@ impl Wish {
     ///
     /// The info must be valid, with its chain.
     unsafe fn take(&mut self, info: &DeviceCreateInfo, has: &PhysicalDeviceFeatures) -> Option<()> {
-        let ty = StructureType::PHYSICAL_DEVICE_FEATURES_2;
-        // SAFETY: the caller's word, and the structure of this type.
-        let chained = unsafe { find_in_chain::<PhysicalDeviceFeatures2>(info.p_next, ty) };
-        if chained.is_none() {
+        // SAFETY: the caller's word.
+        let types: Vec<StructureType> = unsafe { chain_types(info.p_next) }.into_iter().map(|it| it.0).collect();
+        let is_changed = |it: &&StructureType| **it == FEATURES || self.has_addresses && ADDRESSES.contains(it);
+        if let Some(last) = types.iter().rfind(is_changed) {
+            // SAFETY: the caller's word.
+            self.chain = unsafe { copy_until(info.p_next, *last) }?;
+        }
+        if !types.contains(&FEATURES) {
             // SAFETY: the caller's word.
             let own = unsafe { info.p_enabled_features.as_ptr().as_ref() };
             let mut features = Box::new(own.map_or_else(PhysicalDeviceFeatures::zeroed, |it| *it));
             self.is_robust = features.robust_buffer_access.0 != 0;
             switch_on(&mut features, has);
             self.features = Some(features);
-            return Some(());
         }
-        // SAFETY: the caller's word.
-        self.chain = unsafe { copy_until(info.p_next, ty) }?;
-        let last = self.chain.last_mut()?.as_mut_ptr().cast::<PhysicalDeviceFeatures2>();
-        // SAFETY: a copy of ours of a structure of this type.
-        let features = unsafe { &mut (*last).features };
-        self.is_robust = features.robust_buffer_access.0 != 0;
-        switch_on(features, has);
+        for words in &mut self.chain {
+            let first = words.as_mut_ptr();
+            // SAFETY: copies of ours of whole structures, whose types are looked at.
+            unsafe {
+                match *first.cast::<StructureType>() {
+                    FEATURES => {
+                        let features = &mut (*first.cast::<PhysicalDeviceFeatures2>()).features;
+                        self.is_robust = features.robust_buffer_access.0 != 0;
+                        switch_on(features, has);
+                    }
+                    CORE_1_2 if self.has_addresses => {
+                        (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1);
+                    }
+                    OWN_ADDRESSES if self.has_addresses => {
+                        (*first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>()).buffer_device_address = Bool32(1);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        if self.has_addresses && !types.iter().any(|it| ADDRESSES.contains(it)) {
+            let mut own = Box::new(PhysicalDeviceBufferDeviceAddressFeatures::zeroed());
+            own.s_type = OWN_ADDRESSES;
+            own.buffer_device_address = Bool32(1);
+            own.p_next = self.chain.first().map_or(info.p_next, |it| Ptr::to_slice(it).cast());
+            self.addresses = Some(own);
+        }
         Some(())
     }
 
@@ -89,11 +129,65 @@ impl Wish {
         if let Some(first) = self.chain.first() {
             info.p_next = Ptr::to_slice(first).cast();
         }
+        if let Some(addresses) = &self.addresses {
+            info.p_next = Ptr::to(&**addresses).cast();
+        }
         info
     }
 }
 
 const FRAGMENT: u32 = ShaderStageFlags::FRAGMENT.0;
+const FEATURES: StructureType = StructureType::PHYSICAL_DEVICE_FEATURES_2;
+const CORE_1_2: StructureType = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
+const OWN_ADDRESSES: StructureType = StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES;
+/// Where an application says whether it wants addresses.
+const ADDRESSES: [StructureType; 2] = [CORE_1_2, OWN_ADDRESSES];
+
+/// # Safety
+///
+/// The info must be valid.
+unsafe fn families(info: &DeviceCreateInfo) -> Vec<u32> {
+    // SAFETY: the caller's word.
+    let queues = unsafe { super::slice(info.p_queue_create_infos, info.queue_create_info_count) };
+    let mut all: Vec<u32> = queues.iter().map(|it| it.queue_family_index).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Whether buffers of a new device can have addresses, with what the application asks for already.
+///
+/// # Safety
+///
+/// The physical device must be alive, and the info valid.
+unsafe fn may_have_addresses(
+    instance: &InstanceData,
+    physical_device: PhysicalDevice,
+    info: &DeviceCreateInfo,
+    version: u32,
+) -> bool {
+    let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+    // SAFETY: the caller's word.
+    let (is_new, is_old) = unsafe {
+        (
+            has_name(names, count, c"VK_KHR_buffer_device_address"),
+            has_name(names, count, c"VK_EXT_buffer_device_address"),
+        )
+    };
+    // The older extension and the newer feature exclude each other.
+    if is_old || !is_new && instance.api_version.min(version) < VERSION_ADDRESSES {
+        return false;
+    }
+    let Some(ask) = instance.table.get_physical_device_features2 else { return false };
+    let mut has = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
+    has.s_type = OWN_ADDRESSES;
+    let mut features = PhysicalDeviceFeatures2::zeroed();
+    features.s_type = FEATURES;
+    features.p_next = super::place(&mut has).cast();
+    // SAFETY: a physical device that is alive, and places of ours.
+    unsafe { ask(physical_device, super::place(&mut features)) };
+    has.buffer_device_address.0 != 0
+}
 
 fn switch_on(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures) {
     for (it, has) in [

@@ -3,39 +3,73 @@
 //! Nobody waits for it: fences and idle queues tell, and so does the application when it records a command buffer
 //! anew, frees it, or destroys the device. Work on a queue that came before is done as well.
 
+use std::sync::Arc;
+
 use lavascope_abi::*;
 use lavascope_instrument::decode;
 
+use super::addresses::lead_to;
+use super::commands::Commands;
+use super::pipelines::Style;
 use super::tell::{Finding, Told};
+use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
+use crate::application::find_in_chain;
 
 /// Command buffers that were submitted.
 pub(super) struct Submission {
     queue: u64,
     fence: u64,
+    /// Semaphores with counters, and what they are set to when it is done.
+    signals: Vec<(u64, u64)>,
     commands: Vec<u64>,
+    /// The copy of the table of addresses that it may read.
+    pub(super) addresses: Option<usize>,
+}
+
+/// What is submitted together.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) commands: Vec<u64>,
+    pub(super) signals: Vec<(u64, u64)>,
+}
+
+impl Batch {
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain.
+    pub(super) unsafe fn add(&mut self, info: &SubmitInfo) {
+        let ty = StructureType::TIMELINE_SEMAPHORE_SUBMIT_INFO;
+        // SAFETY: the caller's word, and the structure of this type.
+        let (commands, semaphores, values) = unsafe {
+            let values = find_in_chain::<TimelineSemaphoreSubmitInfo>(info.p_next, ty).map(|it| &*it.as_ptr());
+            (
+                slice(info.p_command_buffers, info.command_buffer_count),
+                slice(info.p_signal_semaphores, info.signal_semaphore_count),
+                values.map_or(&[][..], |it| slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count)),
+            )
+        };
+        self.commands.extend(commands.iter().map(|it| it.0));
+        self.signals.extend(semaphores.iter().zip(values).map(|(it, value)| (it.0, *value)));
+    }
+
+    /// # Safety
+    ///
+    /// The info must be valid.
+    pub(super) unsafe fn add2(&mut self, info: &SubmitInfo2) {
+        // SAFETY: the caller's word.
+        let (commands, semaphores) = unsafe {
+            (
+                slice(info.p_command_buffer_infos, info.command_buffer_info_count),
+                slice(info.p_signal_semaphore_infos, info.signal_semaphore_info_count),
+            )
+        };
+        self.commands.extend(commands.iter().map(|it| it.command_buffer.0));
+        self.signals.extend(semaphores.iter().map(|it| (it.semaphore.0, it.value)));
+    }
 }
 
 impl State {
-    /// The command buffer, and those that it executes.
-    fn with_secondaries(&self, handle: u64) -> Vec<u64> {
-        let secondaries = self.commands.get(&handle).map_or(&[][..], |it| &it.secondaries);
-        std::iter::once(handle).chain(secondaries.iter().copied()).collect()
-    }
-
-    pub(super) fn submit(&mut self, queue: Queue, fence: Fence, commands: &[u64]) {
-        let mut all: Vec<u64> = commands.iter().flat_map(|it| self.with_secondaries(*it)).collect();
-        all.retain(|it| self.commands.get(it).is_some_and(|it| !it.draws.is_empty()));
-        let labels = self.queue_labels.get(&queue.0).cloned().unwrap_or_default();
-        all.iter()
-            .filter_map(|it| self.commands.get_mut(it).map(|it| it.queue_labels.clone_from(&labels)))
-            .for_each(drop);
-        // A fence tells of what came before, too.
-        if !all.is_empty() || fence.0 != 0 && !self.submissions.is_empty() {
-            self.submissions.push(Submission { queue: queue.0, fence: fence.0, commands: all });
-        }
-    }
-
     /// Takes out the submissions up to the last one of which something is true, and those before it on its queue.
     fn take_done(&mut self, is_done: impl Fn(&Submission) -> bool) -> Vec<u64> {
         let queues: Vec<(u64, usize)> =
@@ -65,8 +99,7 @@ impl State {
     }
 
     /// Reads the records of a command buffer.
-    fn read(&mut self, handle: u64) -> Vec<Finding> {
-        let Some(mut commands) = self.commands.remove(&handle) else { return Vec::new() };
+    fn read(&mut self, handle: u64, commands: &mut Commands) -> Vec<Finding> {
         let mut found = Vec::new();
         let number = commands.number;
         let queue_labels = std::mem::take(&mut commands.queue_labels);
@@ -82,35 +115,148 @@ impl State {
             // The device does not use it now, and what it writes from here on is new.
             draw.records.write(&vec![0; words.len()]);
         }
-        self.commands.insert(handle, commands);
+        found.extend(commands.builds.iter().flat_map(|it| self.find_wrong(it, (handle, number))));
         found
+    }
+
+    /// Pipelines of which a form saw sites that nobody told yet, and how they are to be made again. Where that cannot
+    /// be, what is known of the sites.
+    fn read_seen(&mut self, variants: &[Arc<Variant>]) -> (Vec<(Arc<Checked>, Style)>, Vec<Finding>) {
+        let (mut again, mut found) = (Vec::new(), Vec::new());
+        for variant in variants {
+            let sites: Vec<_> = variant.seen().into_iter().filter(|it| !self.is_told(variant, *it)).collect();
+            if sites.is_empty() {
+                continue;
+            }
+            let checked = self.pipelines.get(&variant.application.0.0).cloned();
+            match checked.filter(|it| it.can_be_made_again()) {
+                Some(checked) => {
+                    let style = checked.ask(variant, &sites);
+                    again.extend(style.map(|style| (checked, style)));
+                }
+                None => found.extend(sites.iter().filter_map(|it| self.find_seen(variant, *it))),
+            }
+        }
+        (again, found)
     }
 }
 
 impl Gpu {
+    /// The command buffers, and those that they execute, as far as they have checks.
+    fn with_draws(&self, commands: &[u64]) -> Vec<u64> {
+        let mut all = Vec::new();
+        for handle in commands {
+            let Some(slot) = self.slot(*handle) else { continue };
+            let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
+            for handle in std::iter::once(*handle).chain(secondaries) {
+                let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
+                let has_draws = self.slot(handle).and_then(|it| it.with(has_any));
+                all.extend((has_draws == Some(true)).then_some(handle));
+            }
+        }
+        all
+    }
+
+    /// Work is about to be submitted: it sees all addresses that there are by now.
+    pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
+        let all = self.with_draws(&batch.commands);
+        let addresses = self.lead_to_addresses(&all);
+        let mut state = self.state();
+        let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
+        for slot in all.iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| it.queue_labels.clone_from(&labels));
+        }
+        // A fence tells of what came before, too.
+        let tells = fence.0 != 0 || !batch.signals.is_empty();
+        if !all.is_empty() || tells && !state.submissions.is_empty() {
+            let signals = batch.signals;
+            state.submissions.push(Submission { queue: queue.0, fence: fence.0, signals, commands: all, addresses });
+        }
+    }
+
+    /// Leads command buffers to the table of addresses that is up to date.
+    fn lead_to_addresses(&self, commands: &[u64]) -> Option<usize> {
+        let reads = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| it.addresses.is_some())) == Some(true);
+        let has_fixed = || commands.iter().any(|it| self.uses_fixed(*it));
+        if !self.has_addresses || !commands.iter().any(reads) && !has_fixed() {
+            return None;
+        }
+        let current = self.publish_addresses()?;
+        let now = self.addresses_now();
+        for slot in commands.iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| {
+                if it.addresses.is_some_and(|it| it != now.device_address) {
+                    it.roots.iter().for_each(|root| lead_to(*root, now));
+                    it.addresses = Some(now.device_address);
+                }
+            });
+        }
+        Some(current)
+    }
+
+    fn uses_fixed(&self, handle: u64) -> bool {
+        let uses = |it: &mut Commands| it.variants.iter().any(|it| it.fixed.is_some() && it.reads_addresses);
+        self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
+    }
+
+    /// Something of the host lets work go on that waits: it sees what addresses there are by now.
+    pub(super) fn host_signals(&self) {
+        let mut waiting: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
+        waiting.sort_unstable();
+        waiting.dedup();
+        let addresses = self.lead_to_addresses(&waiting);
+        if addresses.is_some() {
+            // All of it may read either table from here on; the newer one is kept.
+            self.state().submissions.iter_mut().for_each(|it| it.addresses = it.addresses.and(addresses));
+        }
+    }
+
     /// A fence is signaled.
-    pub(super) fn fence_signaled(&self, fence: Fence) {
+    pub(super) fn fence_signaled(&'static self, fence: Fence) {
         self.harvest(|it| it.fence == fence.0);
     }
 
-    pub(super) fn queue_idle(&self, queue: Queue) {
+    /// A semaphore's counter has this value by now.
+    pub(super) fn counter_reached(&'static self, semaphore: Semaphore, value: u64) {
+        self.harvest(|it| it.signals.iter().any(|it| it.0 == semaphore.0 && it.1 <= value));
+    }
+
+    pub(super) fn queue_idle(&'static self, queue: Queue) {
         self.harvest(|it| it.queue == queue.0);
     }
 
     /// All is done, or the device is lost.
-    pub(super) fn device_idle(&self) {
+    pub(super) fn device_idle(&'static self) {
         self.harvest(|_| true);
     }
 
-    fn harvest(&self, is_done: impl Fn(&Submission) -> bool) {
+    fn harvest(&'static self, is_done: impl Fn(&Submission) -> bool) {
         let mut state = self.state();
         if state.submissions.is_empty() {
             return;
         }
         let done = state.take_done(is_done);
-        let found: Vec<Finding> = done.into_iter().flat_map(|it| state.read(it)).collect();
         drop(state);
+        let (found, again) = self.read_all(&done);
         self.tell_all(found);
+        again.into_iter().for_each(|(checked, style)| self.ask_worker(checked, style));
+    }
+
+    /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
+    fn read_all(&self, handles: &[u64]) -> (Vec<Finding>, Vec<(Arc<Checked>, Style)>) {
+        let (mut found, mut again) = (Vec::new(), Vec::new());
+        for handle in handles {
+            let Some(slot) = self.slot(*handle) else { continue };
+            let Some(mut commands) = slot.take() else { continue };
+            let mut state = self.state();
+            found.extend(state.read(*handle, &mut commands));
+            let (wanted, told) = state.read_seen(&commands.variants);
+            again.extend(wanted);
+            found.extend(told);
+            drop(state);
+            slot.put(commands);
+        }
+        (found, again)
     }
 
     /// Fences that were waited for: all of them, or some.
@@ -118,7 +264,7 @@ impl Gpu {
     /// # Safety
     ///
     /// There must be as many fences as said.
-    pub(super) unsafe fn fences_waited(&self, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
+    pub(super) unsafe fn fences_waited(&'static self, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
         // SAFETY: the caller's word.
         for fence in unsafe { slice(p_fences, count) } {
             // SAFETY: a fence that is alive.
@@ -129,39 +275,89 @@ impl Gpu {
         }
     }
 
-    /// Command buffers are recorded anew or freed, so that the device cannot use them.
-    pub(super) fn commands_end(&self, handles: &[u64], is_freed: bool) {
-        let mut state = self.state();
-        let mut found = Vec::new();
-        for handle in handles {
-            found.extend(state.read(*handle));
-            state.take_commands(*handle);
-            state.clear_commands(self, *handle);
-            if is_freed && let Some(commands) = state.commands.remove(handle) {
-                state.free(self, commands);
+    /// Semaphores that were waited for: all of them, or some.
+    ///
+    /// # Safety
+    ///
+    /// The info must be valid.
+    pub(super) unsafe fn semaphores_waited(&'static self, info: &SemaphoreWaitInfo) {
+        // SAFETY: the caller's word.
+        let (semaphores, values) =
+            unsafe { (slice(info.p_semaphores, info.semaphore_count), slice(info.p_values, info.semaphore_count)) };
+        let is_all = info.flags.0 & SemaphoreWaitFlags::ANY.0 == 0 || semaphores.len() == 1;
+        for (semaphore, value) in semaphores.iter().zip(values) {
+            let mut now = *value;
+            if !is_all {
+                let Some(ask) = self.next.get_semaphore_counter_value else { continue };
+                // SAFETY: a semaphore that is alive, and a place of ours.
+                if unsafe { ask(self.device, *semaphore, super::place(&mut now)) } != Result::SUCCESS {
+                    continue;
+                }
             }
+            self.counter_reached(*semaphore, now);
         }
+    }
+
+    /// Command buffers are recorded anew or freed, so that the device cannot use them.
+    pub(super) fn commands_end(&'static self, handles: &[u64], is_freed: bool) {
+        let (found, again) = self.read_all(handles);
+        let mut state = self.state();
+        handles.iter().for_each(|it| state.take_commands(*it));
         drop(state);
+        handles.iter().for_each(|it| self.clear_commands(*it, is_freed));
         self.tell_all(found);
+        again.into_iter().for_each(|(checked, style)| self.ask_worker(checked, style));
     }
 
     /// The command buffers of a pool.
-    pub(super) fn pool_ends(&self, pool: CommandPool, is_freed: bool) {
-        let state = self.state();
-        let handles: Vec<u64> = state.commands.iter().filter(|it| it.1.pool == pool.0).map(|it| *it.0).collect();
-        drop(state);
+    pub(super) fn pool_ends(&'static self, pool: CommandPool, is_freed: bool) {
+        let handles = self.state().pools.get(&pool.0).cloned().unwrap_or_default();
         self.commands_end(&handles, is_freed);
+        if is_freed {
+            self.state().pools.remove(&pool.0);
+        }
     }
 
     /// The last word: all records, faults whose records did not fit, and what was counted since.
     pub(super) fn harvest_all(&self) {
-        let mut state = self.state();
-        let handles: Vec<u64> = state.commands.keys().copied().collect();
-        let mut found: Vec<Finding> = handles.into_iter().flat_map(|it| state.read(it)).collect();
-        found.extend(state.find_unrecorded());
-        drop(state);
+        let handles: Vec<u64> = self.slots.entries_unsorted().into_iter().map(|it| it.0).collect();
+        let (mut found, _) = self.read_all(&handles);
+        found.extend(self.state().find_unrecorded());
         self.tell_all(found);
-        let state = self.state();
-        state.told.iter().for_each(Told::tell_more);
+        let mut state = self.state();
+        let counts = state.counts();
+        state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submission(queue: u64, fence: u64, signals: &[(u64, u64)], commands: &[u64]) -> Submission {
+        Submission { queue, fence, signals: signals.to_vec(), commands: commands.to_vec(), addresses: None }
+    }
+
+    #[test]
+    fn a_counter_tells_of_all_that_came_before_on_its_queue() {
+        let submissions = vec![
+            submission(1, 0, &[(7, 1)], &[10]),
+            submission(2, 0, &[], &[20]),
+            submission(1, 0, &[(7, 2)], &[11]),
+            submission(1, 0, &[(7, 3)], &[12]),
+        ];
+        let mut state = State { submissions, ..State::default() };
+        let reached = |value| move |it: &Submission| it.signals.iter().any(|it| it.0 == 7 && it.1 <= value);
+        assert_eq!(state.take_done(reached(2)), [10, 11]);
+        assert_eq!(state.take_done(reached(2)), [] as [u64; 0]);
+        assert_eq!(state.submissions.len(), 2);
+    }
+
+    #[test]
+    fn what_is_pending_again_is_not_read() {
+        let submissions = vec![submission(1, 5, &[], &[10, 11]), submission(1, 6, &[], &[10])];
+        let mut state = State { submissions, ..State::default() };
+        assert_eq!(state.take_done(|it| it.fence == 5), [11]);
+        assert_eq!(state.take_done(|it| it.fence == 6), [10]);
     }
 }

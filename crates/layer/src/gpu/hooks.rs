@@ -5,9 +5,11 @@ use std::sync::Arc;
 use lavascope_abi::*;
 
 use super::commands::{Bind, Commands, point_of};
+use super::harvest::Batch;
 use super::layouts::SetLayout;
 use super::pipelines::{Plan, read_words};
-use super::{Gpu, gpu_of, scope, slice};
+use super::recipe::Recipe;
+use super::{Gpu, facts_of, gpu_of, scope, slice};
 use crate::DeviceTable;
 use crate::fence::fence;
 
@@ -81,8 +83,31 @@ hooks! {
         fence("vkDestroyShaderModule", forget, || ());
         next(device, it, p_allocator);
     }
+    create_render_pass = fn(device: Device, p_info: Ptr<RenderPassCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            fence("vkCreateRenderPass", || gpu.state().passes.add(*p_made.as_ptr()), || ());
+        }
+        result
+    }
+    create_render_pass2 = fn(device: Device, p_info: Ptr<RenderPassCreateInfo2>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_allocator, p_made);
+        if result == Result::SUCCESS {
+            fence("vkCreateRenderPass2", || gpu.state().passes.add(*p_made.as_ptr()), || ());
+        }
+        result
+    }
+    destroy_render_pass = fn(device: Device, it: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        if !fence("vkDestroyRenderPass", || gpu.keeps_pass(it, p_allocator), || false) {
+            next(device, it, p_allocator);
+        }
+    }
     create_compute_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<ComputePipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, next| {
-        let plan = |it: &ComputePipelineCreateInfo| gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage));
+        let plan = |it: &ComputePipelineCreateInfo| {
+            let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage))?;
+            plan.recipe = facts_of(device).and_then(|facts| Recipe::compute(it, facts, plan.origin()));
+            Some(plan)
+        };
         let plans = || slice(p_infos, count).iter().map(plan).collect::<Vec<_>>();
         let plans = fence("vkCreateComputePipelines", plans, Vec::new);
         let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<Plan>)| {
@@ -94,7 +119,13 @@ hooks! {
         gpu.create_planned((p_infos, &infos), cache, plans, p_made, create)
     }
     create_graphics_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<GraphicsPipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, next| {
-        let plan = |it: &GraphicsPipelineCreateInfo| gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count));
+        let plan = |it: &GraphicsPipelineCreateInfo| {
+            let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count))?;
+            let pass = gpu.state().passes.get(it.render_pass);
+            let facts = facts_of(device).filter(|_| plan.is_whole());
+            plan.recipe = facts.and_then(|facts| Recipe::graphics(it, facts, plan.origin(), pass));
+            Some(plan)
+        };
         let plans = || slice(p_infos, count).iter().map(plan).collect::<Vec<_>>();
         let plans = fence("vkCreateGraphicsPipelines", plans, Vec::new);
         let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<Plan>)| {
@@ -106,8 +137,47 @@ hooks! {
         gpu.create_planned((p_infos, &infos), cache, plans, p_made, create)
     }
     destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyPipeline", || drop(gpu.state().pipelines.remove(&it.0)), || ());
+        let forget = || {
+            let mut state = gpu.state();
+            state.libraries.remove(&it.0);
+            let removed = state.pipelines.remove(&it.0);
+            drop(state);
+            if let Some(checked) = removed {
+                gpu.destroy_forms(&checked);
+                drop(checked);
+                gpu.sweep_passes();
+            }
+        };
+        fence("vkDestroyPipeline", forget, || ());
         next(device, it, p_allocator);
+    }
+    allocate_memory = fn(device: Device, p_info: Ptr<MemoryAllocateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DeviceMemory>) -> Result, |gpu, next| {
+        let mut result = next(device, p_info, p_allocator, p_made);
+        // What of ours nobody uses at the moment is the application's if it needs it.
+        if LACKS.contains(&result) && fence("vkAllocateMemory", || gpu.release_spares(), || false) {
+            result = next(device, p_info, p_allocator, p_made);
+        }
+        if result == Result::SUCCESS {
+            gpu.allocations.add();
+        }
+        result
+    }
+    free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        if it.0 != 0 {
+            gpu.allocations.remove();
+        }
+        next(device, it, p_allocator);
+    }
+    get_buffer_device_address = fn(device: Device, p_info: Ptr<BufferDeviceAddressInfo>) -> u64, |gpu, next| {
+        let address = next(device, p_info);
+        let note = || {
+            let (buffer, mut state) = ((*p_info.as_ptr()).buffer, gpu.state());
+            if let Some(bytes) = state.buffers.get(&buffer.0).copied() {
+                state.addresses.add(buffer.0, address, bytes);
+            }
+        };
+        fence("vkGetBufferDeviceAddress", note, || ());
+        address
     }
     create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_allocator, p_made);
@@ -118,7 +188,13 @@ hooks! {
         result
     }
     destroy_buffer = fn(device: Device, it: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyBuffer", || _ = gpu.state().buffers.remove(&it.0), || ());
+        let forget = || {
+            let mut state = gpu.state();
+            state.buffers.remove(&it.0);
+            let name = state.names.get(&(ObjectType::BUFFER.0, it.0)).cloned();
+            state.addresses.remove(it.0, name);
+        };
+        fence("vkDestroyBuffer", forget, || ());
         next(device, it, p_allocator);
     }
     create_buffer_view = fn(device: Device, p_info: Ptr<BufferViewCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<BufferView>) -> Result, |gpu, next| {
@@ -182,12 +258,9 @@ hooks! {
         let result = next(device, p_info, p_made);
         if result == Result::SUCCESS {
             let keep = || {
-                let (info, mut state) = (&*p_info.as_ptr(), gpu.state());
-                for it in slice(p_made, info.command_buffer_count) {
-                    let number = state.next_commands;
-                    state.next_commands += 1;
-                    state.commands.insert(it.0, Commands::new(info.command_pool.0, number));
-                }
+                let info = &*p_info.as_ptr();
+                let made = slice(p_made, info.command_buffer_count);
+                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0));
             };
             fence("vkAllocateCommandBuffers", keep, || ());
         }
@@ -220,10 +293,9 @@ hooks! {
     cmd_bind_pipeline = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline) -> (), |gpu, next| {
         next(commands, point, pipeline);
         let note = || {
-            let mut state = gpu.state();
-            let pipeline = state.pipelines.get(&pipeline.0).cloned();
-            if let (Some(point), Some(it)) = (point_of(point), state.commands.get_mut(&commands.0)) {
-                it.bind_pipeline(point, pipeline);
+            let checked = gpu.state().pipelines.get(&pipeline.0).cloned();
+            if let Some(point) = point_of(point) {
+                gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, checked));
             }
         };
         fence("vkCmdBindPipeline", note, || ());
@@ -263,15 +335,26 @@ hooks! {
     }
     cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, next| {
         next(commands, template, layout, set, p_data);
-        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..2, (layout, set), PUSHED, &[]), || ());
+        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..3, (layout, set), PUSHED, &[]), || ());
     }
     cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, next| {
         next(commands, p_info);
         let note = || {
             let it = &*p_info.as_ptr();
-            gpu.bound(commands, 0..2, (it.layout, it.set), PUSHED, &[]);
+            gpu.bound(commands, 0..3, (it.layout, it.set), PUSHED, &[]);
         };
         fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
+    }
+    cmd_push_constants = fn(commands: CommandBuffer, layout: PipelineLayout, stages: ShaderStageFlags, offset: u32, size: u32, p_values: Ptr<u8>) -> (), |gpu, next| {
+        let all = || gpu.pushed(commands, layout, (stages, offset), (p_values, size));
+        let all = fence("vkCmdPushConstants", all, || stages);
+        next(commands, layout, all, offset, size, p_values);
+    }
+    cmd_push_constants2 = fn(commands: CommandBuffer, p_info: Ptr<PushConstantsInfo>) -> (), |gpu, next| {
+        let it = &*p_info.as_ptr();
+        let all = || gpu.pushed(commands, it.layout, (it.stage_flags, it.offset), (it.p_values, it.size));
+        let all = fence("vkCmdPushConstants2", all, || it.stage_flags);
+        next(commands, Ptr::to(&PushConstantsInfo { stage_flags: all, ..*it }));
     }
     cmd_execute_commands = fn(commands: CommandBuffer, count: u32, p_secondaries: Ptr<CommandBuffer>) -> (), |gpu, next| {
         next(commands, count, p_secondaries);
@@ -280,47 +363,68 @@ hooks! {
     }
     queue_submit = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo>, signaled: Fence) -> Result, |gpu, next| {
         let note = || {
-            let all = slice(p_submits, count).iter().flat_map(|it| slice(it.p_command_buffers, it.command_buffer_count));
-            let all: Vec<u64> = all.map(|it| it.0).collect();
-            gpu.state().submit(queue, signaled, &all);
+            let mut batch = Batch::default();
+            slice(p_submits, count).iter().for_each(|it| batch.add(it));
+            gpu.submit(queue, signaled, batch);
         };
         // Before the call: another thread may wait for the fence at once.
         fence("vkQueueSubmit", note, || ());
-        gpu.after(next(queue, count, p_submits, signaled))
+        gpu.after_call(next(queue, count, p_submits, signaled))
     }
     queue_submit2 = fn(queue: Queue, count: u32, p_submits: Ptr<SubmitInfo2>, signaled: Fence) -> Result, |gpu, next| {
         let note = || {
-            let all = slice(p_submits, count).iter();
-            let all = all.flat_map(|it| slice(it.p_command_buffer_infos, it.command_buffer_info_count));
-            let all: Vec<u64> = all.map(|it| it.command_buffer.0).collect();
-            gpu.state().submit(queue, signaled, &all);
+            let mut batch = Batch::default();
+            slice(p_submits, count).iter().for_each(|it| batch.add2(it));
+            gpu.submit(queue, signaled, batch);
         };
         fence("vkQueueSubmit2", note, || ());
-        gpu.after(next(queue, count, p_submits, signaled))
+        gpu.after_call(next(queue, count, p_submits, signaled))
+    }
+    signal_semaphore = fn(device: Device, p_info: Ptr<SemaphoreSignalInfo>) -> Result, |gpu, next| {
+        fence("vkSignalSemaphore", || gpu.host_signals(), || ());
+        next(device, p_info)
+    }
+    set_event = fn(device: Device, it: Event) -> Result, |gpu, next| {
+        fence("vkSetEvent", || gpu.host_signals(), || ());
+        next(device, it)
+    }
+    wait_semaphores = fn(device: Device, p_info: Ptr<SemaphoreWaitInfo>, timeout: u64) -> Result, |gpu, next| {
+        let result = gpu.after_call(next(device, p_info, timeout));
+        if result == Result::SUCCESS {
+            fence("vkWaitSemaphores", || gpu.semaphores_waited(&*p_info.as_ptr()), || ());
+        }
+        result
+    }
+    get_semaphore_counter_value = fn(device: Device, it: Semaphore, p_value: Ptr<u64>) -> Result, |gpu, next| {
+        let result = gpu.after_call(next(device, it, p_value));
+        if result == Result::SUCCESS {
+            fence("vkGetSemaphoreCounterValue", || gpu.counter_reached(it, *p_value.as_ptr()), || ());
+        }
+        result
     }
     wait_for_fences = fn(device: Device, count: u32, p_fences: Ptr<Fence>, wait_all: Bool32, timeout: u64) -> Result, |gpu, next| {
-        let result = gpu.after(next(device, count, p_fences, wait_all, timeout));
+        let result = gpu.after_call(next(device, count, p_fences, wait_all, timeout));
         if result == Result::SUCCESS {
             fence("vkWaitForFences", || gpu.fences_waited(count, p_fences, wait_all.0 != 0), || ());
         }
         result
     }
     get_fence_status = fn(device: Device, it: Fence) -> Result, |gpu, next| {
-        let result = gpu.after(next(device, it));
+        let result = gpu.after_call(next(device, it));
         if result == Result::SUCCESS {
             fence("vkGetFenceStatus", || gpu.fence_signaled(it), || ());
         }
         result
     }
     queue_wait_idle = fn(queue: Queue) -> Result, |gpu, next| {
-        let result = gpu.after(next(queue));
+        let result = gpu.after_call(next(queue));
         if result == Result::SUCCESS {
             fence("vkQueueWaitIdle", || gpu.queue_idle(queue), || ());
         }
         result
     }
     device_wait_idle = fn(device: Device) -> Result, |gpu, next| {
-        let result = gpu.after(next(device));
+        let result = gpu.after_call(next(device));
         if result == Result::SUCCESS {
             fence("vkDeviceWaitIdle", || gpu.device_idle(), || ());
         }
@@ -341,20 +445,32 @@ hooks! {
     }
 }
 
+/// What a call says that finds no memory.
+const LACKS: [Result; 3] =
+    [Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY, Result::ERROR_TOO_MANY_OBJECTS];
+
 /// A set of which nothing is known.
 const PUSHED: &[DescriptorSet] = &[DescriptorSet(0)];
+
+/// The stages of ray tracing.
+pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
+    | ShaderStageFlags::ANY_HIT_KHR.0
+    | ShaderStageFlags::CLOSEST_HIT_KHR.0
+    | ShaderStageFlags::MISS_KHR.0
+    | ShaderStageFlags::INTERSECTION_KHR.0
+    | ShaderStageFlags::CALLABLE_KHR.0;
 
 /// The bind points that stages belong to.
 fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
-    [graphics, compute].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+    [graphics, compute, RAYS].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
 }
 
 impl Gpu {
     fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
-        if let Some(commands) = self.state().commands.get_mut(&handle.0) {
-            work(commands);
+        if let Some(slot) = self.slot(handle.0) {
+            slot.with(work);
         }
     }
 
@@ -367,17 +483,17 @@ impl Gpu {
         sets: &[DescriptorSet],
         offsets: &[u32],
     ) {
-        let mut state = self.state();
-        let Some(layout) = state.layouts.get(&layout.0).cloned() else { return };
-        let Some(commands) = state.commands.get_mut(&handle.0) else { return };
-        for point in points {
-            let sets = sets.iter().map(|it| it.0).collect();
-            commands.bind_sets(point, Bind::new(&layout, first, sets, offsets.to_vec()));
-        }
+        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
+        self.with_commands(handle, |commands| {
+            for point in points {
+                let sets = sets.iter().map(|it| it.0).collect();
+                commands.bind_sets(point, Bind::new(&layout, first, sets, offsets.to_vec()));
+            }
+        });
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
-    fn after(&self, result: Result) -> Result {
+    fn after_call(&'static self, result: Result) -> Result {
         if result == Result::ERROR_DEVICE_LOST {
             fence("a lost device", || self.device_idle(), || ());
         }
@@ -389,7 +505,7 @@ impl Gpu {
     /// # Safety
     ///
     /// The parameters must be those of a valid call, and `create` the driver's function for them.
-    unsafe fn create_planned<T>(
+    pub(super) unsafe fn create_planned<T>(
         &self,
         (p_infos, changed): (Ptr<T>, &[T]),
         cache: PipelineCache,
@@ -400,10 +516,11 @@ impl Gpu {
         if plans.iter().all(Option::is_none) {
             return create(cache, p_infos);
         }
+        let is_bare = plans.iter().flatten().all(Plan::is_bare);
         // Not through the application's cache: it would fill with shaders that it never asks for again.
-        let mut result = create(PipelineCache::default(), Ptr::to_slice(changed));
+        let mut result = if is_bare { create(cache, p_infos) } else { create(self.cache, Ptr::to_slice(changed)) };
         let is_planned = result.0 >= 0;
-        if !is_planned {
+        if !is_planned && !is_bare {
             result = create(cache, p_infos);
         }
         let finish = || {

@@ -77,8 +77,8 @@ unsafe fn name_of(p_label: Ptr<DebugUtilsLabelEXT>) -> String {
 
 impl Gpu {
     fn label(&self, commands: CommandBuffer, change: impl FnOnce(&mut Vec<String>)) {
-        if let Some(it) = self.state().commands.get_mut(&commands.0) {
-            change(Arc::make_mut(&mut it.labels));
+        if let Some(slot) = self.slot(commands.0) {
+            slot.with(|it| change(Arc::make_mut(&mut it.labels)));
         }
     }
 }

@@ -1,4 +1,6 @@
-//! Layouts of descriptor sets and pipelines, and our set in them.
+//! Layouts of descriptor sets and pipelines, and the way in them on which shaders find our tables.
+//!
+//! Every layout is changed by the same rule, so that those that were compatible stay so.
 
 use std::sync::Arc;
 
@@ -30,15 +32,30 @@ pub(super) struct Slot {
 }
 
 /// The layout of a pipeline.
-#[derive(Debug)]
 pub(super) struct Layout {
     /// As the application sees it.
     pub(super) handle: PipelineLayout,
-    /// One of ours with our set, if there is room for it.
+    /// How shaders find our tables, if there is room.
+    pub(super) way: Option<Way>,
+    /// One of ours, equal to the one that the driver has for the application.
     pub(super) own: Option<PipelineLayout>,
     /// None where the layout of a set is not known.
     pub(super) sets: Vec<Option<Arc<SetLayout>>>,
+    /// The application's push constants.
     ranges: Vec<[u32; 3]>,
+    /// As the driver has them.
+    pub(super) driver_ranges: Vec<PushConstantRange>,
+}
+
+/// How shaders find our tables, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Their address is in the last bytes of the push constants.
+    Push,
+    /// They are bound as a descriptor set of ours, the last one.
+    Set,
+    /// Their address is in the shader, the same for all draws.
+    Constant,
 }
 
 impl SetLayout {
@@ -123,9 +140,10 @@ impl Layout {
 
     /// Why shaders with this layout cannot be checked.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
-        if self.own.is_none() {
+        if self.way.is_none() || self.own.is_none() {
             return Some(
-                "a pipeline layout leaves no descriptor set, or too few storage buffers, for checks: its shaders are not checked",
+                "a pipeline layout leaves no push constants, no descriptor set, or too few storage buffers for checks: \
+                 its shaders are not checked",
             );
         }
         let mut count = 0;
@@ -145,11 +163,75 @@ impl Layout {
     }
 }
 
+/// The bytes of the address of our tables.
+pub(super) const TAIL_BYTES: u32 = 8;
+
+/// The push constants with the address of our tables at `tail`, for all stages; none where the application is there.
+///
+/// A stage can be in one range only, so those of the application reach up to the tail.
+fn with_tail(ranges: &[PushConstantRange], tail: u32, stages: u32) -> Option<Vec<PushConstantRange>> {
+    if ranges.iter().any(|it| it.offset.saturating_add(it.size) > tail) {
+        return None;
+    }
+    let longer = |it: &PushConstantRange| PushConstantRange { size: tail + TAIL_BYTES - it.offset, ..*it };
+    let mut all: Vec<PushConstantRange> = ranges.iter().map(longer).collect();
+    let rest = stages & !all.iter().fold(0, |all, it| all | it.stage_flags.0);
+    if rest != 0 {
+        all.push(PushConstantRange { stage_flags: ShaderStageFlags(rest), offset: tail, size: TAIL_BYTES });
+    }
+    Some(all)
+}
+
+impl Layout {
+    /// The stages that bytes must be pushed for: those of all ranges that they are in.
+    pub(super) fn stages_of(&self, offset: u32, size: u32) -> u32 {
+        let is_in = |it: &&PushConstantRange| {
+            offset < it.offset.saturating_add(it.size) && it.offset < offset.saturating_add(size)
+        };
+        self.driver_ranges.iter().filter(is_in).fold(0, |all, it| all | it.stage_flags.0)
+    }
+
+    /// Whether values that are pushed with either of the two are there for the other as well.
+    pub(super) fn has_ranges_of(&self, other: &Layout) -> bool {
+        self.ranges == other.ranges
+    }
+}
+
+/// What of a set layout counts against limits, in one stage or in all.
+fn count(sets: &[Option<Arc<SetLayout>>], stage: u32, is_it: impl Fn(DescriptorType) -> bool) -> u32 {
+    let slots = sets.iter().flatten().flat_map(|it| &it.bindings).filter(|it| it.stages & stage != 0);
+    slots.filter(|it| is_it(it.kind)).fold(0, |all, it| all.saturating_add(it.elements()))
+}
+
+fn is_storage_buffer(it: DescriptorType) -> bool {
+    matches!(it, DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC)
+}
+
+fn is_output(it: DescriptorType) -> bool {
+    is_storage_buffer(it) || matches!(it, DescriptorType::STORAGE_IMAGE | DescriptorType::STORAGE_TEXEL_BUFFER)
+}
+
+/// Whether four storage buffers more, in all stages, stay below the limits.
+fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool {
+    let ours = TABLES as u32;
+    let most = |is_it: &dyn Fn(DescriptorType) -> bool| {
+        (0..31).map(|bit| count(sets, 1 << bit, is_it)).max().unwrap_or(0).saturating_add(ours)
+    };
+    let fragment = ShaderStageFlags::FRAGMENT.0;
+    // Color attachments count as well; how many there are is not known here.
+    let colors = limits.max_color_attachments;
+    let outputs = count(sets, fragment, is_output).saturating_add(ours).saturating_add(colors);
+    let in_fragments = count(sets, fragment, |_| true).saturating_add(ours).saturating_add(colors);
+    most(&is_storage_buffer) <= limits.max_per_stage_descriptor_storage_buffers
+        && count(sets, u32::MAX, is_storage_buffer).saturating_add(ours) <= limits.max_descriptor_set_storage_buffers
+        && most(&|_| true).max(in_fragments) <= limits.max_per_stage_resources
+        && outputs <= limits.max_fragment_combined_output_resources
+}
+
 impl Gpu {
     /// What the driver is asked for instead: the application's sets, empty ones, and ours.
-    fn extended(&self, info: &PipelineLayoutCreateInfo, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
+    fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
         let mut all = sets.to_vec();
-        debug_assert_eq!(all.len(), info.set_layout_count as usize);
         all.resize(self.set as usize, self.empty_layout);
         all.push(self.set_layout);
         all
@@ -157,21 +239,28 @@ impl Gpu {
 
     /// Whether our set fits beside those of the application.
     fn has_room(&self, sets: &[Option<Arc<SetLayout>>]) -> bool {
-        let all = || sets.iter().flatten();
-        let buffers = |stage: u32| {
-            let slots = all().flat_map(|it| &it.bindings).filter(|it| it.stages & stage != 0);
-            let is_it =
-                |it: &&Slot| matches!(it.kind, DescriptorType::STORAGE_BUFFER | DescriptorType::STORAGE_BUFFER_DYNAMIC);
-            slots.filter(is_it).fold(TABLES as u32, |all, it| all.saturating_add(it.count))
-        };
-        let most = (0..31).map(|bit| buffers(1 << bit)).max().unwrap_or(0);
         sets.len() <= self.set as usize
-            && !all().any(|it| it.is_in_buffer())
-            && most <= self.limits.max_per_stage_descriptor_storage_buffers
-            && buffers(u32::MAX) <= self.limits.max_descriptor_set_storage_buffers
+            && !sets.iter().flatten().any(|it| it.is_in_buffer())
+            && fits(sets, &self.limits)
     }
 
-    /// `vkCreatePipelineLayout`, with our set where there is room.
+    /// The best way that a layout has room for, with sets and push constants as the driver gets them.
+    fn way_of(
+        &self,
+        sets: &[Option<Arc<SetLayout>>],
+        handles: &[DescriptorSetLayout],
+        ranges: &[PushConstantRange],
+    ) -> (Option<Way>, Vec<DescriptorSetLayout>, Vec<PushConstantRange>) {
+        if let Some(ranges) = self.tail.and_then(|tail| with_tail(ranges, tail, self.push_stages)) {
+            return (Some(Way::Push), handles.to_vec(), ranges);
+        }
+        if self.has_room(sets) {
+            return (Some(Way::Set), self.with_set(handles), ranges.to_vec());
+        }
+        (self.has_addresses.then_some(Way::Constant), handles.to_vec(), ranges.to_vec())
+    }
+
+    /// `vkCreatePipelineLayout`, with a way to our tables where there is room.
     ///
     /// # Safety
     ///
@@ -189,29 +278,107 @@ impl Gpu {
             let ranges = slice(info.p_push_constant_ranges, info.push_constant_range_count);
             (info, slice(info.p_set_layouts, info.set_layout_count), ranges)
         };
-        let known = self.state().set_layouts.clone();
-        let sets: Vec<_> = handles.iter().map(|it| known.get(&it.0).cloned()).collect();
-        let mut own = None;
+        let sets = self.known_sets(handles);
+        let (mut way, driver_sets, driver_ranges) = self.way_of(&sets, handles, ranges);
         let mut changed = *info;
-        let extended = self.extended(info, handles);
-        if self.has_room(&sets) {
-            changed.set_layout_count = extended.len() as u32;
-            changed.p_set_layouts = Ptr::to_slice(&extended);
-            let mut made = PipelineLayout::default();
-            // SAFETY: what the application asks for, with sets of ours behind its own, and a place of ours.
-            own = is_fine(unsafe { next(self.device, Ptr::to(&changed), Ptr::NULL, place(&mut made)) }).map(|()| made);
-        }
+        changed.set_layout_count = driver_sets.len() as u32;
+        changed.p_set_layouts = Ptr::to_slice(&driver_sets);
+        changed.push_constant_range_count = driver_ranges.len() as u32;
+        changed.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
+        let mut made = PipelineLayout::default();
+        // SAFETY: what the application asks for, with sets or push constants of ours, and a place of ours.
+        let own = is_fine(unsafe { next(self.device, Ptr::to(&changed), Ptr::NULL, place(&mut made)) }).map(|()| made);
         let asked = if own.is_some() { Ptr::to(&changed) } else { p_info };
         // SAFETY: as above, or the application's own parameters.
         let result = unsafe { next(self.device, asked, p_allocator, p_layout) };
+        let mut driver_ranges = driver_ranges;
+        if own.is_none() {
+            (way, driver_ranges) = (None, ranges.to_vec());
+        }
         let mut state = self.state();
         state.own_layouts.extend(own);
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
             let ranges = ranges.iter().map(|it| [it.stage_flags.0, it.offset, it.size]).collect();
-            state.layouts.insert(handle.0, Arc::new(Layout { handle, own, sets, ranges }));
+            state.layouts.insert(handle.0, Arc::new(Layout { handle, way, own, sets, ranges, driver_ranges }));
         }
         Some(result)
+    }
+
+    fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {
+        let state = self.state();
+        // A set that a part of a pipeline does not use has no layout there.
+        let known = |it: &DescriptorSetLayout| match it.0 {
+            0 => Some(Arc::default()),
+            handle => state.set_layouts.get(&handle).cloned(),
+        };
+        handles.iter().map(known).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(stages: ShaderStageFlags, offset: u32, size: u32) -> PushConstantRange {
+        PushConstantRange { stage_flags: stages, offset, size }
+    }
+
+    fn words(ranges: &[PushConstantRange]) -> Vec<[u32; 3]> {
+        ranges.iter().map(|it| [it.stage_flags.0, it.offset, it.size]).collect()
+    }
+
+    const ALL: u32 = 0x3f;
+
+    #[test]
+    fn push_constants_reach_up_to_the_tail() {
+        let none = with_tail(&[], 120, ALL).unwrap_or_default();
+        assert_eq!(words(&none), [[ALL, 120, 8]]);
+        let own = [range(ShaderStageFlags::VERTEX, 0, 64), range(ShaderStageFlags::FRAGMENT, 64, 16)];
+        let all = with_tail(&own, 120, ALL).unwrap_or_default();
+        assert_eq!(words(&all), [[1, 0, 128], [16, 64, 64], [ALL & !17, 120, 8]]);
+        let layout = Layout {
+            handle: PipelineLayout(1),
+            way: Some(Way::Push),
+            own: None,
+            sets: Vec::new(),
+            ranges: Vec::new(),
+            driver_ranges: all,
+        };
+        assert_eq!(layout.stages_of(0, 64), 1);
+        assert_eq!(layout.stages_of(64, 16), 17, "the longer range of the other stage is there, too");
+        assert_eq!(layout.stages_of(120, 8), ALL);
+        assert!(with_tail(&[range(ShaderStageFlags::COMPUTE, 0, 124)], 120, ALL).is_none());
+        assert!(with_tail(&[range(ShaderStageFlags::COMPUTE, 0, 120)], 120, ALL).is_some());
+    }
+
+    fn sets(kind: DescriptorType, count: u32, stages: u32) -> Vec<Option<Arc<SetLayout>>> {
+        let slot = Slot { kind, count, stages, ..Slot::default() };
+        vec![Some(Arc::new(SetLayout { bindings: vec![slot], ..SetLayout::default() }))]
+    }
+
+    #[test]
+    fn four_storage_buffers_more_stay_below_each_limit() {
+        let mut limits = PhysicalDeviceLimits::zeroed();
+        limits.max_per_stage_descriptor_storage_buffers = 10;
+        limits.max_descriptor_set_storage_buffers = 12;
+        limits.max_per_stage_resources = 20;
+        limits.max_fragment_combined_output_resources = 8;
+        limits.max_color_attachments = 2;
+        let (compute, fragment) = (ShaderStageFlags::COMPUTE.0, ShaderStageFlags::FRAGMENT.0);
+        let buffer = DescriptorType::STORAGE_BUFFER;
+        assert!(fits(&sets(buffer, 6, compute), &limits));
+        assert!(!fits(&sets(buffer, 7, compute), &limits), "per stage");
+        limits.max_per_stage_descriptor_storage_buffers = 100;
+        assert!(fits(&sets(buffer, 8, compute), &limits));
+        assert!(!fits(&sets(buffer, 9, compute), &limits), "in all sets");
+        let image = DescriptorType::SAMPLED_IMAGE;
+        assert!(fits(&sets(image, 16, compute), &limits));
+        assert!(!fits(&sets(image, 17, compute), &limits), "resources of a stage");
+        assert!(!fits(&sets(image, 15, fragment), &limits), "color attachments are resources");
+        assert!(fits(&sets(DescriptorType::STORAGE_IMAGE, 2, fragment), &limits));
+        assert!(!fits(&sets(DescriptorType::STORAGE_IMAGE, 3, fragment), &limits), "outputs of fragments");
+        assert!(fits(&sets(DescriptorType::STORAGE_IMAGE, 3, compute), &limits));
     }
 }

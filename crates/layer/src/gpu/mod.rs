@@ -5,6 +5,7 @@
 //! Each draw or dispatch with such code has its own place for records; they are read when the application finds out
 //! that its work is done ([`harvest`]).
 
+mod addresses;
 mod arena;
 mod cache;
 mod codes;
@@ -19,13 +20,22 @@ mod labels;
 mod layouts;
 mod pipelines;
 mod prints;
+mod pushed;
+mod rays;
+mod recipe;
 mod scope;
+mod structures;
 mod tell;
+mod variants;
+mod worker;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 
 use lavascope_abi::*;
+use lavascope_base::TaggedMap;
+use lavascope_instrument::{Instrumented, tables};
 use lavascope_settings::Severity;
 
 use crate::DeviceTable;
@@ -34,15 +44,20 @@ use crate::entry::WATCHED_DEVICES;
 use crate::instance::{self, InstanceData};
 use crate::messages::Messages;
 
-use arena::{Arena, Block};
-use commands::Commands;
+use addresses::Addresses;
+use arena::{Allocations, Arena, Region, Spares};
+use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
-use layouts::{Layout, SetLayout};
-use pipelines::Checked;
-use tell::Told;
+use layouts::{Layout, SetLayout, TAIL_BYTES};
+use pipelines::{Key, Library, SCRATCH_BYTES};
+use recipe::Passes;
+use structures::{Looking, Structures};
+use tell::{Spot, Told};
+use variants::{Checked, Variant, lock};
+use worker::Worker;
 
 /// A device whose shaders check themselves.
 pub(crate) struct Gpu {
@@ -58,10 +73,38 @@ pub(crate) struct Gpu {
     set_layout: DescriptorSetLayout,
     /// For the sets between the application's and ours.
     empty_layout: DescriptorSetLayout,
+    /// Where the address of our tables is in the push constants; none where buffers have no addresses.
+    tail: Option<u32>,
+    /// The stages that push constants are for.
+    push_stages: u32,
+    has_addresses: bool,
+    families: Vec<u32>,
     limits: PhysicalDeviceLimits,
     memory: PhysicalDeviceMemoryProperties,
     /// The stages that can write into buffers, as bits of `VkShaderStageFlags`.
     stages: u32,
+    /// For pipelines of ours: those of the application would fill with shaders that it never asks for.
+    cache: PipelineCache,
+    /// Where accesses at wrong addresses go.
+    scratch: Region,
+    /// A table of addresses by which all are right.
+    everywhere: Region,
+    /// Where the table of addresses is. Release in `publish_addresses`; pairs with Acquire in `addresses_now`.
+    table_now: AtomicU64,
+    /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
+    part_cells: OnceLock<Region>,
+    allocations: Allocations,
+    /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
+    has_failed: AtomicBool,
+    /// Relaxed, as the next: numbers only have to differ.
+    next_shader: AtomicU32,
+    next_pipeline: AtomicU32,
+    /// What looks at instances of acceleration structures. Made when needed.
+    looking: OnceLock<Option<Looking>>,
+    /// Addresses of the slots of command buffers.
+    slots: TaggedMap,
+    spares: Mutex<Spares>,
+    worker: Worker,
     state: Mutex<State>,
 }
 
@@ -71,41 +114,56 @@ struct State {
     set_layouts: HashMap<u64, Arc<SetLayout>>,
     layouts: HashMap<u64, Arc<Layout>>,
     modules: HashMap<u64, Arc<Vec<u32>>>,
+    passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    /// Parts of pipelines.
+    libraries: HashMap<u64, Arc<Library>>,
+    /// The words that their cells take.
+    part_words: u32,
+    /// Shaders with checks.
+    shaders: HashMap<Key, Arc<Instrumented>>,
     /// Their sizes.
     buffers: HashMap<u64, u64>,
+    addresses: Addresses,
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
-    commands: HashMap<u64, Commands>,
+    /// The command buffers of each pool.
+    pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
     names: HashMap<(i32, u64), String>,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    structures: Structures,
     /// Shader modules whose creation asks for checks.
     marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
     has_lost_prints: bool,
-    /// All pipelines with checks that there were, for the last word.
-    checked: Vec<Arc<Checked>>,
-    /// Faults that were found, by the shader's number and the site's.
-    found: HashSet<(u32, u32)>,
+    /// All forms of pipelines that there were, for the last word.
+    variants: Vec<Arc<Variant>>,
+    /// Faults that were told.
+    found: HashSet<Spot>,
     told: Vec<Told>,
     /// What was said about what is not checked, once each.
     said: HashSet<String>,
-    next_shader: u32,
-    next_pipeline: u32,
     next_commands: u32,
-    /// The cells of all pipelines. They stay until the device ends.
-    cells: Arena,
+    /// Memory of pipelines that nobody takes from at the moment. It stays until the device ends.
+    arenas: Vec<Arena>,
+    /// Pools for sets of pipelines, and how many are left in each.
+    set_pools: Vec<(DescriptorPool, u32)>,
+    full_pools: Vec<DescriptorPool>,
     /// Layouts of ours, equal to the application's, which may destroy its own before it draws.
     own_layouts: Vec<PipelineLayout>,
-    free_blocks: Vec<Block>,
-    free_pools: Vec<DescriptorPool>,
+    /// All slots of command buffers; they stay where they are.
+    #[expect(clippy::vec_box, reason = "their addresses are in a map")]
+    all_slots: Vec<Box<Slot>>,
+    free_slots: Vec<&'static Slot>,
 }
 
 /// The bindings of our set.
 const TABLES: usize = 4;
+/// Words of the table by which all addresses are right.
+const EVERYWHERE_WORDS: u32 = tables::ADDRESS_HEAD + tables::ADDRESS_WORDS;
 
 impl Gpu {
     /// For a new device that was made as wished: from now on its pipelines are made here.
@@ -127,20 +185,54 @@ impl Gpu {
             (instance.table.get_physical_device_properties?)(physical_device, place(&mut properties));
             (instance.table.get_physical_device_memory_properties?)(physical_device, place(&mut memory));
         }
+        let tail = properties.limits.max_push_constants_size.checked_sub(TAIL_BYTES);
         let mut gpu = Gpu {
             device,
+            push_stages: push_stages(&next),
             next: Box::new(next),
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
-            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?,
+            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
+            tail: tail.filter(|_| wish.has_addresses),
+            has_addresses: wish.has_addresses,
+            families: wish.families.clone(),
             limits: properties.limits,
             memory,
             stages: wish.stages,
+            cache: PipelineCache::default(),
+            scratch: Region::default(),
+            everywhere: Region::default(),
+            table_now: AtomicU64::new(0),
+            part_cells: OnceLock::new(),
+            allocations: Allocations::new(),
+            has_failed: AtomicBool::new(false),
+            next_shader: AtomicU32::new(0),
+            next_pipeline: AtomicU32::new(0),
+            looking: OnceLock::new(),
+            slots: TaggedMap::default(),
+            spares: Mutex::default(),
+            worker: Worker::default(),
             state: Mutex::default(),
         };
+        if gpu.make_own().is_none() {
+            say(&instance.messages, NO_MEMORY);
+            gpu.end();
+            return None;
+        }
+        watch_exit();
+        hooks::install(table);
+        draws::install(table);
+        labels::install(table);
+        structures::install(table);
+        rays::install(table);
+        Some(gpu)
+    }
+
+    /// What a device needs of us before anything is drawn.
+    fn make_own(&mut self) -> Option<()> {
         let bindings: [DescriptorSetLayoutBinding; TABLES] = std::array::from_fn(|at| {
             let mut it = DescriptorSetLayoutBinding::zeroed();
             it.binding = at as u32;
@@ -149,12 +241,17 @@ impl Gpu {
             it.stage_flags = ShaderStageFlags::ALL;
             it
         });
-        gpu.set_layout = gpu.create_set_layout(&bindings)?;
-        gpu.empty_layout = gpu.create_set_layout(&[])?;
-        hooks::install(table);
-        draws::install(table);
-        labels::install(table);
-        Some(gpu)
+        self.set_layout = self.create_set_layout(&bindings)?;
+        self.empty_layout = self.create_set_layout(&[])?;
+        self.cache = self.create_cache().unwrap_or_default();
+        self.everywhere = self.with_arena(|arena| arena.allocate(self, EVERYWHERE_WORDS))?;
+        if self.has_addresses {
+            self.scratch = self.with_arena(|arena| arena.allocate(self, (SCRATCH_BYTES / 4) as u32))?;
+            self.begin_addresses()?;
+        }
+        let all = tables::AddressRange { address: 0, bytes: u64::MAX };
+        self.everywhere.write(&tables::addresses(&[all], self.scratch.device_address));
+        Some(())
     }
 
     fn create_set_layout(&self, bindings: &[DescriptorSetLayoutBinding]) -> Option<DescriptorSetLayout> {
@@ -169,30 +266,128 @@ impl Gpu {
         (result == Result::SUCCESS).then_some(made)
     }
 
+    fn create_cache(&self) -> Option<PipelineCache> {
+        let mut info = PipelineCacheCreateInfo::zeroed();
+        info.s_type = StructureType::PIPELINE_CACHE_CREATE_INFO;
+        let mut made = PipelineCache::default();
+        let create = self.next.create_pipeline_cache?;
+        // SAFETY: as above.
+        let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) };
+        (result == Result::SUCCESS).then_some(made)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+
+    fn spares(&self) -> MutexGuard<'_, Spares> {
+        lock(&self.spares)
+    }
+
+    /// The slot of a command buffer.
+    fn slot(&self, handle: u64) -> Option<&'static Slot> {
+        let address = self.slots.get(handle, 0)?;
+        // SAFETY: only addresses of slots are in the map, and they stay until the device ends; the application must
+        // not use a command buffer then.
+        Some(unsafe { &*std::ptr::with_exposed_provenance::<Slot>(address as usize) })
+    }
+
+    /// A command buffer was allocated.
+    fn add_commands(&self, handle: u64, pool: u64) {
+        let mut state = self.state();
+        let number = state.next_commands;
+        state.next_commands += 1;
+        state.pools.entry(pool).or_default().push(handle);
+        let slot = state.free_slots.pop().unwrap_or_else(|| {
+            let slot = Box::new(Slot::default());
+            let address = &raw const *slot;
+            state.all_slots.push(slot);
+            // SAFETY: the box stays in the list until the device ends.
+            unsafe { &*address }
+        });
+        drop(state);
+        slot.put(Box::new(Commands::new(pool, number)));
+        self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
+    }
+
+    /// Takes memory that stays until the device ends. The driver may be called: another thread takes from elsewhere.
+    fn with_arena<T>(&self, work: impl FnOnce(&mut Arena) -> T) -> T {
+        let mut arena = self.state().arenas.pop().unwrap_or_default();
+        let result = work(&mut arena);
+        self.state().arenas.push(arena);
+        result
+    }
+
+    /// Where the cells of parts of pipelines are.
+    fn part_cells(&self) -> Region {
+        self.part_cells.get().copied().unwrap_or_default()
+    }
+
+    /// Cells for a part of pipelines. Gives where they begin among those of all parts.
+    fn add_part_cells(&self, words: &[u32]) -> Option<u32> {
+        if self.part_cells.get().is_none() {
+            let made = self.with_arena(|arena| arena.allocate(self, PART_WORDS))?;
+            // Another thread may have been faster; its region counts.
+            _ = self.part_cells.set(made);
+        }
+        let all = self.part_cells();
+        let mut state = self.state();
+        let at = state.part_words;
+        let end = at.checked_add(words.len() as u32).filter(|it| *it <= all.words)?;
+        state.part_words = end;
+        drop(state);
+        all.from(at).write(words);
+        Some(at)
+    }
+
+    fn next_shader(&self) -> u32 {
+        self.next_shader.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn next_pipeline(&self) -> u32 {
+        self.next_pipeline.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Something that is not checked, once.
-    fn say(&self, state: &mut State, text: &str) {
-        if state.said.insert(text.to_owned()) {
+    fn say(&self, text: &str) {
+        let is_new = self.state().said.insert(text.to_owned());
+        if is_new {
             say(&self.messages, text);
         }
     }
 
+    fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// What was allocated; if it was not, that is told, and nothing more is checked.
+    fn or_fail<T>(&self, it: Option<T>) -> Option<T> {
+        if it.is_none() {
+            self.has_failed.store(true, Ordering::Relaxed);
+            self.say(NO_MEMORY);
+        }
+        it
+    }
+
     /// The device is about to be destroyed, and idle.
     pub(crate) fn end(&self) {
+        self.worker.end();
         self.harvest_all();
-        let mut state = self.state();
-        let state = std::mem::take(&mut *state);
-        let blocks = state.commands.into_values().map(Commands::into_parts);
-        let (mut all, mut pools) = (state.free_blocks, state.free_pools);
-        for (mut arena, own_pools) in blocks {
-            all.append(&mut arena.blocks);
+        self.end_looking();
+        let mut state = std::mem::take(&mut *self.state());
+        let mut blocks = std::mem::take(&mut self.spares().blocks);
+        let mut pools = std::mem::take(&mut self.spares().pools);
+        for commands in state.all_slots.iter().filter_map(|it| it.take()) {
+            let (mut arena, own_pools) = commands.into_parts();
+            blocks.append(&mut arena.blocks);
             pools.extend(own_pools);
         }
-        all.extend(state.cells.blocks);
-        all.into_iter().for_each(|it| self.destroy_block(it));
+        blocks.extend(state.arenas.into_iter().flat_map(|it| it.blocks));
+        blocks.extend(state.addresses.take_blocks());
+        blocks.into_iter().for_each(|it| self.destroy_block(it));
+        pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
+        self.destroy_passes(state.passes.take_kept());
+        state.pipelines.values().for_each(|it| self.destroy_forms(it));
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -205,8 +400,49 @@ impl Gpu {
                 destroy(self.device, self.set_layout, Ptr::NULL);
                 destroy(self.device, self.empty_layout, Ptr::NULL);
             }
+            if let Some(destroy) = self.next.destroy_pipeline_cache {
+                destroy(self.device, self.cache, Ptr::NULL);
+            }
         }
     }
+
+    /// Destroys the forms of a pipeline that the application does not know.
+    fn destroy_forms(&self, checked: &Checked) {
+        if let Some(destroy) = self.next.destroy_pipeline {
+            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
+            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+        }
+    }
+}
+
+/// Room for the cells of all parts of pipelines of a device.
+const PART_WORDS: u32 = 1 << 19;
+/// Said once, when an allocation of ours fails.
+const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
+/// Where a device has many sets or no limit, ours is this one at most.
+const SET_MAX: u32 = 32;
+
+/// A process may end without destroying its devices: what was found by then is told.
+fn watch_exit() {
+    extern "C" fn tell() {
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        crate::fence::fence("the end of the process", all, || ());
+    }
+    static WATCHED: Once = Once::new();
+    // SAFETY: the function stays loaded: where shaders are checked, the library is kept.
+    WATCHED.call_once(|| _ = unsafe { libc::atexit(tell) });
+}
+
+/// The stages that a device may have push constants for.
+fn push_stages(next: &DeviceTable) -> u32 {
+    let mut stages = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::COMPUTE.0;
+    if next.cmd_draw_mesh_tasks_ext.is_some() {
+        stages |= ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
+    }
+    if next.cmd_trace_rays_khr.is_some() || next.cmd_trace_rays_nv.is_some() {
+        stages |= hooks::RAYS;
+    }
+    stages
 }
 
 /// What the user should know about what is not checked.
@@ -226,6 +462,16 @@ fn say_about(messages: &Messages, place: &str, text: &str) {
 unsafe fn gpu_of(handle: u64) -> Option<&'static Gpu> {
     // SAFETY: the caller's word.
     WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.gpu.as_deref()
+}
+
+/// What decides which pointers of a call of a device are read.
+///
+/// # Safety
+///
+/// The device must be alive.
+unsafe fn facts_of(device: Device) -> Option<&'static crate::names::Names> {
+    // SAFETY: the caller's word.
+    WATCHED_DEVICES.get(unsafe { dispatch_key(device.0) }).map(|it| it.names())
 }
 
 /// The address of a variable, for an output.

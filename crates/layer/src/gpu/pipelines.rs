@@ -1,51 +1,93 @@
-//! Pipelines whose shaders check themselves.
+//! Pipelines whose shaders check themselves: what becomes of one that is about to be made.
+//!
+//! What the driver is called for happens without a lock of ours.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_instrument::{Guard, Instrumented, Options, Root, instrument};
+use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, instrument};
 use lavascope_spirv::Module;
+use spirv::Op;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
-use super::layouts::Layout;
-use super::{Gpu, State, place, slice};
+use super::layouts::{Layout, Way};
+use super::recipe::{Recipe, Source};
+use super::variants::{Checked, CheckedStage, Fixed, Quiet, Variant};
+use super::{Gpu, State, descriptors, place, slice};
 use crate::application::find_in_chain;
 
-/// A pipeline with checks.
-pub(super) struct Checked {
-    pub(super) handle: Pipeline,
-    /// Counted from zero, in the order of creation.
-    pub(super) number: u32,
-    pub(super) layout: Arc<Layout>,
-    pub(super) stages: Vec<CheckedStage>,
-    pub(super) cells: Region,
-}
-
-/// A stage with checks.
-pub(super) struct CheckedStage {
-    /// The number by which records know it.
-    pub(super) shader: u32,
-    pub(super) kind: ShaderStageFlags,
-    pub(super) module: ShaderModule,
-    pub(super) made: Instrumented,
-    /// The words of the application's shader.
-    pub(super) original: Arc<Vec<u32>>,
-    /// Where its cells begin.
-    pub(super) cell_base: u32,
-}
+/// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
+/// those that were seen.
+const FEW_SITES: u32 = 4;
+/// Shaders that are remembered with their checks.
+const KNOWN_MAX: usize = 4096;
+/// Scratch memory for accesses at wrong addresses.
+pub(super) const SCRATCH_BYTES: u64 = 64 << 10;
 
 /// A pipeline that is about to be made.
 pub(super) struct Plan {
     layout: Arc<Layout>,
+    guard: Guard,
     /// As the driver gets them.
     pub(super) infos: Vec<PipelineShaderStageCreateInfo>,
     stages: Vec<CheckedStage>,
     modules: Vec<ShaderModule>,
     specializations: Vec<Special>,
-    cells: Option<Region>,
+    cells: Region,
+    quiet: Option<Quiet>,
+    fixed: Option<Fixed>,
+    /// What shaders expect to be bound, those without code of ours too.
+    requirements: Vec<Requirement>,
+    pub(super) sources: Vec<Source>,
+    pub(super) recipe: Option<Recipe>,
+    part: Part,
 }
 
-/// The application's specialization constants, and two of ours.
+/// Whether a pipeline is whole, or a part of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Whole,
+    /// Made of parts.
+    Linked,
+    /// To be linked with others: its cells are among those of all parts.
+    Library,
+}
+
+/// A part of pipelines whose shaders check themselves.
+pub(super) struct Library {
+    layout: Arc<Layout>,
+    stages: Vec<CheckedStage>,
+}
+
+/// How shaders are to be checked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Style {
+    pub(super) branches: bool,
+    /// Sites that are recorded where they happen, by the number of the stage; none: all of shaders that have few.
+    pub(super) immediate: Option<Vec<BTreeSet<u32>>>,
+}
+
+impl Style {
+    pub(super) const FIRST: Style = Style { branches: false, immediate: None };
+    const PART: Style = Style { branches: true, immediate: None };
+
+    pub(super) fn guard(&self) -> Guard {
+        if self.branches { Guard::Branch } else { Guard::Select }
+    }
+}
+
+/// Which words with checks are wanted: a shader, where it finds its tables, and how it is checked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    words: u128,
+    root: (u32, u32),
+    branches: bool,
+    immediate: Option<BTreeSet<u32>>,
+}
+
+/// The application's specialization constants, and ours.
 struct Special {
     /// It stays where it is.
     info: Box<SpecializationInfo>,
@@ -53,9 +95,8 @@ struct Special {
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
-/// Flags of pipelines that are left as they are: parts of others, and those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::LIBRARY_KHR.0 as u64
-    | PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
+/// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
+const LEFT: u64 = PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
     | PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
@@ -69,50 +110,162 @@ impl Gpu {
     pub(super) unsafe fn plan(
         &self,
         layout: PipelineLayout,
-        (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
+        of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
     ) -> Option<Plan> {
-        let mut state = self.state();
+        // SAFETY: the caller's word.
+        unsafe { self.plan_in(layout, of, stages, &Style::FIRST) }
+    }
+
+    /// As above, for a pipeline that has no other form: the handles of its shaders are in tables of the application.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    pub(super) unsafe fn plan_rays(
+        &self,
+        layout: PipelineLayout,
+        of: (PipelineCreateFlags, Ptr<Opaque>),
+        stages: &[PipelineShaderStageCreateInfo],
+    ) -> Option<Plan> {
+        // SAFETY: the caller's word.
+        unsafe { self.plan_in(layout, of, stages, &Style::PART) }
+    }
+
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn plan_in(
+        &self,
+        layout: PipelineLayout,
+        (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
+        stages: &[PipelineShaderStageCreateInfo],
+        style: &Style,
+    ) -> Option<Plan> {
+        if self.has_failed() {
+            return None;
+        }
         // SAFETY: the caller's word.
         if let Some(why) = unsafe { left_alone(flags, chain) } {
-            self.say(&mut state, why);
+            self.say(why);
             return None;
         }
-        if !self.config.scope.takes_next() {
+        // SAFETY: the caller's word.
+        let (part, libraries) = unsafe { part_of(flags, chain) };
+        if part == Part::Whole && !self.config.scope.takes_next() {
             return None;
         }
-        let layout = state.layouts.get(&layout.0).cloned()?;
+        let state = self.state();
+        let libraries: Vec<Arc<Library>> =
+            libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
+        let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
+        // SAFETY: the caller's word.
+        let source = |it| unsafe { self.config.scope.mark(&state, it, source_of(&state, it)?) };
+        let sources: Option<Vec<Source>> = stages.iter().map(source).collect();
+        drop(state);
         if let Some(why) = layout.obstacle() {
-            self.say(&mut state, why);
+            self.say(why);
             return None;
         }
-        let mut plan = Plan {
-            layout,
-            infos: stages.to_vec(),
-            stages: Vec::new(),
-            modules: Vec::new(),
-            specializations: Vec::new(),
-            cells: None,
+        let Some(sources) = sources else {
+            self.say("the words of a shader are not known: its pipeline is not checked");
+            return None;
         };
+        if part != Part::Whole {
+            // SAFETY: the caller's word.
+            return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
+        }
+        // SAFETY: the caller's word.
+        unsafe { self.plan_with(&layout, sources, stages, style) }
+    }
+
+    /// A part of pipelines, or a pipeline out of parts. What is bound is not known when a part is made, so it expects
+    /// nothing; and it is not made again.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn plan_part(
+        &self,
+        part: Part,
+        layout: &Arc<Layout>,
+        sources: Vec<Source>,
+        stages: &[PipelineShaderStageCreateInfo],
+        libraries: &[Arc<Library>],
+    ) -> Option<Plan> {
+        if layout.way != Some(Way::Push) {
+            self.say("parts of pipelines are checked by push constants alone; some leave no room for ours");
+            return None;
+        }
+        let mut plan = Plan::new(layout, sources, stages, &Style::PART);
+        plan.part = part;
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
-            if let Err(why) = unsafe { self.plan_stage(&mut state, &mut plan, at, info) } {
-                self.say(&mut state, &why);
+            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
+                self.say(&why);
             }
+        }
+        let from = plan.infos.len();
+        for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
+            plan.stages.push(CheckedStage { index: from + at, ..stage.clone() });
         }
         if plan.stages.is_empty() {
             return None;
         }
-        let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.made.cells()).collect();
-        let state = &mut *state;
-        plan.cells = state.cells.allocate(self, &mut state.free_blocks, words.len() as u32);
-        let Some(cells) = plan.cells else {
+        plan.cells = self.part_cells();
+        if part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
             self.destroy_modules(&plan);
-            self.say(state, "there is no memory for checks: some shaders are not checked");
             return None;
-        };
-        cells.write(&words);
+        }
         Some(plan)
+    }
+
+    /// As above, where all is known.
+    ///
+    /// # Safety
+    ///
+    /// As above; modules of stages need not be there any more.
+    pub(super) unsafe fn plan_with(
+        &self,
+        layout: &Arc<Layout>,
+        sources: Vec<Source>,
+        stages: &[PipelineShaderStageCreateInfo],
+        style: &Style,
+    ) -> Option<Plan> {
+        let mut plan = Plan::new(layout, sources, stages, style);
+        if layout.way == Some(Way::Constant) {
+            plan.fixed = Some(self.or_fail(self.with_arena(|arena| Fixed::new(self, arena)))?);
+        }
+        for (at, info) in stages.iter().enumerate() {
+            // SAFETY: the caller's word.
+            if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
+                self.say(&why);
+            }
+        }
+        let is_bare = plan.stages.is_empty();
+        if is_bare && plan.requirements.is_empty() || !is_bare && self.or_fail(self.give_tables(&mut plan)).is_none() {
+            self.destroy_modules(&plan);
+            return None;
+        }
+        Some(plan)
+    }
+
+    /// Memory that belongs to the pipeline: its cells, and tables for draws that have none of their own.
+    fn give_tables(&self, plan: &mut Plan) -> Option<()> {
+        let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.made.cells()).collect();
+        let cells = self.with_arena(|arena| arena.allocate(self, words.len() as u32))?;
+        cells.write(&words);
+        plan.cells = cells;
+        self.give_quiet(plan)
+    }
+
+    fn give_quiet(&self, plan: &mut Plan) -> Option<()> {
+        let table = descriptors::table(&plan.layout, &Default::default(), |_| None);
+        plan.quiet = Some(self.quiet(plan.layout.way?, plan.cells, &table)?);
+        if let Some(fixed) = &plan.fixed {
+            self.with_arena(|arena| fixed.begin(self, arena, plan.cells, &table))?;
+        }
+        Some(())
     }
 
     fn destroy_modules(&self, plan: &Plan) {
@@ -124,43 +277,54 @@ impl Gpu {
 
     /// # Safety
     ///
-    /// The info must be valid, with its chain.
+    /// The info must be valid, with its chain; its module need not be there any more.
     unsafe fn plan_stage(
         &self,
-        state: &mut State,
         plan: &mut Plan,
         at: usize,
         info: &PipelineShaderStageCreateInfo,
+        style: &Style,
     ) -> std::result::Result<(), String> {
-        if info.stage.0 & self.stages == 0 {
-            return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
+        let source = plan.sources[at].clone();
+        let found = match source.is_taken {
+            true => self.check_stage(plan, at, info, style).map(Some),
+            false => Ok(None),
+        };
+        if let Ok(Some(made)) = &found {
+            plan.requirements.extend(&made.requirements);
         }
+        let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
-        let (words, p_next) =
-            unsafe { words_of(state, info) }.ok_or("the words of a shader are not known: it is not checked")?;
-        let module = Module::parse(&words).map_err(|it| format!("a shader is not checked: {it}"))?;
-        // SAFETY: the caller's word.
-        if !unsafe { self.config.scope.takes_stage(state, info, &module) } {
-            return Ok(());
-        }
-        let made = self.instrument(&module)?;
-        if made.is_unchanged() {
-            return Ok(());
-        }
-        if made.reads_addresses {
-            return Err("shaders that use device addresses are not checked yet".into());
-        }
-        let is_known = |it: &(u32, u32)| plan.layout.slot(it.0, it.1).is_some();
-        if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
-            return Err("a shader uses a binding that is not in its pipeline layout: it is not checked".into());
-        }
-        let (shader, cell_base) = (state.next_shader, plan.cell_words());
-        state.next_shader += 1;
+        let p_next = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+        let made = match found {
+            Ok(Some(made)) => made,
+            Ok(None) | Err(_) => {
+                // The application's module may be gone by now.
+                if plan.part == Part::Whole && style != &Style::FIRST && info.module.0 != 0 {
+                    let module = self.create_module(&source.words).ok_or("the driver does not take a shader again")?;
+                    plan.infos[at].module = module;
+                    plan.modules.push(module);
+                }
+                return found.map(|_| ());
+            }
+        };
+        let cell_base = match plan.part {
+            Part::Whole => plan.cell_words(),
+            Part::Linked | Part::Library => {
+                self.or_fail(self.add_part_cells(&made.cells())).ok_or("there is no room for parts of pipelines")?
+            }
+        };
+        let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
+        let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
+        if let Some(fixed) = &plan.fixed {
+            let address = fixed.root.device_address;
+            constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
+        }
         // SAFETY: as above.
-        let special = unsafe { Special::new(own, made.constants, [shader, cell_base]) };
+        let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
             module: driver_module,
             p_next,
@@ -169,40 +333,95 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
-        plan.stages.push(CheckedStage {
-            shader,
-            kind: info.stage,
-            module: info.module,
-            made,
-            original: words,
-            cell_base,
-        });
+        let Source { words: original, module, .. } = source;
+        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
         Ok(())
     }
 
-    /// Every fault is recorded where it happens, and nothing is expected of what is bound.
-    fn instrument(&self, module: &Module) -> std::result::Result<Instrumented, String> {
-        let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let root = Root::Descriptor { set: self.set };
-        let options = Options { guard: Guard::Branch, checks, prints, ..Options::new(root) };
-        let cache = self.config.cache.as_ref().map(|it| (it, it.key(module.words(), &options)));
-        if let Some(kept) = cache.as_ref().and_then(|(it, key)| it.load(*key)) {
-            return Ok(kept);
+    /// The stage with checks, which may be none.
+    fn check_stage(
+        &self,
+        plan: &Plan,
+        at: usize,
+        info: &PipelineShaderStageCreateInfo,
+        style: &Style,
+    ) -> std::result::Result<Arc<Instrumented>, String> {
+        if info.stage.0 & self.stages == 0 {
+            return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
         }
-        let complain = |it| format!("a shader is not checked: {it}");
-        let first = instrument(module, &options).map_err(complain)?;
-        if first.is_unchanged() || first.reads_addresses {
-            return Ok(first);
+        let root = match plan.layout.way {
+            Some(Way::Push) => Root::PushConstant { offset: self.tail.unwrap_or(0) },
+            Some(Way::Constant) => Root::Specialization,
+            Some(Way::Set) | None => Root::Descriptor { set: self.set },
+        };
+        let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
+        let made = self.instrumented(&plan.sources[at].words, root, style.branches, immediate)?;
+        if made.reads_addresses && !self.has_addresses {
+            return Err(
+                "device addresses cannot be checked on this device: shaders that use them are not checked".into()
+            );
         }
-        let options = Options { immediate: (0..first.numbers).collect(), ..options };
-        let made = instrument(module, &options).map_err(complain)?;
-        if let Some((cache, key)) = cache {
-            cache.store(key, &made);
+        if made.scratch_bytes > SCRATCH_BYTES {
+            return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
+        }
+        let is_known = |it: &(u32, u32)| plan.layout.slot(it.0, it.1).is_some();
+        if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
+            return Err("a shader uses a binding that is not in its pipeline layout: it is not checked".into());
         }
         Ok(made)
     }
 
-    fn create_module(&self, words: &[u32]) -> Option<ShaderModule> {
+    /// The words of a shader with checks. Equal shaders are checked once.
+    fn instrumented(
+        &self,
+        words: &[u32],
+        root: Root,
+        branches: bool,
+        immediate: Option<BTreeSet<u32>>,
+    ) -> std::result::Result<Arc<Instrumented>, String> {
+        let place = match root {
+            Root::PushConstant { offset } => (0, offset),
+            Root::Descriptor { set } => (1, set),
+            Root::Specialization => (2, 0),
+        };
+        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+        let key = Key { words: xxh3_128(&bytes), root: place, branches, immediate };
+        if let Some(known) = self.state().shaders.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let module = Module::parse(words).map_err(|it| format!("a shader is not checked: {it}"))?;
+        let complain = |it| format!("a shader is not checked: {it}");
+        // A load that decides whether a loop ends must not get what another element has: it might never end.
+        let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
+        let guard = if branches || has_loops { Guard::Branch } else { Guard::Select };
+        let (checks, prints) = (self.config.checks, self.config.prints.is_some());
+        let mut options = Options { guard, checks, prints, ..Options::new(root) };
+        options.immediate = key.immediate.clone().unwrap_or_default();
+        let cache = self.config.cache.as_ref();
+        let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
+        let made = match cache.zip(kept).and_then(|(cache, kept)| cache.load(kept)) {
+            Some(made) => made,
+            None => {
+                let mut made = instrument(&module, &options).map_err(complain)?;
+                if key.immediate.is_none() && (1..=FEW_SITES).contains(&made.numbers) {
+                    options.immediate = (0..made.numbers).collect();
+                    made = instrument(&module, &options).map_err(complain)?;
+                }
+                if let Some((cache, kept)) = cache.zip(kept) {
+                    cache.store(kept, &made);
+                }
+                made
+            }
+        };
+        let (made, mut state) = (Arc::new(made), self.state());
+        if state.shaders.len() >= KNOWN_MAX {
+            state.shaders.clear();
+        }
+        state.shaders.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    pub(super) fn create_module(&self, words: &[u32]) -> Option<ShaderModule> {
         let mut info = ShaderModuleCreateInfo::zeroed();
         info.s_type = StructureType::SHADER_MODULE_CREATE_INFO;
         info.code_size = words.len() as u64 * 4;
@@ -217,28 +436,101 @@ impl Gpu {
     /// The pipelines were made, as planned if `is_planned`.
     pub(super) fn finish(&self, plans: Vec<Option<Plan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
-            let Some(plan) = plan else { continue };
+            let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
-            if is_planned && handle.0 != 0 {
-                self.keep(plan, *handle);
+            if is_planned && handle.0 != 0 && plan.part == Part::Library {
+                let library = Library { layout: plan.layout, stages: plan.stages };
+                self.state().libraries.insert(handle.0, Arc::new(library));
+            } else if is_planned && handle.0 != 0 {
+                let number = self.next_pipeline();
+                let recipe = plan.recipe.take();
+                let Some(first) = plan.into_variant(*handle, (*handle, number)) else { continue };
+                let first = Arc::new(first);
+                let checked = Arc::new(Checked::new(*handle, number, recipe, Arc::clone(&first)));
+                let mut state = self.state();
+                state.variants.push(first);
+                state.pipelines.insert(handle.0, checked);
             }
         }
     }
 
-    fn keep(&self, plan: Plan, handle: Pipeline) {
-        let mut state = self.state();
-        let Plan { layout, stages, cells: Some(cells), .. } = plan else { return };
-        let number = state.next_pipeline;
-        state.next_pipeline += 1;
-        let checked = Arc::new(Checked { handle, number, layout, stages, cells });
-        state.checked.push(Arc::clone(&checked));
-        state.pipelines.insert(handle.0, checked);
+    /// A pipeline of ours out of a plan, for a pipeline of the application.
+    pub(super) fn finish_again(
+        &self,
+        plan: Plan,
+        made: Pipeline,
+        application: (Pipeline, u32),
+    ) -> Option<Arc<Variant>> {
+        self.destroy_modules(&plan);
+        let variant = Arc::new(plan.into_variant(made, application)?);
+        self.state().variants.push(Arc::clone(&variant));
+        Some(variant)
+    }
+
+    /// A plan that came to nothing.
+    pub(super) fn drop_plan(&self, plan: &Plan) {
+        self.destroy_modules(plan);
     }
 }
 
 impl Plan {
+    fn new(
+        layout: &Arc<Layout>,
+        sources: Vec<Source>,
+        stages: &[PipelineShaderStageCreateInfo],
+        style: &Style,
+    ) -> Plan {
+        Plan {
+            layout: Arc::clone(layout),
+            guard: style.guard(),
+            infos: stages.to_vec(),
+            stages: Vec::new(),
+            modules: Vec::new(),
+            specializations: Vec::new(),
+            cells: Region::default(),
+            quiet: None,
+            fixed: None,
+            requirements: Vec::new(),
+            sources,
+            recipe: None,
+            part: Part::Whole,
+        }
+    }
+
+    /// Whether it can be made again.
+    pub(super) fn is_whole(&self) -> bool {
+        self.part == Part::Whole
+    }
+
+    /// What it is made of, for a recipe.
+    pub(super) fn origin(&self) -> (&Arc<Layout>, &[Source]) {
+        (&self.layout, &self.sources)
+    }
+
+    /// Whether no shader has code of ours.
+    pub(super) fn is_bare(&self) -> bool {
+        self.stages.is_empty()
+    }
+
     fn cell_words(&self) -> u32 {
         self.stages.iter().map(|it| it.made.cell_words()).sum()
+    }
+
+    fn into_variant(self, handle: Pipeline, application: (Pipeline, u32)) -> Option<Variant> {
+        let reads_addresses = self.stages.iter().any(|it| it.made.reads_addresses);
+        Some(Variant {
+            handle,
+            application,
+            way: self.layout.way?,
+            layout: self.layout,
+            stages: self.stages,
+            cells: self.cells,
+            quiet: self.quiet,
+            fixed: self.fixed,
+            requirements: self.requirements,
+            reads_addresses,
+            branches: self.guard == Guard::Branch,
+        })
     }
 }
 
@@ -246,15 +538,15 @@ impl Special {
     /// # Safety
     ///
     /// The application's own must be valid.
-    unsafe fn new(own: Option<&SpecializationInfo>, constants: [u32; 2], values: [u32; 2]) -> Special {
+    unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
         // SAFETY: the caller's word.
         let (mut entries, mut data) = unsafe {
             let entries = own.map_or(&[][..], |it| slice(it.p_map_entries, it.map_entry_count));
             let data = own.map_or(&[][..], |it| slice(it.p_data, it.data_size as u32));
             (entries.to_vec(), data.to_vec())
         };
-        for (constant_id, value) in constants.into_iter().zip(values) {
-            entries.push(SpecializationMapEntry { constant_id, offset: data.len() as u32, size: 4 });
+        for (constant_id, value) in constants {
+            entries.push(SpecializationMapEntry { constant_id: *constant_id, offset: data.len() as u32, size: 4 });
             data.extend(value.to_ne_bytes());
         }
         let info = Box::new(SpecializationInfo {
@@ -273,36 +565,80 @@ impl Special {
 ///
 /// The chain must be that of a valid info.
 unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&'static str> {
-    // SAFETY: the caller's word, and the structures of these types.
-    let (flags, has_libraries) = unsafe {
-        let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
-        let more = find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty);
-        let flags = more.map_or(u64::from(flags.0), |it| (*it.as_ptr()).flags.0);
-        let libraries =
-            find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR);
-        (flags, libraries.is_some_and(|it| (*it.as_ptr()).library_count > 0))
+    // SAFETY: the caller's word, and the structure of this type.
+    let binaries = unsafe {
+        let found = find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR);
+        found.map_or(0, |it| (*it.as_ptr()).binary_count)
     };
-    (flags & LEFT != 0 || has_libraries)
-        .then_some("pipelines out of libraries, with descriptor buffers, or bound by the device are not checked yet")
+    if binaries > 0 {
+        return Some("pipelines out of binaries have no shaders that could be checked");
+    }
+    // SAFETY: the caller's word.
+    (unsafe { all_flags(flags, chain) } & LEFT != 0)
+        .then_some("pipelines with descriptor buffers, or bound by the device, are not checked yet")
 }
 
-/// The words of a stage, and its chain without them.
+/// # Safety
+///
+/// The chain must be that of a valid info.
+unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
+    let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
+    // SAFETY: the caller's word, and the structure of this type.
+    let more = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty).map(|it| (*it.as_ptr()).flags.0) };
+    more.unwrap_or(u64::from(flags.0))
+}
+
+/// Whether it is a part of pipelines or out of such, and which.
+///
+/// # Safety
+///
+/// The chain must be that of a valid info.
+unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> (Part, &'a [Pipeline]) {
+    let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
+    // SAFETY: the caller's word, and the structure of this type.
+    unsafe {
+        let libraries = find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty).map(|it| &*it.as_ptr());
+        let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
+        let part = match all_flags(flags, chain) & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
+            true => Part::Library,
+            false if libraries.is_empty() => Part::Whole,
+            false => Part::Linked,
+        };
+        (part, libraries)
+    }
+}
+
+/// The words of a stage; none where nobody has them.
 ///
 /// # Safety
 ///
 /// The info must be valid, with its chain.
-unsafe fn words_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<(Arc<Vec<u32>>, Ptr<Opaque>)> {
+unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<Source> {
     if info.module.0 != 0 {
-        return state.modules.get(&info.module.0).map(|it| (Arc::clone(it), info.p_next));
+        let words = state.modules.get(&info.module.0).cloned()?;
+        return Some(Source { words, module: info.module, is_taken: true });
     }
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
-        let first = find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty)?;
-        // Further down it cannot be taken out without a copy of what is before it.
-        let module = (first.0 == info.p_next.0).then(|| &*first.as_ptr())?;
-        Some((read_words(module), module.p_next))
+        let module = find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty)?;
+        Some(Source { words: read_words(&*module.as_ptr()), module: ShaderModule::default(), is_taken: true })
     }
+}
+
+/// The chain of a stage without words for a module; none where they cannot be taken out.
+///
+/// # Safety
+///
+/// The info must be valid, with its chain.
+unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<Ptr<Opaque>> {
+    let ty = StructureType::SHADER_MODULE_CREATE_INFO;
+    // SAFETY: the caller's word, and the structure of this type.
+    let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };
+    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some(info.p_next) };
+    // Further down it cannot be taken out without a copy of what is before it.
+    // SAFETY: as above.
+    (found.0 == info.p_next.0).then(|| unsafe { (*found.as_ptr()).p_next })
 }
 
 /// # Safety

@@ -2,15 +2,14 @@
 
 use std::io::Write;
 
-use lavascope_abi::*;
 use lavascope_instrument::{Print, decode_prints};
 use lavascope_settings::Severity;
 use lavascope_spirv::{At, Id, Module};
 use serde_json::{Value, json};
 
 use super::commands::Draw;
-use super::pipelines::CheckedStage;
 use super::tell::{Finding, stage_text};
+use super::variants::CheckedStage;
 use super::{Gpu, State};
 use crate::messages::{Message, PRINTF};
 use crate::report;
@@ -31,12 +30,12 @@ pub(super) struct Printed {
 impl State {
     /// What the words of a draw's records have of prints.
     pub(super) fn find_prints(&self, draw: &Draw, commands: (u64, u32), words: &[u32]) -> Vec<Finding> {
-        if !draw.pipeline.stages.iter().any(|it| it.made.prints) {
+        if !draw.variant.stages.iter().any(|it| it.made.prints) {
             return Vec::new();
         }
         let mut found: Vec<Finding> = Vec::new();
         for print in decode_prints(words).unwrap_or_default() {
-            let stage = draw.pipeline.stages.iter().find(|it| it.shader == print.shader);
+            let stage = draw.variant.stages.iter().find(|it| it.shader == print.shader);
             found.extend(stage.and_then(|it| self.printed(draw, commands, it, &print)).map(Finding::Print));
         }
         let wanted = words.first().map_or(0, |it| *it as usize);
@@ -54,7 +53,7 @@ impl State {
             "" => format!("line {}", it.line),
             file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), it.line),
         });
-        let (where_in_shader, invocation) = (self.shader_text(&draw.pipeline, stage), stage_text(&print.stage));
+        let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.stage));
         let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
         let details = json!({
             "text": text,
@@ -66,7 +65,7 @@ impl State {
             "draw": draw.number,
             "place": place,
         });
-        let pipeline = self.name(ObjectType::PIPELINE, draw.pipeline.handle.0);
+        let pipeline = self.pipeline_name(&draw.variant);
         Some(Printed { text, line, place, details, pipeline })
     }
 }

@@ -8,6 +8,7 @@ use lavascope_settings::Settings;
 use lavascope_spirv::Module;
 use regex::Regex;
 
+use super::recipe::Source;
 use super::{State, slice};
 use crate::application::find_in_chain;
 use crate::entry::text;
@@ -51,24 +52,24 @@ impl Scope {
         self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
     }
 
-    /// Whether a shader is checked.
+    /// Notes whether a shader is checked.
     ///
     /// # Safety
     ///
     /// The info must be valid, with its chain.
-    pub(super) unsafe fn takes_stage(
+    pub(super) unsafe fn mark(
         &self,
         state: &State,
         info: &PipelineShaderStageCreateInfo,
-        module: &Module,
-    ) -> bool {
-        if !self.selects {
-            return true;
+        mut source: Source,
+    ) -> Option<Source> {
+        if self.selects {
+            // SAFETY: the caller's word.
+            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { is_marked(info.p_next) };
+            // SAFETY: as above.
+            source.is_taken = is_marked || self.takes_names(&unsafe { names_of(state, info, &source.words) });
         }
-        // SAFETY: the caller's word.
-        let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { is_marked(info.p_next) };
-        // SAFETY: as above.
-        is_marked || self.takes_names(&unsafe { names_of(state, info, module) })
+        Some(source)
     }
 
     fn takes_names(&self, names: &[String]) -> bool {
@@ -96,7 +97,7 @@ pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
 /// # Safety
 ///
 /// The info must be valid, with its chain.
-unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, module: &Module) -> Vec<String> {
+unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
     let ty = StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
     // SAFETY: the caller's word, and the structure of this type.
     let (entry, chained) = unsafe {
@@ -105,7 +106,8 @@ unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, module: 
     };
     let own = state.names.get(&(ObjectType::SHADER_MODULE.0, info.module.0)).cloned();
     let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
-    let files = module.sources().into_iter().map(|it| it.0).filter(|it| !it.is_empty());
+    let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
+    let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());
     told.chain(own).chain(files).collect()
 }
 

@@ -1,18 +1,20 @@
 //! What shaders found, in words.
 
+use std::collections::HashMap;
 use std::ffi::CString;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
-use lavascope_instrument::{CELL_WORDS, Check, Record, RecordError, Site, Stage};
+use lavascope_instrument::{CELL_WORDS, Check, Counted, Record, RecordError, Site, Stage};
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
+use super::addresses::Found;
 use super::arena::Region;
 use super::codes::{Kind, binding_of, code, code_of_site, command_of, is_harmless_if_robust};
 use super::commands::Draw;
-use super::pipelines::{Checked, CheckedStage};
 use super::prints::Printed;
+use super::variants::{CheckedStage, Variant};
 use super::{Gpu, State};
 use crate::messages::MessageObject;
 use crate::report;
@@ -27,13 +29,15 @@ pub(super) enum Finding {
     Lost {
         needed: u64,
     },
+    /// An instance that an acceleration structure cannot be built of.
+    Build(Box<(Diagnostic, Vec<MessageObject>)>),
 }
 
 /// A fault that is to be told, once for its place in a shader of a pipeline.
 pub(super) struct Fault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
-    cell: Cell,
+    spot: Spot,
     count: u32,
     /// None where the details are not known.
     error: Option<RecordError>,
@@ -45,8 +49,24 @@ pub(super) struct Fault {
 pub(super) struct Told {
     told: told::Told,
     diagnostic: Diagnostic,
-    cell: Cell,
+    spot: Spot,
     count: u32,
+}
+
+/// A place in a shader of a pipeline, the same for all of its forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spot {
+    pipeline: u32,
+    stage: usize,
+    instruction: u32,
+    check: Check,
+}
+
+impl Spot {
+    fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Spot {
+        let (pipeline, instruction) = (variant.application.1, site.at.0);
+        Spot { pipeline, stage: stage.index, instruction, check: site.check }
+    }
 }
 
 /// Where faults of a site are counted.
@@ -57,8 +77,8 @@ struct Cell {
 }
 
 impl Cell {
-    fn of(pipeline: &Checked, stage: &CheckedStage, number: u32) -> Cell {
-        Cell { cells: pipeline.cells, at: stage.cell_base + number * CELL_WORDS }
+    fn of(variant: &Variant, stage: &CheckedStage, number: u32) -> Cell {
+        Cell { cells: variant.cells, at: stage.cell_base + number * CELL_WORDS }
     }
 
     fn count(self) -> u32 {
@@ -83,21 +103,22 @@ impl State {
         queue_labels: &[String],
         record: &Record,
     ) -> Option<Finding> {
-        let stage = draw.pipeline.stages.iter().find(|it| it.shader == record.shader)?;
+        let stage = draw.variant.stages.iter().find(|it| it.shader == record.shader)?;
         let site = stage.made.site_of(record)?;
         let number = site.verdict.number()?;
-        if !self.found.insert((stage.shader, number)) {
+        let spot = Spot::of(&draw.variant, stage, site);
+        if !self.found.insert(spot) {
             return None;
         }
-        let cell = Cell::of(&draw.pipeline, stage, number);
-        let kind = Kind::of(&draw.pipeline, stage, site);
+        let cell = Cell::of(&draw.variant, stage, number);
+        let kind = Kind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
-        let mut it = self.diagnostic(&draw.pipeline, stage, site, code(draw.command, kind, &record.error));
+        let mut it = self.diagnostic(&draw.variant, stage, site, code(draw.command, kind, &record.error));
         let (invocation, handle) = (stage_text(&record.stage), commands.0);
         let buffer_name = self.name(ObjectType::COMMAND_BUFFER, handle);
         it.message = format!(
             "{} Command buffer {}. {} {invocation}",
-            words_of(kind, binding, site, &record.error),
+            words_of(kind, binding, site, &record.error, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
             it.message
         );
@@ -107,44 +128,95 @@ impl State {
         it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
         it.facts.extend(facts_of(&record.error));
-        it.facts.push(fact("draw", draw.number));
+        if draw.variant.fixed.is_none() {
+            it.facts.push(fact("draw", draw.number));
+        }
         it.facts.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
-        objects.extend(self.objects_of(&draw.pipeline, stage));
-        let name = self.name(ObjectType::PIPELINE, draw.pipeline.handle.0);
-        Some(counted(it, objects, (site, name), cell, Some(record.error)))
+        objects.extend(self.objects_of(&draw.variant, stage));
+        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant)), cell, Some(record.error)))
     }
 
-    /// Faults that were counted and whose records did not fit.
-    pub(super) fn find_unrecorded(&mut self) -> Vec<Finding> {
-        let mut found = Vec::new();
-        for pipeline in std::mem::take(&mut self.checked) {
-            for stage in &pipeline.stages {
-                for site in &stage.made.sites {
-                    let Some(number) = site.verdict.number() else { continue };
-                    let cell = Cell::of(&pipeline, stage, number);
-                    if cell.count() == 0 || !self.found.insert((stage.shader, number)) {
-                        continue;
-                    }
-                    let kind = Kind::of(&pipeline, stage, site);
-                    let code = code_of_site(command_of(stage.kind), kind, site.check);
-                    let mut it = self.diagnostic(&pipeline, stage, site, code);
-                    it.message =
-                        format!("An access is out of bounds; there was no room for its details. {}", it.message);
-                    let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
-                    found.push(counted(it, self.objects_of(&pipeline, stage), (site, name), cell, None));
-                }
-            }
+    /// Whether a site that was seen is told already.
+    pub(super) fn is_told(&self, variant: &Variant, (stage, number): (usize, u32)) -> bool {
+        let stage = &variant.stages[stage];
+        stage.made.site(number).is_none_or(|site| self.found.contains(&Spot::of(variant, stage, site)))
+    }
+
+    /// A site that was seen, and whose details nobody will find out.
+    pub(super) fn find_seen(&mut self, variant: &Variant, (stage, number): (usize, u32)) -> Option<Finding> {
+        let stage = &variant.stages[stage];
+        let site = stage.made.site(number)?;
+        let spot = Spot::of(variant, stage, site);
+        if !self.found.insert(spot) {
+            return None;
         }
+        let kind = Kind::of(variant, stage, site);
+        let code = code_of_site(command_of(stage.kind), kind, site.check);
+        let mut it = self.diagnostic(variant, stage, site, code);
+        it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
+        let cell = Cell::of(variant, stage, number);
+        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant)), cell, None))
+    }
+
+    /// Faults that were counted or seen, and whose records did not fit or were never made.
+    pub(super) fn find_unrecorded(&mut self) -> Vec<Finding> {
+        let variants = std::mem::take(&mut self.variants);
+        let mut found = Vec::new();
+        for variant in &variants {
+            for (at, stage) in variant.stages.iter().enumerate() {
+                let counted = stage.made.sites.iter().filter_map(|it| it.verdict.number());
+                let counted = counted.filter(|it| Cell::of(variant, stage, *it).count() > 0).map(|it| (at, it));
+                found.extend(counted.collect::<Vec<_>>().into_iter().filter_map(|it| self.find_seen(variant, it)));
+            }
+            found.extend(variant.seen().into_iter().filter_map(|it| self.find_seen(variant, it)));
+        }
+        self.variants = variants;
         found
     }
 
+    /// How often faults happened, in all forms of their pipelines.
+    pub(super) fn counts(&self) -> HashMap<Spot, u32> {
+        let mut counts = HashMap::new();
+        for variant in &self.variants {
+            for stage in &variant.stages {
+                for site in &stage.made.sites {
+                    let Some(number) = site.verdict.number() else { continue };
+                    let count = Cell::of(variant, stage, number).count();
+                    if count > 0 {
+                        *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
+                    }
+                }
+            }
+        }
+        counts
+    }
+
+    /// What is wrong with an access at an address.
+    fn address_text(&self, address: u64, bytes: u64) -> String {
+        let buffer = |handle: u64, name: Option<String>| {
+            format!("buffer {}", named(name.or_else(|| self.name(ObjectType::BUFFER, handle)).as_deref(), handle))
+        };
+        let what = format!("{bytes} bytes at device address {address:#x} are accessed");
+        match self.addresses.find(address) {
+            Found::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
+            Found::Nowhere => format!("{what}, which belongs to no buffer."),
+            Found::In { buffer: it, offset, bytes } => {
+                format!("{what}, {offset} bytes into {}, which has {bytes} bytes.", buffer(it, None))
+            }
+            Found::Behind { buffer: it, distance, bytes } => {
+                format!("{what}, {distance} bytes behind the end of {}, which has {bytes} bytes.", buffer(it, None))
+            }
+            Found::Gone { buffer: it, name } => format!("{what}, in {}, which was destroyed.", buffer(it, name)),
+        }
+    }
+
     /// What is known without a record.
-    fn diagnostic(&self, pipeline: &Checked, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
-        let message = format!("{} Shader Instruction Index = {}.", self.shader_text(pipeline, stage), site.at.0);
+    fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
+        let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
-        let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
-        it.objects.push(Object::new("VkPipeline", u64::from(pipeline.number), name));
+        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        it.objects.push(Object::new("VkPipeline", u64::from(variant.application.1), name));
         if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
             it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
@@ -167,9 +239,9 @@ impl State {
     }
 
     /// `Pipeline (name)(0x45). Shader Module (0x43).`
-    pub(super) fn shader_text(&self, pipeline: &Checked, stage: &CheckedStage) -> String {
-        let name = self.name(ObjectType::PIPELINE, pipeline.handle.0);
-        let mut text = format!("Pipeline {}.", named(name.as_deref(), pipeline.handle.0));
+    pub(super) fn shader_text(&self, variant: &Variant, stage: &CheckedStage) -> String {
+        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
         if stage.module.0 != 0 {
             let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
             text += &format!(" Shader Module {}.", named(name.as_deref(), stage.module.0));
@@ -183,20 +255,28 @@ impl State {
         let commands = named(name.as_deref(), handle);
         let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
+        // Where all draws of a pipeline share their records, nobody knows which one it was.
+        if draw.variant.fixed.is_some() {
+            return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
+        }
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
+    }
+
+    pub(super) fn pipeline_name(&self, variant: &Variant) -> Option<String> {
+        self.name(ObjectType::PIPELINE, variant.application.0.0)
     }
 
     pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
         self.names.get(&(ty.0, handle)).cloned()
     }
 
-    fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
+    pub(super) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
         let name = self.name(ty, handle).and_then(|it| CString::new(it).ok());
         MessageObject { ty, kind, handle, name }
     }
 
-    fn objects_of(&self, pipeline: &Checked, stage: &CheckedStage) -> Vec<MessageObject> {
-        let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", pipeline.handle.0)];
+    fn objects_of(&self, variant: &Variant, stage: &CheckedStage) -> Vec<MessageObject> {
+        let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
         if stage.module.0 != 0 {
             all.push(self.object(ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0));
         }
@@ -204,24 +284,29 @@ impl State {
     }
 }
 
+/// Addresses below are null, with an offset.
+const NULL_PAGE: u64 = 1 << 16;
+
 /// With how often it happened so far.
 fn counted(
     mut it: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, pipeline): (&Site, Option<String>),
+    (site, spot, pipeline): (&Site, Spot, Option<String>),
     cell: Cell,
     error: Option<RecordError>,
 ) -> Finding {
-    let count = cell.count().max(1);
-    let (least, most) = cell.indices();
+    let (seen, (least, most)) = (cell.count(), cell.indices());
+    let count = seen.max(1);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-    let range = match site.check {
-        Check::Address => String::new(),
-        _ if least == most => format!(", with index {most}"),
-        _ => format!(", with indices from {least} to {most}"),
+    let has_index = site.check != Check::Address || matches!(site.counted, Counted::Elements { .. });
+    let text = match seen {
+        0 => "It happened at least once.".to_owned(),
+        _ if !has_index => format!("It happened {times}."),
+        _ if least == most => format!("It happened {times}, with index {most}."),
+        _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
-    it.explanation.insert(0, format!("It happened {times}{range}."));
-    Finding::Fault(Box::new(Fault { diagnostic: it, objects, cell, count, error, pipeline }))
+    it.explanation.insert(0, text);
+    Finding::Fault(Box::new(Fault { diagnostic: it, objects, spot, count, error, pipeline }))
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Fact {
@@ -242,7 +327,7 @@ fn facts_of(error: &RecordError) -> Vec<Fact> {
 }
 
 /// `(name)(0x45)`.
-fn named(name: Option<&str>, handle: u64) -> String {
+pub(super) fn named(name: Option<&str>, handle: u64) -> String {
     name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
 }
 
@@ -265,7 +350,13 @@ fn source_text(source: &SourceLine) -> String {
 }
 
 /// What is wrong.
-fn words_of(kind: Kind, binding: Option<(u32, u32)>, site: &Site, error: &RecordError) -> String {
+fn words_of(
+    kind: Kind,
+    binding: Option<(u32, u32)>,
+    site: &Site,
+    error: &RecordError,
+    address_text: impl FnOnce(u64) -> String,
+) -> String {
     let word = kind.word();
     let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
     match *error {
@@ -273,9 +364,7 @@ fn words_of(kind: Kind, binding: Option<(u32, u32)>, site: &Site, error: &Record
             format!("Index of {index} used to index descriptor array of length {length}{place}.")
         }
         RecordError::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
-        RecordError::AddressOutOfBounds { address } => {
-            format!("Device address {address:#x} belongs to no buffer: {} bytes are accessed there.", site.bytes)
-        }
+        RecordError::AddressOutOfBounds { address } => address_text(address),
         RecordError::BufferOutOfBounds { descriptor, index, range } => {
             let first = site.counted.first_byte(index);
             let last = first.saturating_add(site.bytes.saturating_sub(1));
@@ -338,11 +427,12 @@ impl Gpu {
                 Finding::Fault(it) => self.tell(*it),
                 Finding::Print(it) => self.show(&it),
                 Finding::Lost { needed } => self.say_lost(needed),
+                Finding::Build(it) => drop(self.send(&it.0, &it.1, 1)),
             }
         }
     }
 
-    fn tell(&self, Fault { mut diagnostic, objects, cell, count, error, pipeline }: Fault) {
+    fn tell(&self, Fault { mut diagnostic, objects, spot, count, error, pipeline }: Fault) {
         if !self.config.scope.takes_pipeline(pipeline.as_deref()) {
             return;
         }
@@ -356,24 +446,33 @@ impl Gpu {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        let told = told::Told::new(&diagnostic, &self.messages, WANTED);
-        if told.ignored_by.is_some() {
-            return;
+        if let Some(told) = self.send(&diagnostic, &objects, count) {
+            self.state().told.push(Told { told, diagnostic, spot, count });
         }
-        if !report::finding(told.line(&diagnostic, u64::from(count))) {
+    }
+
+    /// None where nobody wants to hear of it.
+    fn send(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::Told> {
+        let told = told::Told::new(diagnostic, &self.messages, WANTED);
+        if told.ignored_by.is_some() {
+            return None;
+        }
+        if !report::finding(told.line(diagnostic, u64::from(count))) {
             self.messages.log_in_place(&told.message());
         }
-        self.messages.send_to_messengers(&told.message_about(&objects));
-        self.state().told.push(Told { told, diagnostic, cell, count });
+        self.messages.send_to_messengers(&told.message_about(objects));
+        Some(told)
     }
 }
 
 impl Told {
     /// Tells the report how often it happened since.
-    pub(super) fn tell_more(&self) {
-        let more = self.cell.count().saturating_sub(self.count);
+    pub(super) fn tell_more(&mut self, counts: &HashMap<Spot, u32>) {
+        let now = counts.get(&self.spot).copied().unwrap_or(0);
+        let more = now.saturating_sub(self.count);
         if more > 0 {
             report::finding(self.told.line(&self.diagnostic, u64::from(more)));
+            self.count = now;
         }
     }
 }

@@ -87,6 +87,50 @@ impl Gpu {
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+        self.with_graphics(it, |info, _| {
+            // SAFETY: as for compute pipelines.
+            unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
+        })
+    }
+
+    /// The same, linked out of its four parts.
+    pub(crate) fn linked_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
+        use vk::GraphicsPipelineLibraryFlagsEXT as Part;
+        self.with_graphics(it, |info, stages| {
+            let parts = [
+                Part::VERTEX_INPUT_INTERFACE,
+                Part::PRE_RASTERIZATION_SHADERS,
+                Part::FRAGMENT_SHADER,
+                Part::FRAGMENT_OUTPUT_INTERFACE,
+            ];
+            let depth = vk::PipelineDepthStencilStateCreateInfo::default();
+            let info = info.depth_stencil_state(&depth);
+            let mut made = Vec::new();
+            for part in parts {
+                let is_own = |it: &&vk::PipelineShaderStageCreateInfo| match part {
+                    Part::PRE_RASTERIZATION_SHADERS => it.stage != vk::ShaderStageFlags::FRAGMENT,
+                    Part::FRAGMENT_SHADER => it.stage == vk::ShaderStageFlags::FRAGMENT,
+                    _ => false,
+                };
+                let own: Vec<_> = stages.iter().filter(is_own).copied().collect();
+                let mut kind = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(part);
+                let info = info.stages(&own).flags(vk::PipelineCreateFlags::LIBRARY_KHR).push_next(&mut kind);
+                // SAFETY: as for compute pipelines, and the feature is enabled (feature).
+                let part = unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }?;
+                made.extend(part.into_iter().map(|it| self.keep(it)));
+            }
+            let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&made);
+            let info = vk::GraphicsPipelineCreateInfo::default().layout(it.layout).push_next(&mut libraries);
+            // SAFETY: as above.
+            unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
+        })
+    }
+
+    fn with_graphics(
+        &self,
+        it: &GraphicsPipeline,
+        create: impl FnOnce(vk::GraphicsPipelineCreateInfo, &[vk::PipelineShaderStageCreateInfo]) -> Created,
+    ) -> Result<vk::Pipeline, Failure> {
         let shaders: Vec<Shader> =
             [it.vertex].into_iter().chain(it.middle.iter().copied()).chain([it.fragment]).collect();
         let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, _>>()?;
@@ -124,12 +168,9 @@ impl Gpu {
             Target::Subpass(render_pass, subpass) => info.render_pass(render_pass).subpass(subpass),
             Target::Format(_) => info.push_next(&mut rendering),
         };
-        // SAFETY: as for compute pipelines.
-        let created = unsafe {
-            let created = self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None);
-            modules.iter().for_each(|it| self.device.destroy_shader_module(*it, None));
-            created
-        };
+        let created = create(info, &stages);
+        // SAFETY: the modules are needed no longer (lifetime).
+        modules.iter().for_each(|it| unsafe { self.device.destroy_shader_module(*it, None) });
         self.created(created, it.fragment.name)
     }
 

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 
 faults! {
     vertex: "bounds-vertex", "a vertex shader reads behind the end of a storage buffer.",
+    linked: "bounds-linked", "a vertex shader in a part of a pipeline reads behind the end of a storage buffer.",
     geometry: "bounds-geometry", "a geometry shader reads behind the end of a storage buffer.",
     tessellation: "bounds-tessellation", "both stages of tessellation read behind the ends of storage buffers.",
     discard: "bounds-discard", "a fragment shader reads behind the end of a storage buffer, and discards right then.",
@@ -32,13 +33,21 @@ fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
 
 /// Draws two triangles whose corners are in a storage buffer: all of them, or half.
 fn corners(lab: &Lab, shaders: (Shader, &[Shader], Shader), more: &[(Buffer, Vec<u32>)]) -> Result<(), Failure> {
+    corners_of(lab, more, |bound| Program::of_shaders(lab, DYNAMIC, shaders, bound))
+}
+
+fn corners_of(
+    lab: &Lab,
+    more: &[(Buffer, Vec<u32>)],
+    make: impl FnOnce(&[Bound]) -> Result<Program, Failure>,
+) -> Result<(), Failure> {
     let count = lab.choose(6, 12);
     let corners = storage(lab, "corners", count as u64 * 4)?;
     let others: Vec<[Buffer; 1]> = more.iter().map(|it| [it.0]).collect();
     let own = [corners];
     let bound: Vec<Bound> =
         [Bound::Storage(&own)].into_iter().chain(others.iter().map(|it| Bound::Storage(it))).collect();
-    let program = Program::of_shaders(lab, DYNAMIC, shaders, &bound)?;
+    let program = make(&bound)?;
     let write = |commands| {
         let words: Vec<u32> = CORNERS[..count].iter().map(|it| it.to_bits()).collect();
         lab.update(commands, &corners, &words);
@@ -51,6 +60,14 @@ fn corners(lab: &Lab, shaders: (Shader, &[Shader], Shader), more: &[(Buffer, Vec
 fn vertex(options: &Options) -> Result<(), Failure> {
     let lab = Lab::new(options, &RENDERING)?;
     corners(&lab, (shader!("corners.vert"), &[], GREEN), &[])
+}
+
+fn linked(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::GraphicsPipelineLibrary];
+    let extensions = &[ash::khr::pipeline_library::NAME, ash::ext::graphics_pipeline_library::NAME];
+    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let shaders = (shader!("corners.vert"), &[][..], GREEN);
+    corners_of(&lab, &[], |bound| Program::linked(&lab, DYNAMIC, shaders, bound))
 }
 
 fn geometry(options: &Options) -> Result<(), Failure> {

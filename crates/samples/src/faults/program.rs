@@ -97,6 +97,20 @@ impl Program {
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
+    /// The same, linked out of parts.
+    pub(super) fn linked(
+        lab: &Lab,
+        target: Target,
+        (vertex, middle, fragment): (Shader, &[Shader], Shader),
+        bound: &[Bound],
+    ) -> Result<Program, Failure> {
+        let (layout, set) = describe(lab, bound)?;
+        let (bindings, attributes) = (&[], &[]);
+        let pipeline = GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target };
+        let pipeline = lab.linked_pipeline(&pipeline)?;
+        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
+    }
+
     /// Binds pipeline and set; the offsets are for dynamic buffers.
     pub(super) fn bind(&self, lab: &Lab, commands: vk::CommandBuffer, offsets: &[u32]) {
         if self.bind_point == vk::PipelineBindPoint::GRAPHICS {

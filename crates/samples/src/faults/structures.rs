@@ -12,6 +12,7 @@ faults! {
     input: "build-input", "an acceleration structure is built from boxes that may still be written.",
     copied: "acceleration-structure", "an acceleration structure is copied while it may still be built.",
     traced: "trace-rays", "rays are traced in a scene that may still be built.",
+    referred: "bounds-instances", "an instance of a scene refers to no structure.",
 }
 
 /// More than what any of these structures needs.
@@ -53,13 +54,18 @@ impl<'a> Builder<'a> {
 
     /// Builds a structure of a box, or of no instance.
     fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
-        let data = vk::DeviceOrHostAddressConstKHR { device_address: address(self.lab, &self.boxes) };
+        self.build_of(commands, target, ty, (&self.boxes, 0));
+    }
+
+    /// As above, with so many instances in a buffer.
+    fn build_of(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type, (source, count): (&Buffer, u32)) {
+        let data = vk::DeviceOrHostAddressConstKHR { device_address: address(self.lab, source) };
         let boxes = vk::AccelerationStructureGeometryAabbsDataKHR::default().stride(24).data(data);
         let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(data);
         let (kind, geometry, primitive_count) = match ty {
             Type::TOP_LEVEL => {
                 let geometry = vk::AccelerationStructureGeometryDataKHR { instances };
-                (vk::GeometryTypeKHR::INSTANCES, geometry, 0)
+                (vk::GeometryTypeKHR::INSTANCES, geometry, count)
             }
             _ => (vk::GeometryTypeKHR::AABBS, vk::AccelerationStructureGeometryDataKHR { aabbs: boxes }, 1),
         };
@@ -138,6 +144,38 @@ fn copied(options: &Options) -> Result<(), Failure> {
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe { builder.structures.cmd_copy_acceleration_structure(commands, &info) };
     })
+}
+
+/// The second of three instances refers to something else.
+fn referred(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &NEEDS)?;
+    let builder = Builder::new(&lab)?;
+    let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
+    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+    let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
+    let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
+    let instances = buffer(&lab, "instances", usage, Place::Device)?;
+    let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(bottom.handle);
+    // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
+    let reference = unsafe { builder.structures.get_acceleration_structure_device_address(&info) };
+    let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
+    let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
+    let input = Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT };
+    lab.run_once("build", |commands| {
+        lab.update(commands, &builder.boxes, &BOX);
+        lab.update(commands, &instances, &words);
+        lab.memory_barrier(commands, scope::COPY_WRITE, input);
+        builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
+        lab.memory_barrier(commands, BUILT, Scope { access: READ | BUILT.access, ..BUILT });
+        builder.build_of(commands, &scene, Type::TOP_LEVEL, (&instances, 3));
+    })
+}
+
+/// An instance that stays where it is, for all rays.
+fn instance(reference: u64) -> [u32; 16] {
+    let one = 1f32.to_bits();
+    let (mask, low, high) = (0xff00_0000, reference as u32, (reference >> 32) as u32);
+    [one, 0, 0, 0, 0, one, 0, 0, 0, 0, one, 0, mask, 0, low, high]
 }
 
 fn traced(options: &Options) -> Result<(), Failure> {

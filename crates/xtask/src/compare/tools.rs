@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::programs::Program;
-use crate::process;
+use crate::chromium;
 
 /// As it is called in the table, and in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,23 +165,14 @@ impl Bench {
 }
 
 fn new_layer(folder: &Path) -> PathBuf {
-    folder.join("chromium/usr/lib/chromium/libVkLayer_khronos_validation.so")
+    folder.join("chromium").join(chromium::PLACE).join(NEW_LAYER)
 }
+
+const NEW_LAYER: &str = "libVkLayer_khronos_validation.so";
 
 /// Gets the newer Khronos layer out of Chromium's package, without installing that.
 pub(crate) fn provide_new_layer(folder: &Path) -> Result<()> {
-    if new_layer(folder).exists() {
-        return Ok(());
-    }
-    let place = folder.join("chromium");
-    std::fs::create_dir_all(&place).with_context(|| format!("{} cannot be made", place.display()))?;
-    process::run(&place, "apt-get", &["download", "chromium-common"])
-        .context("the newer Khronos layer comes with Debian's package chromium-common")?;
-    let unpack = "for it in chromium-common_*.deb; do dpkg --fsys-tarfile \"$it\" | \
-                  tar --extract ./usr/lib/chromium/libVkLayer_khronos_validation.so; done; rm chromium-common_*.deb";
-    process::run(&place, "sh", &["-c", unpack])?;
-    ensure!(new_layer(folder).exists(), "the package chromium-common has no libVkLayer_khronos_validation.so any more");
-    Ok(())
+    chromium::provide(&folder.join("chromium"), &[NEW_LAYER])
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

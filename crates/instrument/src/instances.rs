@@ -1,0 +1,93 @@
+//! A shader of our own that looks at the instances of a top level acceleration structure before it is built.
+//!
+//! What instances refer to is known only when the build runs. So a dispatch runs before it, tells which references
+//! lead to no bottom level structure, and sets them to zero: such an instance is inactive, and the build is sound.
+
+/// Invocations of a group; each looks at one instance.
+pub const GROUP: u32 = 64;
+/// Bytes of push constants.
+pub const PUSH_BYTES: u32 = 40;
+
+/// What the shader is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The address of the first instance, or of the first address of one.
+    pub instances: u64,
+    pub has_addresses: bool,
+    pub count: u32,
+    /// The address of what [`table`] gives.
+    pub known: u64,
+    pub known_count: u32,
+    /// The address of [`found_words`] words, zeros at the beginning.
+    pub found: u64,
+    /// How many instances can be told of.
+    pub room: u32,
+}
+
+/// An instance whose reference leads to no structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    pub instance: u32,
+    pub reference: u64,
+}
+
+/// The words of the shader.
+pub fn words() -> Vec<u32> {
+    const BYTES: &[u8] = include_bytes!("../shaders/instances.comp.spv");
+    BYTES.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it)).collect()
+}
+
+impl Look {
+    /// The push constants.
+    pub fn push(&self) -> [u32; PUSH_BYTES as usize / 4] {
+        let [[a, b], [c, d], [e, f]] = [self.instances, self.known, self.found].map(halves);
+        [a, b, c, d, e, f, self.count, self.known_count, u32::from(self.has_addresses), self.room]
+    }
+}
+
+/// The references that may be used, for the shader, and how many there are.
+pub fn table(references: impl IntoIterator<Item = u64>) -> (Vec<u32>, u32) {
+    let mut all: Vec<u64> = references.into_iter().collect();
+    all.sort_unstable();
+    all.dedup();
+    (all.iter().copied().flat_map(halves).collect(), all.len() as u32)
+}
+
+/// How many words what is found takes.
+pub fn found_words(room: u32) -> u32 {
+    room.saturating_mul(3).saturating_add(1)
+}
+
+/// How many instances are wrong, and the first ones in their order. The words may be anything.
+pub fn read(words: &[u32]) -> (u32, Vec<Wrong>) {
+    let count = words.first().copied().unwrap_or(0);
+    let told = words.get(1..).unwrap_or_default().as_chunks::<3>().0.iter().take(count as usize);
+    let one = |it: &[u32; 3]| Wrong { instance: it[0], reference: u64::from(it[1]) | u64::from(it[2]) << 32 };
+    let mut all: Vec<Wrong> = told.map(one).collect();
+    all.sort_unstable_by_key(|it| (it.instance, it.reference));
+    (count, all)
+}
+
+fn halves(it: u64) -> [u32; 2] {
+    [it as u32, (it >> 32) as u32]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_sorted_and_told_once() {
+        assert_eq!(table([0x2_0000_0001, 7, 7, 0x1_ffff_ffff]), (vec![7, 0, u32::MAX, 1, 1, 2], 3));
+        assert_eq!(table([]), (vec![], 0));
+    }
+
+    #[test]
+    fn what_was_found_is_read_as_far_as_it_was_written() {
+        let wrong = |instance, reference| Wrong { instance, reference };
+        assert_eq!(read(&[2, 9, 1, 0, 3, 5, 1, 0, 0, 0]), (2, vec![wrong(3, 0x1_0000_0005), wrong(9, 1)]));
+        assert_eq!(read(&[5, 9, 1, 0]), (5, vec![wrong(9, 1)]));
+        assert_eq!(read(&[0, 9, 1, 0]), (0, vec![]));
+        assert_eq!(read(&[]), (0, vec![]));
+    }
+}

@@ -1,0 +1,109 @@
+//! Shaders in four languages, as compiled and optimized, run on two drivers: with data in range, checks change nothing.
+
+mod common;
+
+use common::{
+    compile, compile_hlsl, complaints, corpus, foreign, hlsl, optimize, ready,
+    vulkan::{Dispatch, Gpu},
+};
+use lavascope_instrument::{Guard, Options, Root, instrument};
+use lavascope_spirv::Module;
+
+const ENVIRONMENT: &str = "vulkan1.3";
+
+/// Ways to instrument that take turns.
+fn ways(gpu: &Gpu) -> Vec<Options> {
+    let roots = [Root::Descriptor { set: gpu.last_set }, Root::PushConstant { offset: 120 }, Root::Specialization];
+    let with = |root, guard| Options { guard, ..Options::new(root) };
+    roots.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
+}
+
+/// How often shaders were run, and how many sites they had that were checked or proven.
+#[derive(Debug, Default)]
+struct Count {
+    modules: usize,
+    left_out: usize,
+    sites: usize,
+}
+
+/// Runs a module as it is and with checks, and compares all memory.
+fn compare(gpu: &Gpu, name: &str, words: &[u32], options: &Options, count: &mut Count) {
+    let module = Module::parse(words).expect("a module");
+    if ready::missing(gpu, &module).is_some() {
+        count.left_out += 1;
+        return;
+    }
+    let dispatch = addressed(name, ready::dispatch(&module));
+    let made = instrument(&module, options).expect("a module that can be instrumented");
+    assert_eq!(complaints(&made.words, ENVIRONMENT), None, "{name} with {options:?}");
+    let mut bare = gpu.run(words, &dispatch);
+    let mut outcome = gpu.run_checked(&made, options.root, &dispatch);
+    if dispatch.is_linked {
+        // It holds its own address, which is another one each time.
+        for buffer in [bare.last_mut(), outcome.buffers.last_mut()].into_iter().flatten() {
+            buffer.drain(..2);
+        }
+    }
+    assert_eq!(outcome.records, [], "{name} with {options:?}");
+    assert!(outcome.buffers == bare, "{name} with {options:?} computes something else");
+    count.modules += 1;
+    count.sites += made.sites.len();
+}
+
+/// Shaders with addresses find one at the beginning of their push constants.
+fn addressed(name: &str, dispatch: Dispatch) -> Dispatch {
+    if !name.contains("address") {
+        return dispatch;
+    }
+    let words = (0..24_000).map(|it| it % 7).collect();
+    Dispatch { addressed: vec![words], is_linked: name.contains("address_list"), ..dispatch }
+}
+
+/// Each module as it is and optimized, each in another way.
+fn compare_all(gpu: &Gpu, modules: impl Iterator<Item = (String, Vec<u32>)>) -> Count {
+    let ways = ways(gpu);
+    let mut count = Count::default();
+    for (number, (name, words)) in modules.enumerate() {
+        assert_eq!(complaints(&words, ENVIRONMENT), None, "{name} as it was");
+        let optimized = optimize(&words, ENVIRONMENT);
+        compare(gpu, &name, &words, &ways[number % ways.len()], &mut count);
+        compare(gpu, &name, &optimized, &ways[(number + 1) % ways.len()], &mut count);
+    }
+    println!("{count:?}");
+    count
+}
+
+/// Every second one: their kinds of memory and their flows come together often enough.
+fn glsl() -> impl Iterator<Item = (String, Vec<u32>)> {
+    corpus::memory().into_iter().step_by(2).map(|it| (it.name, compile(&it.source, it.stage, ENVIRONMENT)))
+}
+
+/// Every second one; this compiler makes storage buffers as older versions have them.
+fn hlsl() -> impl Iterator<Item = (String, Vec<u32>)> {
+    hlsl::all().into_iter().step_by(2).map(|it| (it.name, compile_hlsl(&it.source, "vulkan1.1")))
+}
+
+#[test]
+fn glsl_in_range_computes_the_same_on_lavapipe() {
+    let count = compare_all(&Gpu::new(), glsl());
+    assert!(count.modules >= 150, "{count:?}");
+}
+
+#[test]
+fn hlsl_in_range_computes_the_same_on_lavapipe() {
+    let count = compare_all(&Gpu::new(), hlsl());
+    assert!(count.modules >= 80, "{count:?}");
+}
+
+#[test]
+fn wgsl_and_slang_in_range_compute_the_same_on_lavapipe() {
+    let count = compare_all(&Gpu::new(), foreign().into_iter());
+    assert!(count.modules >= 44, "{count:?}");
+}
+
+#[test]
+fn all_languages_in_range_compute_the_same_on_swiftshader() {
+    let Some(gpu) = Gpu::swiftshader() else { return };
+    let count = compare_all(&gpu, glsl().chain(hlsl()).chain(foreign()));
+    assert!(count.modules >= 200, "{count:?}");
+}

@@ -1,0 +1,165 @@
+//! What checks in shaders add: to recorded dispatches and draws, to a submission, to dispatches by the number of buffers
+//! that have addresses, and to the creation of pipelines.
+//!
+//! On lavapipe, through the real loader. Bare and checked programs take turns, and the same under the Khronos layer with
+//! nothing but GPU-assisted validation on, where that is installed.
+
+#[path = "gpu/program.rs"]
+mod program;
+#[path = "gpu/shaders.rs"]
+mod shaders;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use lavascope_bench::{Bench, Entry, Peer, Suite};
+use program::{Mode, Program, has_khronos};
+
+/// Set in the process that measures: the loader reads the environment once.
+const CHILD: &str = "LAVASCOPE_BENCH_CHILD";
+/// Nanoseconds that may be added to a recorded dispatch or draw, and to a submission with the wait for it.
+const RECORDED_MAX: f64 = 400.0;
+const SUBMITTED_MAX: f64 = 15_000.0;
+/// The part that may be added of what the Khronos layer adds.
+const SHARE_MAX: f64 = 1.0;
+/// To bare.
+const DISPATCH_MAX: f64 = 5.0;
+const PIPELINE_MAX: f64 = 3.0;
+/// The slowest dispatch to the fastest, by the number of buffers with addresses.
+const FLAT_MAX: f64 = 1.5;
+const BUFFERS: [usize; 3] = [2, 1_000, 100_000];
+/// Accesses to a buffer, and as many at addresses.
+const ACCESSES: [u32; 2] = [50, 200];
+const ROUNDS: u32 = 9;
+
+/// Of the version that Debian 12 has, 1.3.239.
+const KHRONOS_SETTINGS: &str = "\
+khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT
+khronos_validation.disables = VK_VALIDATION_FEATURE_DISABLE_CORE_CHECKS_EXT,VK_VALIDATION_FEATURE_DISABLE_OBJECT_LIFETIMES_EXT,VK_VALIDATION_FEATURE_DISABLE_API_PARAMETERS_EXT,VK_VALIDATION_FEATURE_DISABLE_THREAD_SAFETY_EXT,VK_VALIDATION_FEATURE_DISABLE_UNIQUE_HANDLES_EXT
+khronos_validation.report_flags = error
+";
+
+fn main() {
+    if std::env::var_os(CHILD).is_some() {
+        return suite().main();
+    }
+    let Some(driver) = lavapipe() else {
+        eprintln!("nothing is measured without lavapipe: `apt-get install mesa-vulkan-drivers`");
+        return;
+    };
+    let exe = std::env::current_exe().expect("a program knows where it is");
+    let folder = exe.parent().expect("a program lies in a folder");
+    let layer = layer_folder(folder);
+    let settings = layer.join("vk_layer_settings.txt");
+    std::fs::write(&settings, KHRONOS_SETTINGS).expect("the build folder can be written");
+    let mut command = std::process::Command::new(&exe);
+    command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
+    command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
+    command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
+    // Each pipeline is compiled anew, and by one thread.
+    command.env("MESA_SHADER_CACHE_DISABLE", "true").env("LP_NUM_THREADS", "1");
+    // Valgrind counts in this process, so the measuring one takes its place.
+    use std::os::unix::process::CommandExt;
+    panic!("{}", command.exec());
+}
+
+/// Mesa names its manifest by architecture, and newer ones do not.
+fn lavapipe() -> Option<PathBuf> {
+    let mut paths = std::fs::read_dir("/usr/share/vulkan/icd.d").ok()?.flatten().map(|it| it.path());
+    paths.find(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd")))
+}
+
+fn layer_folder(folder: &Path) -> PathBuf {
+    let library = folder.join("libVkLayer_lavascope.so");
+    let text = format!(
+        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_LAVASCOPE_inspect","type":"GLOBAL",
+        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
+        "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}},
+        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
+        library.to_string_lossy()
+    );
+    let own = folder.join("bench_layer_for_gpu");
+    std::fs::create_dir_all(&own).expect("the build folder can be written");
+    std::fs::write(own.join("layer.json"), text).expect("the build folder can be written");
+    own
+}
+
+fn suite() -> Suite<'static> {
+    let mut suite = Suite::default();
+    add(&mut suite, "recorded dispatch, checked", RECORDED_MAX, Program::dispatches);
+    add(&mut suite, "recorded dispatch with another set, checked", RECORDED_MAX, Program::dispatches_with_sets);
+    add(&mut suite, "recorded draw, checked", RECORDED_MAX, Program::draws);
+    add(&mut suite, "submit of a dispatch and the wait for it, checked", SUBMITTED_MAX, Program::submits);
+    let programs: Rc<RefCell<Vec<(Mode, Program)>>> = Rc::default();
+    for count in BUFFERS {
+        let all = Rc::clone(&programs);
+        suite.add_value(&format!("dispatch with {count} buffers that have addresses, to bare"), move || {
+            compared(&mut all.borrow_mut(), DISPATCH_MAX, |it| it.addressed(count))
+        });
+    }
+    let all = Rc::clone(&programs);
+    suite.add_value("the slowest of these dispatches to the fastest", move || flat(&mut all.borrow_mut()));
+    for count in ACCESSES {
+        let all = Rc::clone(&programs);
+        suite.add_value(&format!("pipeline with {count} and {count} accesses, to bare"), move || {
+            compared(&mut all.borrow_mut(), PIPELINE_MAX, |it| it.pipeline_of(count))
+        });
+    }
+    suite
+}
+
+/// Programs are made when they are first needed: valgrind counts one entry at a time.
+fn add(suite: &mut Suite<'static>, name: &str, limit: f64, run: fn(&mut Program, u64)) {
+    let bench = |mode: Mode| -> Box<dyn FnMut(u64)> {
+        let mut program = None;
+        Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
+    };
+    let ours =
+        Bench { name: name.to_owned(), limit: Some(limit), run: bench(Mode::Checked), bare: Some(bench(Mode::Bare)) };
+    match has_khronos() {
+        true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos), share_limit: SHARE_MAX }),
+        false => suite.add(ours),
+    }
+}
+
+/// The smallest of several times, of each mode in turn.
+fn least(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f64) -> [Option<f64>; 3] {
+    let mut least = [None, None, None];
+    for _ in 0..ROUNDS {
+        for (at, mode) in [Mode::Bare, Mode::Checked, Mode::Khronos].into_iter().enumerate() {
+            if mode == Mode::Khronos && !has_khronos() {
+                continue;
+            }
+            if !all.iter().any(|it| it.0 == mode) {
+                all.push((mode, Program::new(mode)));
+            }
+            let program = all.iter_mut().find(|it| it.0 == mode).map(|it| work(&mut it.1));
+            least[at] = [least[at], program].into_iter().flatten().reduce(f64::min);
+        }
+    }
+    least
+}
+
+fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> Entry {
+    let [bare, ours, peer] = least(all, work);
+    let bare = bare.unwrap_or(1.0);
+    Entry {
+        unit: "times bare".to_owned(),
+        ours: ours.unwrap_or(0.0) / bare,
+        peer: peer.map(|it| it / bare),
+        limit: Some(limit),
+        ..Entry::default()
+    }
+}
+
+fn flat(all: &mut Vec<(Mode, Program)>) -> Entry {
+    let times = BUFFERS.map(|count| least(all, |it| it.addressed(count)));
+    let of = |at: usize| {
+        let times = times.iter().filter_map(|it| it[at]);
+        let (least, most) = times.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+        most / least
+    };
+    let peer = times[0][2].map(|_| of(2));
+    Entry { unit: "times".to_owned(), ours: of(1), peer, limit: Some(FLAT_MAX), ..Entry::default() }
+}

@@ -1,0 +1,236 @@
+//! The buffers that have addresses, and the table of them that shaders search.
+//!
+//! One table serves all draws. It is written anew when work is submitted after something changed, into a copy that no
+//! work may be reading, and the root tables of the work are led to it. Work that is older may see the newer table as
+//! well: what it uses must not be destroyed, so it is still there. Buffers that are gone are remembered, so that
+//! an address in one of them can be named.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
+
+use lavascope_instrument::tables::{ADDRESS_HEAD, ADDRESS_WORDS, AddressRange, addresses};
+
+use super::arena::{Block, Region};
+use super::variants::ROOT_ADDRESSES;
+use super::{Gpu, State};
+
+/// Buffers that are gone and still remembered.
+const GONE_MAX: usize = 4096;
+/// Ranges that a table has room for at the beginning.
+const RANGES_MIN: usize = 1024;
+
+/// What is known of addresses.
+#[derive(Default)]
+pub(super) struct Addresses {
+    /// By address and buffer.
+    live: BTreeMap<(u64, u64), u64>,
+    /// By buffer.
+    known: std::collections::HashMap<u64, u64>,
+    gone: VecDeque<Gone>,
+    /// Something changed since the table was written.
+    is_stale: bool,
+    pub(super) copies: Vec<Copy>,
+    /// Which of the copies is up to date.
+    pub(super) current: usize,
+}
+
+/// A buffer that was destroyed.
+struct Gone {
+    range: AddressRange,
+    buffer: u64,
+    name: Option<String>,
+}
+
+/// One of the tables.
+pub(super) struct Copy {
+    block: Block,
+}
+
+/// Where an address is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Nowhere,
+    /// In a buffer, so many bytes behind its beginning; it has so many.
+    In {
+        buffer: u64,
+        offset: u64,
+        bytes: u64,
+    },
+    /// So many bytes behind the end of a buffer, which has so many.
+    Behind {
+        buffer: u64,
+        distance: u64,
+        bytes: u64,
+    },
+    /// In a buffer that was destroyed; its name.
+    Gone {
+        buffer: u64,
+        name: Option<String>,
+    },
+}
+
+/// An address is told to be behind a buffer if it is not farther away.
+const NEAR: u64 = 1 << 20;
+
+impl Addresses {
+    /// The application learned the address of a buffer.
+    pub(super) fn add(&mut self, buffer: u64, address: u64, bytes: u64) {
+        if address == 0 || self.known.insert(buffer, address) == Some(address) {
+            return;
+        }
+        self.live.insert((address, buffer), bytes);
+        self.is_stale = true;
+    }
+
+    /// A buffer is destroyed.
+    pub(super) fn remove(&mut self, buffer: u64, name: Option<String>) {
+        let Some(address) = self.known.remove(&buffer) else { return };
+        let Some(bytes) = self.live.remove(&(address, buffer)) else { return };
+        if self.gone.len() == GONE_MAX {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(Gone { range: AddressRange { address, bytes }, buffer, name });
+        self.is_stale = true;
+    }
+
+    /// Where an address is: in a buffer, in one that was, or behind one.
+    pub(super) fn find(&self, address: u64) -> Found {
+        let before = self.live.range(..=(address, u64::MAX)).next_back();
+        if let Some(((start, buffer), bytes)) = before
+            && address - start < *bytes
+        {
+            return Found::In { buffer: *buffer, offset: address - start, bytes: *bytes };
+        }
+        let is_in = |it: &&Gone| address.wrapping_sub(it.range.address) < it.range.bytes;
+        if let Some(gone) = self.gone.iter().rev().find(is_in) {
+            return Found::Gone { buffer: gone.buffer, name: gone.name.clone() };
+        }
+        match before {
+            Some(((start, buffer), bytes)) if address - start - bytes < NEAR => {
+                Found::Behind { buffer: *buffer, distance: address - start - bytes, bytes: *bytes }
+            }
+            _ => Found::Nowhere,
+        }
+    }
+
+    fn words(&self, scratch: u64) -> Vec<u32> {
+        let ranges: Vec<AddressRange> =
+            self.live.iter().map(|(key, bytes)| AddressRange { address: key.0, bytes: *bytes }).collect();
+        addresses(&ranges, scratch)
+    }
+
+    /// The device ends.
+    pub(super) fn take_blocks(&mut self) -> impl Iterator<Item = Block> {
+        self.copies.drain(..).map(|it| it.block)
+    }
+
+    fn now(&self) -> Option<Region> {
+        self.copies.get(self.current).map(|it| it.block.whole())
+    }
+}
+
+/// The bytes of a table with so many ranges.
+fn bytes_of(ranges: usize) -> u64 {
+    (u64::from(ADDRESS_HEAD) + ranges as u64 * u64::from(ADDRESS_WORDS)) * 4
+}
+
+impl State {
+    /// A copy that no work may be reading, with room for a table.
+    fn free_copy(&self, words: usize) -> Option<usize> {
+        let is_free = |at: usize| {
+            let is_used = self.submissions.iter().any(|it| it.addresses == Some(at));
+            at != self.addresses.current && !is_used
+        };
+        let fits = |at: usize| self.addresses.copies[at].block.whole().words as usize >= words;
+        (0..self.addresses.copies.len()).find(|at| is_free(*at) && fits(*at))
+    }
+}
+
+impl Gpu {
+    /// The first table, and scratch memory before it. None where there is no memory.
+    pub(super) fn begin_addresses(&self) -> Option<()> {
+        let block = self.take_block(bytes_of(RANGES_MIN))?;
+        block.whole().write(&addresses(&[], self.scratch.device_address));
+        self.table_now.store(block.whole().device_address, Ordering::Release);
+        self.state().addresses.copies.push(Copy { block });
+        Some(())
+    }
+
+    /// The table that is up to date, or was when work was submitted last.
+    pub(super) fn addresses_now(&self) -> Region {
+        self.everywhere.seen_at(self.table_now.load(Ordering::Acquire))
+    }
+
+    /// Writes the table anew if something changed. Gives the copy that is up to date.
+    pub(super) fn publish_addresses(&self) -> Option<usize> {
+        let mut state = self.state();
+        if !state.addresses.is_stale {
+            return (!state.addresses.copies.is_empty()).then_some(state.addresses.current);
+        }
+        let mut words = state.addresses.words(self.scratch.device_address);
+        let mut copy = state.free_copy(words.len());
+        if copy.is_none() {
+            drop(state);
+            let block = self.or_fail(self.take_block(bytes_of((words.len() / 2).max(RANGES_MIN))))?;
+            state = self.state();
+            state.addresses.copies.push(Copy { block });
+            // What changed meanwhile may not fit any more; then the old table stays until the next time.
+            words = state.addresses.words(self.scratch.device_address);
+            copy = state.free_copy(words.len());
+        }
+        if let Some(copy) = copy {
+            state.addresses.copies[copy].block.whole().write(&words);
+            state.addresses.is_stale = false;
+            state.addresses.current = copy;
+            let now = state.addresses.now()?;
+            self.table_now.store(now.device_address, Ordering::Release);
+            for variant in state.variants.iter().filter(|it| it.reads_addresses) {
+                variant.fixed.iter().for_each(|it| lead_to(it.root, now));
+            }
+        }
+        Some(state.addresses.current)
+    }
+}
+
+/// Leads a root table to another table of addresses. Tables of one device are near each other, mostly, so that one
+/// word is written; where two are, that is done by one store.
+pub(super) fn lead_to(root: Region, table: Region) {
+    let (low, high) = (table.device_address as u32, (table.device_address >> 32) as u32);
+    if root.word(ROOT_ADDRESSES + 1) == high {
+        return root.set(ROOT_ADDRESSES, low);
+    }
+    root.set_pair(ROOT_ADDRESSES, [low, high]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_named_by_their_buffers() {
+        let mut all = Addresses::default();
+        all.add(1, 0x1000, 0x100);
+        all.add(2, 0x2000, 0x10);
+        all.add(2, 0x2000, 0x10);
+        assert_eq!(all.live.len(), 2, "asking again changes nothing");
+        assert_eq!(all.find(0x1000), Found::In { buffer: 1, offset: 0, bytes: 0x100 });
+        assert_eq!(all.find(0x10ff), Found::In { buffer: 1, offset: 0xff, bytes: 0x100 });
+        assert_eq!(all.find(0x1100), Found::Behind { buffer: 1, distance: 0, bytes: 0x100 });
+        assert_eq!(all.find(0), Found::Nowhere);
+        assert_eq!(all.find(0xfff), Found::Nowhere);
+        all.remove(2, Some("target".to_owned()));
+        assert_eq!(all.find(0x2008), Found::Gone { buffer: 2, name: Some("target".to_owned()) });
+        assert_eq!(all.words(0)[0], 1, "one range is left");
+    }
+
+    #[test]
+    fn buffers_that_are_gone_are_forgotten_in_the_end() {
+        let mut all = Addresses::default();
+        for at in 1..=GONE_MAX as u64 + 1 {
+            all.add(at, at << 16, 16);
+            all.remove(at, None);
+        }
+        assert_eq!(all.find(1 << 16), Found::Nowhere);
+        assert_eq!(all.find(2 << 16), Found::Gone { buffer: 2, name: None });
+    }
+}

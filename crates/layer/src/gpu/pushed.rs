@@ -1,0 +1,97 @@
+//! The application's push constants, so that they can be pushed again where ours took them away.
+//!
+//! Values stay through pipelines with other push constants, but not through a push with another layout.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use super::Gpu;
+use super::layouts::Layout;
+
+/// What was pushed into a command buffer.
+#[derive(Clone, Default)]
+pub(super) struct Pushed {
+    layout: Option<Arc<Layout>>,
+    bytes: Vec<u8>,
+    /// By four bytes: whether they were pushed.
+    is_there: Vec<bool>,
+    is_disturbed: bool,
+}
+
+impl Pushed {
+    /// The application pushes bytes.
+    pub(super) fn add(&mut self, layout: &Arc<Layout>, offset: u32, bytes: &[u8]) {
+        if self.layout.as_ref().is_none_or(|it| !it.has_ranges_of(layout)) {
+            *self = Pushed::default();
+        }
+        self.layout = Some(Arc::clone(layout));
+        let (start, end) = (offset as usize, offset as usize + bytes.len());
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+            self.is_there.resize(end.div_ceil(4), false);
+        }
+        self.bytes[start..end].copy_from_slice(bytes);
+        self.is_there[start / 4..end.div_ceil(4)].fill(true);
+    }
+
+    /// Something of ours is pushed with a layout.
+    pub(super) fn disturb(&mut self, layout: &Layout) {
+        self.is_disturbed |= self.layout.as_ref().is_some_and(|it| !it.has_ranges_of(layout));
+    }
+
+    pub(super) fn is_disturbed(&self) -> bool {
+        self.is_disturbed
+    }
+
+    pub(super) fn mend(&mut self) {
+        self.is_disturbed = false;
+    }
+
+    /// The bytes that were pushed, in runs that go to the same stages.
+    fn runs(&self) -> Vec<(u32, u32, u32)> {
+        let Some(layout) = &self.layout else { return Vec::new() };
+        let mut runs: Vec<(u32, u32, u32)> = Vec::new();
+        for (at, _) in self.is_there.iter().enumerate().filter(|it| *it.1) {
+            let offset = at as u32 * 4;
+            let stages = layout.stages_of(offset, 4);
+            match runs.last_mut() {
+                Some(last) if last.0 + last.1 == offset && last.2 == stages => last.1 += 4,
+                _ => runs.push((offset, 4, stages)),
+            }
+        }
+        runs
+    }
+
+    pub(super) fn push_again(&self, handle: CommandBuffer, push: FnCmdPushConstants) {
+        let Some(layout) = self.layout.as_ref().map(|it| it.own.unwrap_or(it.handle)) else { return };
+        for (offset, size, stages) in self.runs() {
+            let bytes = &self.bytes[offset as usize..];
+            // SAFETY: what the application pushed itself, into a command buffer that it records now.
+            unsafe { push(handle, layout, ShaderStageFlags(stages), offset, size, Ptr::to_slice(bytes)) };
+        }
+    }
+}
+
+impl Gpu {
+    /// The stages that the application's push must be for, with what its layout has besides; its values are kept.
+    ///
+    /// # Safety
+    ///
+    /// There must be as many bytes as said.
+    pub(super) unsafe fn pushed(
+        &self,
+        handle: CommandBuffer,
+        layout: PipelineLayout,
+        (stages, offset): (ShaderStageFlags, u32),
+        (bytes, size): (Ptr<u8>, u32),
+    ) -> ShaderStageFlags {
+        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return stages };
+        // SAFETY: the caller's word.
+        let bytes = unsafe { super::slice(bytes, size) };
+        if let Some(slot) = self.slot(handle.0) {
+            slot.with(|it| it.pushed.add(&layout, offset, bytes));
+        }
+        ShaderStageFlags(stages.0 | layout.stages_of(offset, size))
+    }
+}

@@ -1,0 +1,469 @@
+//! The forms in which a checked pipeline exists, and which of them is bound.
+//!
+//! The first form expects that enough is bound to what it accesses without a look (`Guard::Select`); where that is
+//! not so when a draw is recorded, one is made that expects nothing. Both remember what an invocation does wrong first;
+//! for other sites that were seen, a third form records each fault where it happens.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Requirement, Table};
+
+use super::arena::{Arena, POOL_SETS, Region, is_fine};
+use super::layouts::{Layout, Way};
+use super::pipelines::Style;
+use super::recipe::{Kind, Recipe};
+use super::{Gpu, TABLES, place};
+use crate::application::find_in_chain;
+
+/// A pipeline with checks.
+pub(super) struct Checked {
+    pub(super) handle: Pipeline,
+    /// Counted from zero, in the order of creation.
+    number: u32,
+    recipe: Option<Recipe>,
+    forms: Mutex<[Forms; 2]>,
+    /// The application destroyed it. Read and written under the lock of the forms.
+    is_gone: AtomicBool,
+}
+
+/// The forms of one kind of guard: loads that are selected, or branches.
+#[derive(Default)]
+struct Forms {
+    plain: Option<Arc<Variant>>,
+    /// Records what was seen where it happens.
+    full: Option<Arc<Variant>>,
+    /// Sites for which a full form is made or was made, by stage.
+    asked: Vec<BTreeSet<u32>>,
+    /// Full ones that were replaced: command buffers may have them.
+    retired: Vec<Arc<Variant>>,
+    /// It cannot be made.
+    is_impossible: bool,
+}
+
+/// One form of a pipeline.
+pub(super) struct Variant {
+    /// As the driver has it.
+    pub(super) handle: Pipeline,
+    /// As the application has it, and its number.
+    pub(super) application: (Pipeline, u32),
+    pub(super) layout: Arc<Layout>,
+    pub(super) way: Way,
+    pub(super) stages: Vec<CheckedStage>,
+    pub(super) cells: Region,
+    /// None where no shader has code of ours.
+    pub(super) quiet: Option<Quiet>,
+    /// Tables for all draws, where shaders have their address.
+    pub(super) fixed: Option<Fixed>,
+    pub(super) requirements: Vec<Requirement>,
+    pub(super) reads_addresses: bool,
+    pub(super) branches: bool,
+}
+
+/// A stage with checks.
+#[derive(Clone)]
+pub(super) struct CheckedStage {
+    /// The number by which records know it.
+    pub(super) shader: u32,
+    pub(super) kind: ShaderStageFlags,
+    /// Its number among the stages of the pipeline.
+    pub(super) index: usize,
+    pub(super) module: ShaderModule,
+    pub(super) made: Arc<Instrumented>,
+    /// The words of the application's shader.
+    pub(super) original: Arc<Vec<u32>>,
+    /// Where its cells begin.
+    pub(super) cell_base: u32,
+}
+
+/// Tables by which everything is right and no record fits: for draws that get none of their own.
+#[derive(Clone, Copy)]
+pub(super) enum Quiet {
+    Root(Region),
+    Set(DescriptorSet),
+}
+
+/// Tables for all draws of a pipeline: what is bound to any of them counts.
+pub(super) struct Fixed {
+    pub(super) root: Region,
+    pub(super) records: Region,
+    /// The table of descriptors, and what it says by now.
+    table: Mutex<Option<(Region, Vec<u32>)>>,
+}
+
+/// Words of a root table, with a few to spare.
+pub(super) const ROOT_SPACE: u32 = 16;
+const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
+
+/// The words of a root table: where the four tables are, and how many words of records fit.
+pub(super) fn root_words(tables: [Region; TABLES]) -> [u32; ROOT_SPACE as usize] {
+    let mut words = [0; ROOT_SPACE as usize];
+    for (at, table) in tables.iter().enumerate() {
+        words[at * 2] = table.device_address as u32;
+        words[at * 2 + 1] = (table.device_address >> 32) as u32;
+    }
+    words[ROOT_OUTPUT_WORDS as usize] = tables[Table::Output as usize].words - 1;
+    words
+}
+
+/// Where the lower half of the address of the table of addresses is.
+pub(super) const ROOT_ADDRESSES: u32 = Table::Addresses as u32 * 2;
+
+impl Fixed {
+    pub(super) fn new(gpu: &Gpu, arena: &mut Arena) -> Option<Fixed> {
+        // Whether the shaders print is not known yet.
+        let all = arena.allocate(gpu, ROOT_SPACE + gpu.config.record_words(true))?;
+        Some(Fixed { root: all, records: all.from(ROOT_SPACE), table: Mutex::default() })
+    }
+
+    /// The cells are there by now.
+    pub(super) fn begin(&self, gpu: &Gpu, arena: &mut Arena, cells: Region, quiet: &[u32]) -> Option<()> {
+        let table = arena.allocate(gpu, quiet.len() as u32)?;
+        table.write(quiet);
+        self.root.write(&root_words([self.records, table, gpu.addresses_now(), cells]));
+        *lock(&self.table) = Some((table, Vec::new()));
+        Some(())
+    }
+
+    /// A draw with such a table of descriptors: what is larger counts. It may be read meanwhile; it only grows.
+    pub(super) fn add(&self, words: &[u32]) {
+        let mut table = lock(&self.table);
+        let Some((region, now)) = &mut *table else { return };
+        if now.len() != words.len() {
+            region.write(words);
+            *now = words.to_vec();
+        }
+        for (at, word) in words.iter().enumerate().filter(|it| *it.1 > now[it.0]).collect::<Vec<_>>() {
+            region.set(at as u32, *word);
+            now[at] = *word;
+        }
+    }
+}
+
+impl Variant {
+    /// Whether enough is bound, by the table of descriptors.
+    pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
+        self.requirements.iter().all(|it| bound_to(table, it).is_some_and(|bound| bound >= it.least))
+    }
+
+    pub(super) fn prints(&self) -> bool {
+        self.stages.iter().any(|it| it.made.prints)
+    }
+
+    /// The sites that were seen, by the number of the stage.
+    pub(super) fn seen(&self) -> Vec<(usize, u32)> {
+        let mut all = Vec::new();
+        for (at, stage) in self.stages.iter().enumerate() {
+            let first = stage.cell_base + stage.made.numbers * CELL_WORDS;
+            for word in 0..stage.made.numbers.div_ceil(32) {
+                let mut bits = self.cells.word(first + word);
+                while bits != 0 {
+                    all.push((at, word * 32 + bits.trailing_zeros()));
+                    bits &= bits - 1;
+                }
+            }
+        }
+        all
+    }
+}
+
+/// What is bound to the element that a requirement is about.
+fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
+    let word = |at: u32| table.get(at as usize).copied();
+    // What lies behind the sets is not where one of them begins.
+    word(0).filter(|sets| it.set < *sets)?;
+    let binding = word(1 + it.set)? + it.binding * lavascope_instrument::tables::BINDING_WORDS;
+    let element = it.element.or_else(|| word(binding + 2))?;
+    if element >= word(binding)? {
+        return Some(0);
+    }
+    word(word(binding + 1)? + element)
+}
+
+impl Checked {
+    pub(super) fn new(handle: Pipeline, number: u32, recipe: Option<Recipe>, first: Arc<Variant>) -> Checked {
+        let forms = [Forms { plain: Some(first), ..Forms::default() }, Forms::default()];
+        Checked { handle, number, recipe, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
+    }
+
+    fn forms(&self) -> MutexGuard<'_, [Forms; 2]> {
+        lock(&self.forms)
+    }
+
+    /// The best form that there is, whatever is bound.
+    pub(super) fn selected(&self) -> Option<Arc<Variant>> {
+        let forms = self.forms();
+        forms[0].full.as_ref().or(forms[0].plain.as_ref()).cloned()
+    }
+
+    fn branching(&self) -> Option<Arc<Variant>> {
+        let forms = self.forms();
+        forms[1].full.as_ref().or(forms[1].plain.as_ref()).cloned()
+    }
+
+    /// It is destroyed: all forms but the application's own, whose handles are ours.
+    pub(super) fn take_own(&self) -> Vec<Arc<Variant>> {
+        let mut forms = self.forms();
+        self.is_gone.store(true, Ordering::Relaxed);
+        let forms = std::mem::take(&mut *forms);
+        let all = forms.into_iter().flat_map(|it| it.retired.into_iter().chain(it.plain).chain(it.full));
+        all.filter(|it| it.handle != self.handle).collect()
+    }
+
+    /// Whether there is, or may be, a form with the details of what was seen.
+    pub(super) fn can_be_made_again(&self) -> bool {
+        self.recipe.is_some() && !self.forms().iter().any(|it| it.is_impossible)
+    }
+
+    /// Sites were seen whose details a form does not give. Gives how the pipeline is to be made again; none where
+    /// that was asked for already, or cannot be.
+    pub(super) fn ask(&self, variant: &Variant, sites: &[(usize, u32)]) -> Option<Style> {
+        self.recipe.as_ref()?;
+        let mut all = self.forms();
+        let forms = &mut all[usize::from(variant.branches)];
+        let mut wanted = forms.asked.clone();
+        for (stage, number) in sites {
+            let index = variant.stages[*stage].index;
+            if wanted.len() <= index {
+                wanted.resize_with(index + 1, BTreeSet::new);
+            }
+            wanted[index].insert(*number);
+        }
+        if wanted == forms.asked || forms.is_impossible {
+            return None;
+        }
+        forms.asked.clone_from(&wanted);
+        Some(Style { branches: variant.branches, immediate: Some(wanted) })
+    }
+}
+
+impl Gpu {
+    /// The form for a draw to which so much is bound. None where it would have to be made, and cannot be.
+    pub(super) fn form_for(&self, checked: &Checked, table: &[u32]) -> Option<Arc<Variant>> {
+        let selected = checked.selected()?;
+        if selected.is_fit_for(table) {
+            return Some(selected);
+        }
+        if let Some(branching) = checked.branching() {
+            return Some(branching);
+        }
+        if checked.forms()[1].is_impossible {
+            return None;
+        }
+        let style = Style { branches: true, immediate: None };
+        let made = self.make_again(checked, &style);
+        let mut forms = checked.forms();
+        forms[1].is_impossible = made.is_none();
+        forms[1].plain = made;
+        forms[1].plain.clone()
+    }
+
+    /// Makes the form with details that was asked for.
+    pub(super) fn make_full(&self, checked: &Checked, style: &Style) {
+        let made = self.make_again(checked, style);
+        let mut forms = checked.forms();
+        if checked.is_gone.load(Ordering::Relaxed) {
+            let made = made.zip(self.next.destroy_pipeline);
+            // SAFETY: a pipeline of ours that nobody ever used.
+            return made.into_iter().for_each(|(it, destroy)| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+        }
+        let forms = &mut forms[usize::from(style.branches)];
+        forms.is_impossible |= made.is_none();
+        if made.is_some() {
+            let before = std::mem::replace(&mut forms.full, made);
+            forms.retired.extend(before);
+        }
+    }
+
+    fn make_again(&self, checked: &Checked, style: &Style) -> Option<Arc<Variant>> {
+        let recipe = checked.recipe.as_ref().filter(|_| !self.has_failed())?;
+        let mut arena = lavascope_marshal::Arena::default();
+        let image = recipe.unpack(&mut arena)?;
+        // SAFETY: the parameters of a call of this kind, laid out in the arena, and ours to change.
+        unsafe {
+            match recipe.kind {
+                Kind::Graphics => {
+                    let infos = (*image.cast::<CreateGraphicsPipelinesParams>()).p_create_infos;
+                    self.make_graphics(checked, recipe, &mut *infos.as_mut_ptr(), style)
+                }
+                Kind::Compute => {
+                    let infos = (*image.cast::<CreateComputePipelinesParams>()).p_create_infos;
+                    self.make_compute(checked, recipe, &mut *infos.as_mut_ptr(), style)
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The info must be valid but for modules and the layout.
+    unsafe fn make_graphics(
+        &self,
+        checked: &Checked,
+        recipe: &Recipe,
+        info: &mut GraphicsPipelineCreateInfo,
+        style: &Style,
+    ) -> Option<Arc<Variant>> {
+        // SAFETY: the caller's word.
+        let plan = unsafe {
+            let stages = super::slice(info.p_stages, info.stage_count);
+            self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style)?
+        };
+        info.p_stages = Ptr::to_slice(&plan.infos);
+        info.layout = recipe.layout.own?;
+        info.base_pipeline_handle = Pipeline::default();
+        info.base_pipeline_index = -1;
+        // SAFETY: the caller's word.
+        unsafe { make_independent(&mut info.flags, info.p_next) };
+        let (create, mut made) = (self.next.create_graphics_pipelines?, Pipeline::default());
+        // SAFETY: a valid info, and a place of ours.
+        let result = unsafe { create(self.device, self.cache, 1, Ptr::to(info), Ptr::NULL, place(&mut made)) };
+        if result != Result::SUCCESS {
+            self.drop_plan(&plan);
+            return None;
+        }
+        self.finish_again(plan, made, (checked.handle, checked.number))
+    }
+
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn make_compute(
+        &self,
+        checked: &Checked,
+        recipe: &Recipe,
+        info: &mut ComputePipelineCreateInfo,
+        style: &Style,
+    ) -> Option<Arc<Variant>> {
+        // SAFETY: the caller's word.
+        let plan = unsafe {
+            let stages = std::slice::from_ref(&info.stage);
+            self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style)?
+        };
+        info.stage = *plan.infos.first()?;
+        info.layout = recipe.layout.own?;
+        info.base_pipeline_handle = Pipeline::default();
+        info.base_pipeline_index = -1;
+        // SAFETY: the caller's word.
+        unsafe { make_independent(&mut info.flags, info.p_next) };
+        let (create, mut made) = (self.next.create_compute_pipelines?, Pipeline::default());
+        // SAFETY: a valid info, and a place of ours.
+        let result = unsafe { create(self.device, self.cache, 1, Ptr::to(info), Ptr::NULL, place(&mut made)) };
+        if result != Result::SUCCESS {
+            self.drop_plan(&plan);
+            return None;
+        }
+        self.finish_again(plan, made, (checked.handle, checked.number))
+    }
+
+    /// Words for the records of one draw.
+    pub(super) fn record_words(&self, variant: &Variant) -> u32 {
+        self.config.record_words(variant.prints())
+    }
+
+    /// Tables for draws that get none of their own.
+    pub(super) fn quiet(&self, way: Way, cells: Region, table: &[u32]) -> Option<Quiet> {
+        let (all, records, words) = self.with_arena(|arena| {
+            let records = arena.allocate(self, ROOT_SPACE + 1)?;
+            let words = arena.allocate(self, table.len() as u32)?;
+            Some((records, records.from(ROOT_SPACE), words))
+        })?;
+        words.write(table);
+        if way == Way::Set {
+            return Some(Quiet::Set(self.lasting_set([records, words, self.everywhere, cells])?));
+        }
+        all.write(&root_words([records, words, self.everywhere, cells]));
+        Some(Quiet::Root(all))
+    }
+
+    /// A set that stays until the device ends.
+    fn lasting_set(&self, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+        let taken = self.state().set_pools.pop();
+        let (pool, left) = match taken {
+            Some(it) => it,
+            None => (self.take_pool()?, POOL_SETS),
+        };
+        let set = self.write_set(pool, regions);
+        let mut state = self.state();
+        match left {
+            1 => state.full_pools.push(pool),
+            _ => state.set_pools.push((pool, left - 1)),
+        }
+        set
+    }
+
+    /// A set of ours with the tables in it.
+    pub(super) fn write_set(&self, pool: DescriptorPool, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+        let mut info = DescriptorSetAllocateInfo::zeroed();
+        info.s_type = StructureType::DESCRIPTOR_SET_ALLOCATE_INFO;
+        info.descriptor_pool = pool;
+        info.descriptor_set_count = 1;
+        info.p_set_layouts = Ptr::to(&self.set_layout);
+        let mut set = DescriptorSet::default();
+        let buffers = regions.map(Region::info);
+        let mut write = WriteDescriptorSet::zeroed();
+        write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
+        write.descriptor_type = DescriptorType::STORAGE_BUFFER;
+        write.descriptor_count = 1;
+        // SAFETY: a pool, a layout and buffers of ours.
+        unsafe {
+            let allocate = self.next.allocate_descriptor_sets?;
+            is_fine(allocate(self.device, Ptr::to(&info), place(&mut set)))?;
+            let writes: [WriteDescriptorSet; TABLES] = std::array::from_fn(|at| WriteDescriptorSet {
+                dst_set: set,
+                dst_binding: at as u32,
+                p_buffer_info: Ptr::to(&buffers[at]),
+                ..write
+            });
+            (self.next.update_descriptor_sets?)(self.device, TABLES as u32, Ptr::to_slice(&writes), 0, Ptr::NULL);
+        }
+        Some(set)
+    }
+}
+
+/// A pipeline of ours has no base, and is made whatever that costs.
+///
+/// # Safety
+///
+/// The chain must be valid, and ours to change.
+unsafe fn make_independent(flags: &mut PipelineCreateFlags, chain: Ptr<Opaque>) {
+    let unwanted = PipelineCreateFlags::DERIVATIVE.0
+        | PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.0
+        | PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.0;
+    flags.0 &= !unwanted;
+    let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
+    // SAFETY: the caller's word, and the structure of this type.
+    unsafe {
+        if let Some(it) = find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) {
+            (*it.as_mut_ptr()).flags.0 &= !u64::from(unwanted);
+        }
+    }
+}
+
+pub(super) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_instrument::tables::{Binding, Set, descriptors};
+
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_looked_up_in_the_table() {
+        let binding = |elements: &[u32]| Binding { elements: elements.to_vec() };
+        let table = descriptors(&[
+            Set { bindings: vec![binding(&[64])] },
+            Set { bindings: vec![binding(&[]), binding(&[0, 256, 16])] },
+        ]);
+        let bound = |set, binding, element| bound_to(&table, &Requirement { set, binding, element, least: 1 });
+        assert_eq!(bound(0, 0, Some(0)), Some(64));
+        assert_eq!(bound(1, 1, Some(2)), Some(16));
+        assert_eq!(bound(1, 1, None), Some(256), "the safe element has the most");
+        assert_eq!(bound(1, 1, Some(3)), Some(0), "behind the end");
+        assert_eq!(bound(7, 0, Some(0)), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! A thread that makes pipelines again, with details about what was seen. It is started when there is something to do.
+
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::Gpu;
+use super::pipelines::Style;
+use super::variants::{Checked, lock};
+use crate::fence::fence;
+
+/// The thread, if it runs.
+#[derive(Default)]
+pub(super) struct Worker(Mutex<Option<Running>>);
+
+struct Running {
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+/// A pipeline, and how it is to be made.
+type Job = (Arc<Checked>, Style);
+
+impl Worker {
+    /// Finishes what was asked for, and ends.
+    pub(super) fn end(&self) {
+        let running = lock(&self.0).take();
+        if let Some(Running { jobs, thread }) = running {
+            drop(jobs);
+            // A panic was told by its fence.
+            _ = thread.join();
+        }
+    }
+}
+
+impl Gpu {
+    /// Has a pipeline made again, soon.
+    pub(super) fn ask_worker(&'static self, checked: Arc<Checked>, style: Style) {
+        let mut running = lock(&self.worker.0);
+        if running.is_none() {
+            let (jobs, asked) = channel::<Job>();
+            let work = move || {
+                for (checked, style) in asked {
+                    fence("a pipeline made again", || self.make_full(&checked, &style), || ());
+                }
+            };
+            let thread = std::thread::Builder::new().name("lavascope-gpu".to_owned()).spawn(work);
+            *running = thread.ok().map(|thread| Running { jobs, thread });
+        }
+        if let Some(running) = &*running {
+            // Nobody listens only if the thread is gone, and then nothing is to be done.
+            _ = running.jobs.send((checked, style));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Parts of Debian's package of Chromium, which has newer drivers and layers than Debian itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process;
+
+/// Gets files out of the package, without installing that. They lie in the folder under the names of the package.
+pub(crate) fn provide(folder: &Path, names: &[&str]) -> Result<()> {
+    let path = |name: &str| folder.join(PLACE).join(name);
+    if names.iter().all(|it| path(it).exists()) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    process::run(folder, "apt-get", &["download", "chromium-common"])
+        .with_context(|| format!("{} comes with Debian's package chromium-common", names.join(" and ")))?;
+    let files: Vec<String> = names.iter().map(|it| format!("./{PLACE}/{it}")).collect();
+    let unpack = format!(
+        "for it in chromium-common_*.deb; do dpkg --fsys-tarfile \"$it\" | tar --extract {}; done; \
+         rm chromium-common_*.deb",
+        files.join(" ")
+    );
+    process::run(folder, "sh", &["-c", &unpack])?;
+    let missing = names.iter().find(|it| !path(it).exists());
+    ensure!(missing.is_none(), "the package chromium-common has no {} any more", missing.unwrap_or(&""));
+    Ok(())
+}
+
+/// Where the package has its files.
+pub(crate) const PLACE: &str = "usr/lib/chromium";
+
+/// The manifest of SwiftShader, a driver for the CPU, fetched into the build folder if need be.
+pub(crate) fn swiftshader(root: &Path) -> Result<PathBuf> {
+    let (library, manifest) = ("libvk_swiftshader.so", "vk_swiftshader_icd.json");
+    let target = root.join("target/swiftshader");
+    if !target.join(library).exists() || !target.join(manifest).exists() {
+        let folder = target.join("package");
+        provide(&folder, &[library, manifest])?;
+        for name in [library, manifest] {
+            let to = target.join(name);
+            std::fs::rename(folder.join(PLACE).join(name), &to)
+                .with_context(|| format!("{} cannot be written", to.display()))?;
+        }
+        std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    Ok(target.join(manifest))
+}

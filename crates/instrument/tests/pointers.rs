@@ -98,7 +98,10 @@ fn words_of(body: &str) -> Vec<u32> {
     assemble(&format!("{head}{body}\n OpReturn\n OpFunctionEnd\n"))
 }
 
-fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<(Guard, Vec<(RecordError, u32)>, Vec<Vec<u32>>)> {
+/// Faults and how often each happened, and all memory.
+type Found = (Guard, Vec<(RecordError, u32)>, Vec<Vec<u32>>);
+
+fn run(words: &[u32], dispatch: &Dispatch, gpu: &Gpu) -> Vec<Found> {
     let mut all = Vec::new();
     for guard in [Guard::Select, Guard::Branch] {
         let options =

@@ -655,7 +655,7 @@ fn shaders_with_checks_are_kept_on_disk() {
 #[test]
 fn every_sample_runs_with_checks_on_the_null_driver() {
     let stage = Stage::new("gpu-null");
-    // One leaves without a word to its device.
+    // One of them ends without destroying anything, as it is meant to.
     for name in names().into_iter().filter(|it| it != "fault-bounds-exit") {
         succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
         stage.report().assert_clean(&name);

@@ -135,8 +135,7 @@ impl Live<'_> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping of nothing.
         let reserved = unsafe { libc::mmap(std::ptr::null_mut(), end - start, libc::PROT_NONE, flags, -1, 0) };
-        let mut placed = vk::MemoryMapPlacedInfoEXT::default();
-        placed.p_placed_address = reserved;
+        let mut placed = vk::MemoryMapPlacedInfoEXT { p_placed_address: reserved, ..Default::default() };
         let info = vk::MemoryMapInfoKHR::default()
             .flags(vk::MemoryMapFlags::PLACED_EXT)
             .memory(self.slots[slot].0)

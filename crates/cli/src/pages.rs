@@ -41,7 +41,7 @@ macro_rules! text {
 }
 
 /// What shaders do wrong: code, short form, page.
-const SHADERS: [(&str, &str, &str); 8] = [
+const SHADERS: [(&str, &str, &str); 9] = [
     ("VUID-vkCmdDraw-None-10068", "DESCRIPTOR-INDEX", shader_text!("VUID-vkCmdDraw-None-10068")),
     ("VUID-vkCmdDraw-None-08114", "DESCRIPTOR-UNWRITTEN", shader_text!("VUID-vkCmdDraw-None-08114")),
     ("VUID-vkCmdDraw-storageBuffers-06936", "STORAGE-BOUNDS", shader_text!("VUID-vkCmdDraw-storageBuffers-06936")),
@@ -60,6 +60,11 @@ const SHADERS: [(&str, &str, &str); 8] = [
         "UNASSIGNED-Device address out of bounds",
         "ADDRESS-BOUNDS",
         shader_text!("UNASSIGNED-Device-address-out-of-bounds"),
+    ),
+    (
+        "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",
+        "INSTANCE-REFERENCE",
+        shader_text!("VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281"),
     ),
     ("VVL-DEBUG-PRINTF", "PRINTF", shader_text!("VVL-DEBUG-PRINTF")),
 ];
@@ -182,7 +187,9 @@ fn of_first_command(text: &str) -> String {
     let mut parts = text.splitn(3, ['-', '_']);
     match (parts.next(), parts.next(), parts.next()) {
         (Some(vuid), Some(command), Some(rest))
-            if vuid.eq_ignore_ascii_case("VUID") && COMMANDS.iter().any(|it| it.name.eq_ignore_ascii_case(command)) =>
+            if vuid.eq_ignore_ascii_case("VUID")
+                && !command.to_ascii_lowercase().starts_with("vkcmdbuild")
+                && COMMANDS.iter().any(|it| it.name.eq_ignore_ascii_case(command)) =>
         {
             format!("{RUN}{rest}")
         }

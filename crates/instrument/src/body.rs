@@ -85,6 +85,8 @@ struct Held {
 /// The head of a loop that is its own continue target gets a block of its own to continue in.
 struct Pending {
     continue_label: Option<u32>,
+    /// Whether the branch at its end stays in the loop on both sides, and so needs a merge instruction of its own.
+    stays: bool,
 }
 
 impl<'c, 'a> Body<'c, 'a> {
@@ -206,8 +208,12 @@ impl<'c, 'a> Body<'c, 'a> {
                     op,
                     Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::Select | Op::CopyObject
                 );
-                if makes_pointer {
+                let gives_pointer = self.cx.has_variable_pointers && matches!(op, Op::Load | Op::FunctionCall);
+                if makes_pointer || gives_pointer {
                     self.make_room(it, op);
+                }
+                if self.cx.has_variable_pointers && op == Op::Store {
+                    self.keep_room(it);
                 }
             }
             None => self.copy(it),
@@ -227,7 +233,8 @@ impl<'c, 'a> Body<'c, 'a> {
         let merge = all.end.checked_sub(2).filter(|it| *it > all.start).map(|it| module.at(At(it)));
         let Some(merge) = merge.filter(|it| it.is(Op::LoopMerge)) else { return };
         if module.instructions(all.clone()).any(|it| self.may_split(it)) {
-            self.can_split = can_take_apart(module.at(At(all.end - 1)), merge);
+            let end = module.at(At(all.end - 1));
+            self.can_split = end.is(Op::Branch) || end.is(Op::BranchConditional);
             self.apart = self.can_split.then_some(merge.at);
         }
     }
@@ -254,7 +261,8 @@ impl<'c, 'a> Body<'c, 'a> {
         emit(&mut self.out, Op::LoopMerge, &operands);
         emit(&mut self.out, Op::Branch, &[rest]);
         self.open(rest);
-        self.pending = Some(Pending { continue_label });
+        let end = self.cx.module.at(At(merge.at.0 + 1));
+        self.pending = Some(Pending { continue_label, stays: stays(end, merge) });
     }
 
     fn end_block(&mut self, it: Instruction<'_>, op: Op) {
@@ -270,15 +278,28 @@ impl<'c, 'a> Body<'c, 'a> {
         if is_exit {
             self.flush();
         }
+        if op == Op::ReturnValue && self.cx.has_variable_pointers {
+            self.return_room(it.id(1));
+        }
         self.spill();
-        if let Some(Pending { continue_label: Some(label) }) = self.pending.take() {
+        let pending = self.pending.take();
+        if let Some(Pending { continue_label: Some(label), .. }) = pending {
             emit(&mut self.out, Op::Branch, &[label]);
             self.open(label);
+        }
+        // Both sides leave by the loop's own ways, so nothing ever comes to where they would meet.
+        let never = pending.filter(|it| it.stays).map(|_| self.cx.fresh());
+        if let Some(never) = never {
+            emit(&mut self.out, Op::SelectionMerge, &[never, 0]);
         }
         if self.loops.iter().any(|it| it.before == self.block) {
             self.ends.insert(self.block, self.out.len());
         }
         self.copy(it);
+        if let Some(never) = never {
+            emit(&mut self.out, Op::Label, &[never]);
+            emit(&mut self.out, Op::Unreachable, &[]);
+        }
         let first = self.cx.module.blocks().get(self.block).map_or(0, |it| it.label.0);
         if first != self.label {
             self.tails.insert(first, self.label);
@@ -583,14 +604,10 @@ fn last_variable(cx: &Context<'_>, function: &Function) -> Option<At> {
     Some(variables.next_back().map_or(At(block.all.start), |it| it.at))
 }
 
-/// Whether the branch that ends the head of a loop may stand without a merge instruction of its own.
-fn can_take_apart(end: Instruction<'_>, merge: Instruction<'_>) -> bool {
+/// Whether the branch that ends the head of a loop stays in it on both sides.
+fn stays(end: Instruction<'_>, merge: Instruction<'_>) -> bool {
     let leaves = |it: u32| it == merge.word(1) || it == merge.word(2);
-    match end.op() {
-        Some(Op::Branch) => true,
-        Some(Op::BranchConditional) => leaves(end.word(2)) || leaves(end.word(3)),
-        _ => false,
-    }
+    end.is(Op::BranchConditional) && !leaves(end.word(2)) && !leaves(end.word(3))
 }
 
 pub(crate) fn is_atomic(op: Op) -> bool {

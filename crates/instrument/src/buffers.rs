@@ -153,8 +153,7 @@ impl Body<'_, '_> {
             }
         };
         if way == Way::Select {
-            let element = (path.depth > 1).then_some(0);
-            self.cx.require(path.set, path.binding, element, least);
+            self.cx.require(path.set, path.binding, None, least);
         }
         self.guard(pointer, path, key, (done, repeated.is_none()), Some(safe), way)
     }
@@ -208,13 +207,14 @@ impl Body<'_, '_> {
         let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
         for (place, index) in path.indices.iter().enumerate() {
-            let is_element = place < path.depth && safe.is_some();
             let is_term = path.terms.iter().any(|it| it.place == place);
-            let is_known = self.cx.types.literal(*index).is_some();
-            operands.push(match (is_element && !(is_known && path.depth > 1), is_term) {
-                (true, _) => self.clamp(*index, ok, safe.filter(|_| path.depth == 1), is_uniform)?,
-                (_, true) => self.clamp(*index, ok, None, true)?,
-                _ => index.0,
+            operands.push(match (safe.filter(|_| place < path.depth), is_term) {
+                (Some(safe), _) => {
+                    let safe = self.part_of(path, place, safe)?;
+                    self.clamp(*index, ok, Some(safe), is_uniform)?
+                }
+                (None, true) => self.clamp(*index, ok, None, true)?,
+                (None, false) => index.0,
             });
         }
         let ty = self.cx.types.of_value(pointer)?;
@@ -223,6 +223,29 @@ impl Body<'_, '_> {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         Some(id)
+    }
+
+    /// The index at one place of an array of arrays, for an element of the whole.
+    fn part_of(&mut self, path: &Path, place: usize, element: u32) -> Option<u32> {
+        let uint = self.cx.ids.uint;
+        let mut part = element;
+        for inner in (place + 1..path.depth).rev() {
+            let length = self.length_of(path, inner)?;
+            part = self.value(Op::UDiv, uint, &[part, length]);
+        }
+        if place > 0 {
+            let length = self.length_of(path, place)?;
+            part = self.value(Op::UMod, uint, &[part, length]);
+        }
+        Some(part)
+    }
+
+    fn length_of(&mut self, path: &Path, place: usize) -> Option<u32> {
+        let length = self.cx.types.array(path.arrays[place])?.1?;
+        match self.cx.types.literal(length) {
+            Some(known) => Some(self.cx.number(u32::try_from(known).ok().filter(|it| *it > 0)?)),
+            None => self.as_uint(length),
+        }
     }
 
     /// The element, as an expression.

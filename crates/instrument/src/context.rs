@@ -30,6 +30,8 @@ pub(crate) struct Context<'a> {
     /// By function: parameters that have a room beside them.
     pub(crate) with_rooms: FxHashMap<Id, Vec<usize>>,
     pub(crate) has_variable_pointers: bool,
+    /// Private variables for the rooms of pointers that are kept: by variable, and by none for what was returned last.
+    shadows: FxHashMap<Id, u32>,
     /// Whether anything ends an invocation before its entry point returns, once that was asked for.
     pub(crate) ends_early: Option<bool>,
     /// Whether any value is said to differ between invocations.
@@ -127,6 +129,7 @@ impl<'a> Context<'a> {
             requirements: BTreeMap::new(),
             scratch_bytes: 0,
             has_variable_pointers: has_variable_pointers(module),
+            shadows: FxHashMap::default(),
             ends_early: None,
             has_non_uniform: has_non_uniform(module),
             equal: vec![0; module.bound() as usize],
@@ -205,6 +208,19 @@ impl<'a> Context<'a> {
             self.ids.variables.push(mask);
         }
         self.ids.masks[word]
+    }
+
+    /// The private variable that stands beside one that holds a pointer. No function calls itself, so one is enough.
+    pub(crate) fn shadow(&mut self, variable: Id) -> u32 {
+        if let Some(shadow) = self.shadows.get(&variable) {
+            return *shadow;
+        }
+        let null = self.null(Id(self.ids.uint));
+        let pointer = Id(self.ids.private_uint);
+        let shadow = self.editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, null]).0;
+        self.ids.variables.push(shadow);
+        self.shadows.insert(variable, shadow);
+        shadow
     }
 
     /// The host must see to it that so much is bound.

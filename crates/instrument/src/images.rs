@@ -33,6 +33,8 @@ pub(crate) struct Fault {
     ok: u32,
     details: [Option<u32>; 3],
     binding: Option<(u32, u32)>,
+    /// Which one of the binding, where the module says it.
+    element: Option<u32>,
     is_hoisted: bool,
 }
 
@@ -62,15 +64,25 @@ impl Body<'_, '_> {
                 cx.value(code, Op::INotEqual, cx.ids.boolean, &[state, zero])
             });
             let details = [Some(self.cx.number(element)), Some(self.cx.number(element.saturating_add(1))), None];
-            return (pointer.0, Some(Fault { check: Check::Descriptor, ok, details, binding, is_hoisted: true }));
+            return (
+                pointer.0,
+                Some(Fault {
+                    check: Check::Descriptor,
+                    ok,
+                    details,
+                    binding,
+                    element: Some(element),
+                    is_hoisted: true,
+                }),
+            );
         }
         let Some(chosen) = self.chosen(path) else { return (pointer.0, None) };
         let safe = self.binding_word(path.set, path.binding, 2);
         let (_, ok) = self.state_of(path, chosen, safe);
         let made = self.selected(pointer, path, ok, Some(safe)).unwrap_or(pointer.0);
-        self.cx.require(path.set, path.binding, (path.depth > 1).then_some(0), 1);
+        self.cx.require(path.set, path.binding, None, 1);
         let details = [Some(chosen.index), Some(chosen.length), None];
-        (made, Some(Fault { check: Check::Descriptor, ok, details, binding, is_hoisted: false }))
+        (made, Some(Fault { check: Check::Descriptor, ok, details, binding, element: None, is_hoisted: false }))
     }
 
     /// A value that is made of others and shares their faults.
@@ -155,7 +167,7 @@ impl Body<'_, '_> {
 
     /// Remembers a fault where it matters.
     pub(crate) fn fault(&mut self, at: At, fault: Fault) {
-        let site = Site { check: fault.check, binding: fault.binding, ..bare_site(at) };
+        let site = Site { check: fault.check, binding: fault.binding, element: fault.element, ..bare_site(at) };
         self.check(site, fault.ok, fault.details, fault.is_hoisted);
     }
 
@@ -178,7 +190,7 @@ impl Body<'_, '_> {
         let ok = self.test(Op::ULessThan, &[number, length]);
         let clamped = self.clamp(texel, ok, None, true)?;
         let details = [Some(number), Some(length), None];
-        Some((Fault { check: Check::Texel, ok, details, binding: None, is_hoisted: false }, clamped))
+        Some((Fault { check: Check::Texel, ok, details, binding: None, element: None, is_hoisted: false }, clamped))
     }
 
     /// A pointer to a texel, for atomics.

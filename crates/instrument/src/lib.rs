@@ -101,8 +101,17 @@ impl Instrumented {
             RecordError::BufferOutOfBounds { .. } => [Check::Buffer, Check::Buffer],
             RecordError::TexelOutOfBounds { .. } => [Check::Texel, Check::Texel],
         };
-        let mut sites = self.sites.iter().filter(|it| it.verdict.number().is_some());
-        sites.find(|it| it.at.0 == record.instruction && check.contains(&it.check))
+        let sites = || {
+            let numbered = self.sites.iter().filter(|it| it.verdict.number().is_some());
+            numbered.filter(|it| it.at.0 == record.instruction && check.contains(&it.check))
+        };
+        // An instruction may use several descriptors: one that the module names is the one, or it is in bounds.
+        let is_it = |it: &&Site| match record.error {
+            RecordError::IndexOutOfBounds { .. } => it.element.is_none(),
+            RecordError::Uninitialized { index } => it.element.is_none_or(|it| it == index),
+            _ => true,
+        };
+        sites().find(is_it).or_else(|| sites().next())
     }
 }
 

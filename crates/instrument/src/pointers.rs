@@ -13,7 +13,7 @@ use crate::{
     Check, Counted, Reason, Site, Verdict,
     body::Body,
     buffers::{Guarded, divided},
-    context::{Context, emit_value},
+    context::{Context, emit, emit_value},
     path::{Path, Paths},
     types::Types,
 };
@@ -137,6 +137,14 @@ impl Body<'_, '_> {
                 let (left, right) = (self.room_of(it.id(4)), self.room_of(it.id(5)));
                 self.value(Op::Select, uint, &[it.word(3), left, right])
             }
+            Op::Load => match self.kept_room(it.id(3)) {
+                Some(variable) => self.value(Op::Load, uint, &[variable]),
+                None => self.cx.number(u32::MAX),
+            },
+            Op::FunctionCall => {
+                let variable = self.cx.shadow(Id(0));
+                self.value(Op::Load, uint, &[variable])
+            }
             Op::PtrAccessChain => match self.moved(it) {
                 Some(room) => room,
                 None => self.cx.number(u32::MAX),
@@ -148,6 +156,34 @@ impl Body<'_, '_> {
             Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[room]),
             None => drop(self.rooms.known.insert(it.word(2), room)),
         }
+    }
+
+    /// A pointer that is put into a variable takes its room along.
+    pub(crate) fn keep_room(&mut self, it: Instruction<'_>) {
+        let is_pointer = self.cx.types.of_value(it.id(2)).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
+        if !is_pointer || !self.cx.options.checks.descriptors {
+            return;
+        }
+        let Some(variable) = self.kept_room(it.id(1)) else { return };
+        let room = self.room_of(it.id(2));
+        emit(&mut self.out, Op::Store, &[variable, room]);
+    }
+
+    /// A pointer that is returned leaves its room where the caller finds it.
+    pub(crate) fn return_room(&mut self, pointer: Id) {
+        let is_pointer = self.cx.types.of_value(pointer).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
+        if is_pointer && self.cx.options.checks.descriptors {
+            let (variable, room) = (self.cx.shadow(Id(0)), self.room_of(pointer));
+            emit(&mut self.out, Op::Store, &[variable, room]);
+        }
+    }
+
+    /// The variable beside one that holds a pointer, as a whole.
+    fn kept_room(&mut self, variable: Id) -> Option<u32> {
+        let is_variable = self.cx.module.made(variable).is_some_and(|it| it.is(Op::Variable));
+        let class = self.cx.types.pointer_value(variable)?.0;
+        let is_own = matches!(class, StorageClass::Function | StorageClass::Private);
+        (is_variable && is_own).then(|| self.cx.shadow(variable))
     }
 
     /// A room that may be made later, for a phi.

@@ -150,6 +150,32 @@ fn uniform_blocks_are_checked_by_bytes() {
 }
 
 #[test]
+fn buffers_with_dynamic_offsets_are_checked_as_others_are() {
+    let gpu = Gpu::new();
+    let words = kernel(
+        "layout(set = 0, binding = 0) uniform U { uvec4 v[8]; } u[2];
+         layout(set = 0, binding = 1) buffer B { uint b[]; };
+         layout(push_constant) uniform P { uint i; uint j; };
+         void main() { b[j] = u[1].v[i].y; }",
+    );
+    let bound = |bytes| {
+        let elements = vec![Some(((0..32).collect(), 128)), Some(((0..32).collect(), bytes))];
+        let kinds = [vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC, vk::DescriptorType::STORAGE_BUFFER_DYNAMIC];
+        let storage = Bound { binding: 1, kind: kinds[1], elements: vec![Some((vec![5; 4], 16))] };
+        vec![Bound { binding: 0, kind: kinds[0], elements }, storage]
+    };
+    for (outcome, counts) in run(&gpu, &words, &dispatch(bound(128), &[7, 3])) {
+        assert_eq!((&outcome.buffers[2], counts), (&vec![5, 5, 5, 29], vec![]));
+    }
+    for (outcome, mut counts) in run(&gpu, &words, &dispatch(bound(96), &[7, 4])) {
+        counts.sort_by_key(|it| format!("{it:?}"));
+        let load = RecordError::BufferOutOfBounds { descriptor: 1, index: 7, range: 96 };
+        assert_eq!(counts, [(buffer_error(4, 16), 1), (load, 1)]);
+        assert_eq!(outcome.buffers[2], [5; 4]);
+    }
+}
+
+#[test]
 fn a_matrix_by_rows_is_measured_from_its_first_row_to_its_last() {
     let gpu = Gpu::new();
     let words = kernel(

@@ -72,7 +72,8 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 10] = [
+const RARE: [&str; 11] = [
+    "fault-bounds-sampler-never",
     "fault-bounds-instances",
     "fault-bounds-sampler-index",
     "fault-barrier-queue",

@@ -218,7 +218,7 @@ settings! {
         aliases: [Key("gpuav_buffer_address_oob")],
     }
     gpu_acceleration_structures: bool {
-        kind: Kind::Flag, default: "on", exists: false,
+        kind: Kind::Flag, default: "on", exists: true,
         help: "Check the bottom level references of acceleration structure builds.",
         aliases: [Key("gpuav_acceleration_structures_builds")],
     }

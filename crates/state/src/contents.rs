@@ -12,7 +12,7 @@ pub(crate) enum Contents {
     #[default]
     Untold,
     Known(Pages),
-    /// More than is kept, or others write there.
+    /// More than is kept, nothing that one asks for, or others write there.
     Unknown,
 }
 
@@ -21,8 +21,6 @@ pub(crate) enum Contents {
 pub(crate) struct Pages(FxHashMap<u64, Box<[u8]>>);
 
 const PAGE: u64 = 4096;
-/// Pages that are kept of one memory: 16 MiB. Indices that a program writes anew are fewer.
-const PAGES_MAX: usize = 4096;
 
 impl Contents {
     pub(crate) fn write(&mut self, written: Written<'_>) {
@@ -31,8 +29,13 @@ impl Contents {
         }
         let Contents::Known(pages) = self else { return };
         written.runs().for_each(|(first, bytes)| pages.write(first, bytes));
-        if pages.0.len() > PAGES_MAX {
-            *self = Contents::Unknown;
+    }
+
+    /// Pages that are kept.
+    pub(crate) fn pages(&self) -> usize {
+        match self {
+            Contents::Known(pages) => pages.0.len(),
+            Contents::Untold | Contents::Unknown => 0,
         }
     }
 }

@@ -88,6 +88,8 @@ pub(crate) struct Device {
     pub(crate) drawn: Drawn,
     /// Whether somebody tells what the host writes into memory.
     pub(crate) hears_host_writes: bool,
+    /// Pages that are kept of what it wrote.
+    pub(crate) host_pages: usize,
     /// Room for the accesses of the next command.
     pub(crate) room: Vec<Access>,
     /// How often something was submitted to any queue.

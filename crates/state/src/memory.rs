@@ -37,9 +37,14 @@ struct Resident {
     whole: Option<Region>,
     /// Only the host gives it its contents.
     is_input: bool,
+    /// And these may be indices.
+    may_have_indices: bool,
     /// The host cannot know where texels lie.
     is_opaque: bool,
 }
+
+/// Pages of what the host wrote that are kept of a device: 64 MiB.
+const HOST_PAGES_MAX: usize = 1 << 14;
 
 impl Device {
     pub(crate) fn memories(&mut self, event: Event<'_>, out: &mut Out<'_>) -> bool {
@@ -49,7 +54,10 @@ impl Device {
                     self.allocate_memory(info, memory.0, out);
                 }
             }
-            (Call::FreeMemory(it), None) => drop(self.memories.remove(it.memory.0)),
+            (Call::FreeMemory(it), None) => {
+                let freed = self.memories.remove(it.memory.0);
+                self.host_pages -= freed.map_or(0, |it| it.contents.pages());
+            }
             (Call::BindBufferMemory(it), Some(Outcome::BindBufferMemory(done))) => {
                 if is_success(done.result) {
                     self.bind_buffer(it.buffer.0, it.memory.0, it.memory_offset, out);
@@ -154,8 +162,11 @@ impl Device {
         let binding = self.binding(memory, offset, size, out);
         let resource = buffer.with(binding);
         let id = self.add_resource(handle, &resource, out);
-        let (bytes, is_input) = (offset..offset.saturating_add(size), buffer_is_input(self.buffers.get(handle)));
-        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, is_opaque: false });
+        let bytes = offset..offset.saturating_add(size);
+        let (is_input, is_opaque) = (buffer_is_input(self.buffers.get(handle)), false);
+        let is_index = |it: &Buffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
+        let may_have_indices = is_input && self.buffers.get(handle).is_some_and(is_index);
+        self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, may_have_indices, is_opaque });
         if let Some(buffer) = self.buffers.get_mut(handle) {
             (buffer.resource, buffer.memory) = (Some(id), memory);
         }
@@ -186,7 +197,8 @@ impl Device {
         let resource = image.with(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        self.add_resident(memory, Resident { resource: id, bytes, whole: Some(whole), is_input: false, is_opaque });
+        let (whole, is_input, may_have_indices) = (Some(whole), false, false);
+        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input, may_have_indices, is_opaque });
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
@@ -263,6 +275,22 @@ impl Device {
     }
 }
 
+impl Device {
+    /// The host wrote into memory, if that is one of this device. It is kept where indices may be, and as long as there
+    /// is room.
+    pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
+        let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
+        let before = own.contents.pages();
+        own.contents.write(written);
+        // What is bound later would know only a part.
+        let is_wanted = own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices);
+        if !is_wanted || self.host_pages + own.contents.pages() - before > HOST_PAGES_MAX {
+            own.contents = Contents::Unknown;
+        }
+        self.host_pages = self.host_pages + own.contents.pages() - before;
+    }
+}
+
 impl Memory {
     /// Whether a resource shares its bytes with no other.
     pub(crate) fn is_alone(&self, resource: ResourceId) -> bool {
@@ -288,10 +316,6 @@ impl Memory {
     fn is_input(&self, bytes: &Range<u64>) -> bool {
         let overlaps = |it: &&Resident| it.bytes.start < bytes.end && bytes.start < it.bytes.end;
         self.residents.iter().filter(overlaps).all(|it| it.is_input)
-    }
-
-    pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
-        self.contents.write(written);
     }
 
     /// Where a resource begins.

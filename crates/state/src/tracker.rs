@@ -73,10 +73,7 @@ impl<L: Listener> Tracker<L> {
 
     /// The host wrote into memory. What it did not write is zero.
     pub fn host_wrote(&mut self, written: Written<'_>) {
-        let memory = written.memory().raw();
-        if let Some(own) = self.devices.iter_mut().find_map(|it| it.memories.get_mut(memory)) {
-            own.host_wrote(written);
-        }
+        self.devices.iter_mut().for_each(|it| it.host_wrote(written));
     }
 
     /// What was not understood so far, and how often.

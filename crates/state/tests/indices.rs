@@ -75,13 +75,17 @@ fn host_writes(app: &mut App<Collector>, indices: &[u16]) {
 }
 
 fn record(app: &mut App<Collector>) {
+    record_with(app, INDICES);
+}
+
+fn record_with(app: &mut App<Collector>, indices: u64) {
     app.begin(2);
-    draw(app);
+    draw_with(app, indices);
     app.end(2);
 }
 
 /// Draws four indices from the second one on.
-fn draw(app: &mut App<Collector>) {
+fn draw_with(app: &mut App<Collector>, indices: u64) {
     app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
     app.call(
         Api::CmdBindVertexBuffers,
@@ -97,7 +101,7 @@ fn draw(app: &mut App<Collector>) {
         Api::CmdBindIndexBuffer,
         &CmdBindIndexBufferParams {
             command_buffer: command_buffer(2),
-            buffer: buffer(INDICES),
+            buffer: buffer(indices),
             offset: 0,
             index_type: IndexType::UINT16,
         },
@@ -158,6 +162,16 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     record(&mut untold);
     untold.submit(0, 2, Fence(0));
     assert_eq!(read(&untold), [ALL]);
+    // Of a memory where no indices were, nothing is kept.
+    let mut late = app(BufferUsageFlags::VERTEX_BUFFER);
+    late.tracker.hear_host_writes();
+    host_writes(&mut late, &[0; 6]);
+    let gone = buffer(INDICES);
+    call!(late, DestroyBuffer, DestroyBufferParams { buffer: gone, p_allocator: Ptr::NULL });
+    make_buffer(&mut late, 4, index);
+    host_writes(&mut late, &[1; 6]);
+    record_with(&mut late, 4);
+    assert_eq!(read(&late), [ALL]);
     // The device may have written them, by this name or by another.
     let mut device = app(BufferUsageFlags(index.0 | BufferUsageFlags::TRANSFER_DST.0));
     let mut alias = app(index);
@@ -187,7 +201,7 @@ fn drawn(usage: BufferUsageFlags, between: impl Fn(&mut App<Collector>)) -> Vec<
         },
     );
     between(&mut app);
-    draw(&mut app);
+    draw_with(&mut app, INDICES);
     let last = app.program().command_buffers.len() - 1;
     read_by(&app, last, app.program().command_buffers[last].commands.len() - 1)
 }

@@ -647,3 +647,14 @@ fn shaders_with_checks_are_kept_on_disk() {
     let whole = |it: &(_, std::path::PathBuf)| std::fs::read(&it.1).expect("a file").len() > 100;
     assert!(files().iter().all(whole));
 }
+
+/// It has everything, ray tracing and acceleration structures too, and runs no shaders.
+#[test]
+fn every_sample_runs_with_checks_on_the_null_driver() {
+    let stage = Stage::new("gpu-null");
+    // One of them ends without destroying anything, as it is meant to.
+    for name in names().into_iter().filter(|it| it != "fault-bounds-exit") {
+        succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
+        stage.report().assert_clean(&name);
+    }
+}

@@ -417,7 +417,8 @@ impl Job {
             std::iter::once((0, self.set)).chain(tables.as_ref().map(|it| (gpu.last_set, it.set))).collect();
         let drawn = dispatch.draw.as_ref().map(|_| Picture::new(gpu, DRAWN, DRAWN_SIDE, 1));
         drawn.iter().for_each(|it| it.fill(gpu, &[]));
-        submit(gpu, (point, pipeline), layout, &sets, &push, dispatch.groups, drawn);
+        let dynamic = dispatch.bound.iter().filter(|it| is_dynamic(it.kind)).map(|it| it.elements.len()).sum();
+        submit(gpu, (point, pipeline), layout, &sets, &push, (dispatch.groups, dynamic), drawn);
         let all = self.elements.iter().flatten().flatten().copied();
         let all = all.chain(self.addressed.iter().map(|it| Memory::Buffer(*it))).chain(drawn.map(Memory::Picture));
         Outcome {
@@ -456,6 +457,10 @@ impl Job {
         }
         Tables { output, cells, root: gpu.buffer(&words), set_layout, set }
     }
+}
+
+fn is_dynamic(kind: vk::DescriptorType) -> bool {
+    matches!(kind, vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC | vk::DescriptorType::STORAGE_BUFFER_DYNAMIC)
 }
 
 /// Makes what is bound to an element of a binding.
@@ -580,7 +585,7 @@ fn submit(
     layout: vk::PipelineLayout,
     sets: &[(u32, vk::DescriptorSet)],
     push: &[u32],
-    groups: u32,
+    (groups, dynamic): (u32, usize),
     drawn: Option<Picture>,
 ) {
     let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
@@ -589,7 +594,8 @@ fn submit(
     gpu.execute(|commands| unsafe {
         device.cmd_bind_pipeline(commands, point, pipeline);
         for (at, set) in sets {
-            device.cmd_bind_descriptor_sets(commands, point, layout, *at, &[*set], &[]);
+            let offsets = if *at == 0 { &vec![0; dynamic][..] } else { &[] };
+            device.cmd_bind_descriptor_sets(commands, point, layout, *at, &[*set], offsets);
         }
         device.cmd_push_constants(commands, layout, ALL, 0, &push);
         let Some(drawn) = drawn else { return device.cmd_dispatch(commands, groups, 1, 1) };

@@ -11,6 +11,7 @@ use lavascope_abi::*;
 use super::arena::{Arena, POOL_SETS, Region};
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::pushed::Pushed;
+use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
 use super::{Gpu, descriptors};
 
@@ -44,8 +45,10 @@ pub(super) struct Commands {
     pub(super) number: u32,
     /// How many draws and dispatches were recorded.
     count: u32,
-    points: [Point; 2],
+    points: [Point; 3],
     pub(super) draws: Vec<Draw>,
+    /// Builds of acceleration structures whose instances were looked at.
+    pub(super) builds: Vec<Build>,
     /// The forms of pipelines that they use, once each.
     pub(super) variants: Vec<Arc<Variant>>,
     /// Those it executes.
@@ -187,7 +190,8 @@ impl Point {
     }
 }
 
-const POINTS: [PipelineBindPoint; 2] = [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE];
+const POINTS: [PipelineBindPoint; 3] =
+    [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
 /// Where a bind point's state is; none for those without checks.
 pub(super) fn point_of(point: PipelineBindPoint) -> Option<usize> {
@@ -218,6 +222,16 @@ impl Commands {
         self.secondaries.extend(secondaries);
         self.points = Default::default();
         self.pushed = Pushed::default();
+    }
+
+    /// Memory that lives as long as what is recorded.
+    pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
+        gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
+    }
+
+    /// What is bound for compute, as the driver has it.
+    pub(super) fn compute_pipeline(&self) -> Pipeline {
+        self.points[1].driver_pipeline
     }
 
     pub(super) fn into_parts(self) -> (Arena, Vec<DescriptorPool>) {

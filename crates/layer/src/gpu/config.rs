@@ -20,6 +20,8 @@ pub(crate) struct Config {
     buffers: bool,
     /// Whether faults that robust access makes harmless are told, as warnings.
     pub(super) warns_robust: bool,
+    /// Whether instances are looked at before acceleration structures are built.
+    pub(super) looks_at_instances: bool,
     pub(super) prints: Option<Prints>,
     pub(super) scope: Scope,
     /// Where shaders with checks are kept from run to run.
@@ -57,6 +59,7 @@ impl Config {
             descriptors,
             buffers,
             warns_robust: settings.gpu_warn_robust,
+            looks_at_instances: settings.gpu && settings.gpu_acceleration_structures,
             prints: settings.printf.then_some(Prints { to_stdout, is_verbose, words }),
             scope: Scope::of(settings, &mut complain),
             cache,

@@ -9,6 +9,7 @@ use crate::fence::fence;
 
 const GRAPHICS: usize = 0;
 const COMPUTE: usize = 1;
+const RAYS: usize = 2;
 
 /// Defines a function for each, and one that puts them into a table.
 macro_rules! draws {
@@ -35,6 +36,10 @@ macro_rules! draws {
 }
 
 draws! {
+    cmd_trace_rays_indirect2_khr: CmdTraceRaysIndirect2KHR, RAYS = fn(indirect_device_address: u64);
+    cmd_trace_rays_indirect_khr: CmdTraceRaysIndirectKHR, RAYS = fn(p_raygen: Ptr<StridedDeviceAddressRegionKHR>, p_miss: Ptr<StridedDeviceAddressRegionKHR>, p_hit: Ptr<StridedDeviceAddressRegionKHR>, p_callable: Ptr<StridedDeviceAddressRegionKHR>, indirect_device_address: u64);
+    cmd_trace_rays_khr: CmdTraceRaysKHR, RAYS = fn(p_raygen: Ptr<StridedDeviceAddressRegionKHR>, p_miss: Ptr<StridedDeviceAddressRegionKHR>, p_hit: Ptr<StridedDeviceAddressRegionKHR>, p_callable: Ptr<StridedDeviceAddressRegionKHR>, width: u32, height: u32, depth: u32);
+    cmd_trace_rays_nv: CmdTraceRaysNV, RAYS = fn(raygen: Buffer, raygen_offset: u64, miss: Buffer, miss_offset: u64, miss_stride: u64, hit: Buffer, hit_offset: u64, hit_stride: u64, callable: Buffer, callable_offset: u64, callable_stride: u64, width: u32, height: u32, depth: u32);
     cmd_dispatch: CmdDispatch, COMPUTE = fn(group_count_x: u32, group_count_y: u32, group_count_z: u32);
     cmd_dispatch_base: CmdDispatchBase, COMPUTE = fn(base_group_x: u32, base_group_y: u32, base_group_z: u32, group_count_x: u32, group_count_y: u32, group_count_z: u32);
     cmd_dispatch_indirect: CmdDispatchIndirect, COMPUTE = fn(buffer: Buffer, offset: u64);

@@ -115,6 +115,7 @@ impl State {
             // The device does not use it now, and what it writes from here on is new.
             draw.records.write(&vec![0; words.len()]);
         }
+        found.extend(commands.builds.iter().flat_map(|it| self.find_wrong(it, (handle, number))));
         found
     }
 
@@ -148,7 +149,8 @@ impl Gpu {
             let Some(slot) = self.slot(*handle) else { continue };
             let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
             for handle in std::iter::once(*handle).chain(secondaries) {
-                let has_draws = self.slot(handle).and_then(|it| it.with(|it| !it.draws.is_empty()));
+                let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
+                let has_draws = self.slot(handle).and_then(|it| it.with(has_any));
                 all.extend((has_draws == Some(true)).then_some(handle));
             }
         }

@@ -343,13 +343,13 @@ hooks! {
     }
     cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, next| {
         next(commands, template, layout, set, p_data);
-        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..2, (layout, set), PUSHED, &[]), || ());
+        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..3, (layout, set), PUSHED, &[]), || ());
     }
     cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, next| {
         next(commands, p_info);
         let note = || {
             let it = &*p_info.as_ptr();
-            gpu.bound(commands, 0..2, (it.layout, it.set), PUSHED, &[]);
+            gpu.bound(commands, 0..3, (it.layout, it.set), PUSHED, &[]);
         };
         fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
@@ -460,11 +460,19 @@ const LACKS: [Result; 3] =
 /// A set of which nothing is known.
 const PUSHED: &[DescriptorSet] = &[DescriptorSet(0)];
 
+/// The stages of ray tracing.
+pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
+    | ShaderStageFlags::ANY_HIT_KHR.0
+    | ShaderStageFlags::CLOSEST_HIT_KHR.0
+    | ShaderStageFlags::MISS_KHR.0
+    | ShaderStageFlags::INTERSECTION_KHR.0
+    | ShaderStageFlags::CALLABLE_KHR.0;
+
 /// The bind points that stages belong to.
 fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
-    [graphics, compute].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
+    [graphics, compute, RAYS].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
 }
 
 impl Gpu {
@@ -510,7 +518,7 @@ impl Gpu {
     /// # Safety
     ///
     /// The parameters must be those of a valid call, and `create` the driver's function for them.
-    unsafe fn create_planned<T>(
+    pub(super) unsafe fn create_planned<T>(
         &self,
         (p_infos, changed): (Ptr<T>, &[T]),
         cache: PipelineCache,

@@ -21,8 +21,10 @@ mod layouts;
 mod pipelines;
 mod prints;
 mod pushed;
+mod rays;
 mod recipe;
 mod scope;
+mod structures;
 mod tell;
 mod variants;
 mod worker;
@@ -52,6 +54,7 @@ use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
 use pipelines::{Key, Library, SCRATCH_BYTES};
 use recipe::Passes;
+use structures::{Looking, Structures};
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
 use worker::Worker;
@@ -99,6 +102,8 @@ pub(crate) struct Gpu {
     /// Relaxed, as the next: numbers only have to differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
+    /// What looks at instances of acceleration structures. Made when needed.
+    looking: OnceLock<Option<Looking>>,
     /// Addresses of the slots of command buffers.
     slots: TaggedMap,
     spares: Mutex<Spares>,
@@ -132,6 +137,7 @@ struct State {
     names: HashMap<(i32, u64), String>,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    structures: Structures,
     /// Shader modules whose creation asks for checks.
     marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
@@ -209,6 +215,7 @@ impl Gpu {
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
+            looking: OnceLock::new(),
             slots: TaggedMap::default(),
             spares: Mutex::default(),
             worker: Worker::default(),
@@ -223,6 +230,8 @@ impl Gpu {
         hooks::install(table);
         draws::install(table);
         labels::install(table);
+        structures::install(table);
+        rays::install(table);
         Some(gpu)
     }
 
@@ -373,6 +382,7 @@ impl Gpu {
     pub(crate) fn end(&self) {
         self.worker.end();
         self.harvest_all();
+        self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
         let mut pools = std::mem::take(&mut self.spares().pools);
@@ -437,6 +447,9 @@ fn push_stages(next: &DeviceTable) -> u32 {
     let mut stages = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::COMPUTE.0;
     if next.cmd_draw_mesh_tasks_ext.is_some() {
         stages |= ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
+    }
+    if next.cmd_trace_rays_khr.is_some() || next.cmd_trace_rays_nv.is_some() {
+        stages |= hooks::RAYS;
     }
     stages
 }

@@ -110,8 +110,37 @@ impl Gpu {
     pub(super) unsafe fn plan(
         &self,
         layout: PipelineLayout,
+        of: (PipelineCreateFlags, Ptr<Opaque>),
+        stages: &[PipelineShaderStageCreateInfo],
+    ) -> Option<Plan> {
+        // SAFETY: the caller's word.
+        unsafe { self.plan_in(layout, of, stages, &Style::FIRST) }
+    }
+
+    /// As above, for a pipeline that has no other form: the handles of its shaders are in tables of the application.
+    ///
+    /// # Safety
+    ///
+    /// As above.
+    pub(super) unsafe fn plan_rays(
+        &self,
+        layout: PipelineLayout,
+        of: (PipelineCreateFlags, Ptr<Opaque>),
+        stages: &[PipelineShaderStageCreateInfo],
+    ) -> Option<Plan> {
+        // SAFETY: the caller's word.
+        unsafe { self.plan_in(layout, of, stages, &Style::PART) }
+    }
+
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn plan_in(
+        &self,
+        layout: PipelineLayout,
         (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
+        style: &Style,
     ) -> Option<Plan> {
         if self.has_failed() {
             return None;
@@ -147,7 +176,7 @@ impl Gpu {
             return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
         }
         // SAFETY: the caller's word.
-        unsafe { self.plan_with(&layout, sources, stages, &Style::FIRST) }
+        unsafe { self.plan_with(&layout, sources, stages, style) }
     }
 
     /// A part of pipelines, or a pipeline out of parts. What is bound is not known when a part is made, so it expects

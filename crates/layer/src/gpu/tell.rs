@@ -29,6 +29,8 @@ pub(super) enum Finding {
     Lost {
         needed: u64,
     },
+    /// An instance that an acceleration structure cannot be built of.
+    Build(Box<(Diagnostic, Vec<MessageObject>)>),
 }
 
 /// A fault that is to be told, once for its place in a shader of a pipeline.
@@ -268,7 +270,7 @@ impl State {
         self.names.get(&(ty.0, handle)).cloned()
     }
 
-    fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
+    pub(super) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
         let name = self.name(ty, handle).and_then(|it| CString::new(it).ok());
         MessageObject { ty, kind, handle, name }
     }
@@ -325,7 +327,7 @@ fn facts_of(error: &RecordError) -> Vec<Fact> {
 }
 
 /// `(name)(0x45)`.
-fn named(name: Option<&str>, handle: u64) -> String {
+pub(super) fn named(name: Option<&str>, handle: u64) -> String {
     name.map_or_else(|| format!("({handle:#x})"), |it| format!("({it})({handle:#x})"))
 }
 
@@ -425,6 +427,7 @@ impl Gpu {
                 Finding::Fault(it) => self.tell(*it),
                 Finding::Print(it) => self.show(&it),
                 Finding::Lost { needed } => self.say_lost(needed),
+                Finding::Build(it) => drop(self.send(&it.0, &it.1, 1)),
             }
         }
     }
@@ -443,15 +446,22 @@ impl Gpu {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        let told = told::Told::new(&diagnostic, &self.messages, WANTED);
-        if told.ignored_by.is_some() {
-            return;
+        if let Some(told) = self.send(&diagnostic, &objects, count) {
+            self.state().told.push(Told { told, diagnostic, spot, count });
         }
-        if !report::finding(told.line(&diagnostic, u64::from(count))) {
+    }
+
+    /// None where nobody wants to hear of it.
+    fn send(&self, diagnostic: &Diagnostic, objects: &[MessageObject], count: u32) -> Option<told::Told> {
+        let told = told::Told::new(diagnostic, &self.messages, WANTED);
+        if told.ignored_by.is_some() {
+            return None;
+        }
+        if !report::finding(told.line(diagnostic, u64::from(count))) {
             self.messages.log_in_place(&told.message());
         }
-        self.messages.send_to_messengers(&told.message_about(&objects));
-        self.state().told.push(Told { told, diagnostic, spot, count });
+        self.messages.send_to_messengers(&told.message_about(objects));
+        Some(told)
     }
 }
 

@@ -172,6 +172,8 @@ impl Variant {
 /// What is bound to the element that a requirement is about.
 fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
+    // What lies behind the sets is not where one of them begins.
+    word(0).filter(|sets| it.set < *sets)?;
     let binding = word(1 + it.set)? + it.binding * lavascope_instrument::tables::BINDING_WORDS;
     let element = it.element.or_else(|| word(binding + 2))?;
     if element >= word(binding)? {

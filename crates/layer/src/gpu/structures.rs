@@ -1,0 +1,439 @@
+//! Top level acceleration structures: before each build a dispatch of ours looks at what its instances refer to.
+//!
+//! References that lead to no bottom level structure are told, and set to zero before the build runs. What there is by
+//! the time of recording counts as known. Builds whose ranges are in a buffer are left alone, and that is told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lavascope_abi::*;
+use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
+use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
+
+use super::arena::{Region, is_fine};
+use super::commands::Commands;
+use super::tell::{Finding, named};
+use super::{Gpu, State, gpu_of, place, slice};
+use crate::DeviceTable;
+use crate::fence::fence;
+use crate::messages::MessageObject;
+
+/// How many wrong instances of a build are told one by one.
+const ROOM: u32 = 16;
+/// The message has the name of the rule.
+const CODE: &str = "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281";
+
+/// The structures of a device.
+#[derive(Default)]
+pub(super) struct Structures {
+    /// By handle.
+    live: HashMap<u64, Made>,
+    /// By address, those that were destroyed, with their names.
+    gone: HashMap<u64, (Made, Option<String>)>,
+}
+
+#[derive(Clone, Copy)]
+/// A structure of the application.
+struct Made {
+    handle: u64,
+    ty: AccelerationStructureTypeKHR,
+    /// What instances refer to it by.
+    address: u64,
+}
+
+impl Structures {
+    /// What instances may refer to.
+    fn references(&self) -> impl Iterator<Item = u64> {
+        self.live.values().filter(|it| it.ty != AccelerationStructureTypeKHR::TOP_LEVEL_KHR).map(|it| it.address)
+    }
+}
+
+/// What looks at instances.
+#[derive(Clone, Copy)]
+pub(super) struct Looking {
+    pipeline: Pipeline,
+    layout: PipelineLayout,
+}
+
+/// A build that was looked at.
+pub(super) struct Build {
+    found: Region,
+    /// Which of the builds of its call, and which geometry.
+    place: (usize, usize),
+    target: u64,
+    labels: Arc<Vec<String>>,
+}
+
+/// Puts our functions into a table.
+pub(super) fn install(table: &mut DeviceTable) {
+    let create: FnCreateAccelerationStructureKHR = create;
+    let destroy: FnDestroyAccelerationStructureKHR = destroy;
+    let build: FnCmdBuildAccelerationStructuresKHR = build;
+    let indirect: FnCmdBuildAccelerationStructuresIndirectKHR = build_indirect;
+    table.create_acceleration_structure_khr = table.create_acceleration_structure_khr.map(|_| create);
+    table.destroy_acceleration_structure_khr = table.destroy_acceleration_structure_khr.map(|_| destroy);
+    table.cmd_build_acceleration_structures_khr = table.cmd_build_acceleration_structures_khr.map(|_| build);
+    let now = table.cmd_build_acceleration_structures_indirect_khr.map(|_| indirect);
+    table.cmd_build_acceleration_structures_indirect_khr = now;
+}
+
+unsafe extern "system" fn create(
+    device: Device,
+    p_info: Ptr<AccelerationStructureCreateInfoKHR>,
+    p_allocator: Ptr<Opaque>,
+    p_made: Ptr<AccelerationStructureKHR>,
+) -> Result {
+    // SAFETY: a device that is alive.
+    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(next) = gpu.next.create_acceleration_structure_khr else { return Result::ERROR_INITIALIZATION_FAILED };
+    // SAFETY: the application's own parameters.
+    let result = unsafe { next(device, p_info, p_allocator, p_made) };
+    if result == Result::SUCCESS {
+        // SAFETY: a call that succeeded had a valid info, and wrote the structure.
+        let (ty, made) = unsafe { ((*p_info.as_ptr()).type_, *p_made.as_ptr()) };
+        fence("vkCreateAccelerationStructureKHR", || gpu.add_structure(made, ty), || ());
+    }
+    result
+}
+
+unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, p_allocator: Ptr<Opaque>) {
+    // SAFETY: a device that is alive.
+    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
+    let forget = || {
+        let mut state = gpu.state();
+        if let Some(gone) = state.structures.live.remove(&it.0) {
+            let name = state.name(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
+            state.structures.gone.insert(gone.address, (gone, name));
+        }
+    };
+    fence("vkDestroyAccelerationStructureKHR", forget, || ());
+    if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
+        // SAFETY: the application's own parameters.
+        unsafe { next(device, it, p_allocator) };
+    }
+}
+
+unsafe extern "system" fn build(
+    commands: CommandBuffer,
+    count: u32,
+    p_infos: Ptr<AccelerationStructureBuildGeometryInfoKHR>,
+    pp_ranges: Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>,
+) {
+    // SAFETY: a command buffer that is alive.
+    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    // SAFETY: the application's own parameters, valid as the specification demands.
+    let inputs = || unsafe { inputs(slice(p_infos, count), slice(pp_ranges, count)) };
+    fence("vkCmdBuildAccelerationStructuresKHR", || gpu.look_at(commands, &inputs()), || ());
+    if let Some(next) = gpu.next.cmd_build_acceleration_structures_khr {
+        // SAFETY: as above.
+        unsafe { next(commands, count, p_infos, pp_ranges) };
+    }
+}
+
+unsafe extern "system" fn build_indirect(
+    commands: CommandBuffer,
+    count: u32,
+    p_infos: Ptr<AccelerationStructureBuildGeometryInfoKHR>,
+    p_addresses: Ptr<u64>,
+    p_strides: Ptr<u32>,
+    pp_counts: Ptr<Ptr<u32>>,
+) {
+    // SAFETY: a command buffer that is alive.
+    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let say = || {
+        gpu.say("instances of acceleration structures whose builds have their ranges in a buffer are not looked at");
+    };
+    fence("vkCmdBuildAccelerationStructuresIndirectKHR", say, || ());
+    if let Some(next) = gpu.next.cmd_build_acceleration_structures_indirect_khr {
+        // SAFETY: the application's own parameters.
+        unsafe { next(commands, count, p_infos, p_addresses, p_strides, pp_counts) };
+    }
+}
+
+/// Instances that a build reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Input {
+    place: (usize, usize),
+    target: u64,
+    address: u64,
+    has_addresses: bool,
+    count: u32,
+}
+
+/// The instances of all top level builds of a call.
+///
+/// # Safety
+///
+/// The infos must be valid, and there must be ranges for all of their geometries.
+unsafe fn inputs(
+    infos: &[AccelerationStructureBuildGeometryInfoKHR],
+    ranges: &[Ptr<AccelerationStructureBuildRangeInfoKHR>],
+) -> Vec<Input> {
+    let mut all = Vec::new();
+    for (at, (info, ranges)) in infos.iter().zip(ranges).enumerate() {
+        if info.type_ != AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
+            continue;
+        }
+        // SAFETY: the caller's word: one of the two lists of geometries is there.
+        let (geometries, ranges) = unsafe {
+            let pointers = slice(info.pp_geometries, info.geometry_count);
+            let mut geometries: Vec<_> = pointers.iter().map(|it| &*it.as_ptr()).collect();
+            geometries.extend(slice(info.p_geometries, info.geometry_count));
+            (geometries, slice(*ranges, info.geometry_count))
+        };
+        for (number, (geometry, range)) in geometries.iter().zip(ranges).enumerate() {
+            if geometry.geometry_type != GeometryTypeKHR::INSTANCES_KHR || range.primitive_count == 0 {
+                continue;
+            }
+            let instances = geometry.geometry.instances();
+            all.push(Input {
+                place: (at, number),
+                target: info.dst_acceleration_structure.0,
+                address: (*instances.data.device_address()).wrapping_add(u64::from(range.primitive_offset)),
+                has_addresses: instances.array_of_pointers.0 != 0,
+                count: range.primitive_count,
+            });
+        }
+    }
+    all
+}
+
+impl Gpu {
+    fn add_structure(&self, made: AccelerationStructureKHR, ty: AccelerationStructureTypeKHR) {
+        let Some(ask) = self.next.get_acceleration_structure_device_address_khr else { return };
+        let mut info = AccelerationStructureDeviceAddressInfoKHR::zeroed();
+        info.s_type = StructureType::ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR;
+        info.acceleration_structure = made;
+        // SAFETY: a structure that was just made, and an info of ours.
+        let address = unsafe { ask(self.device, Ptr::to(&info)) };
+        let mut state = self.state();
+        state.structures.gone.remove(&address);
+        state.structures.live.insert(made.0, Made { handle: made.0, ty, address });
+    }
+
+    /// Looks at instances before they are read.
+    fn look_at(&self, handle: CommandBuffer, inputs: &[Input]) {
+        if inputs.is_empty() || !self.config.looks_at_instances || self.has_failed() {
+            return;
+        }
+        let (words, known_count) = instances::table(self.state().structures.references());
+        let Some(slot) = self.slot(handle.0) else { return };
+        let Some(mut commands) = slot.take() else { return };
+        let looked = self.record_looks(handle, &mut commands, inputs, (&words, known_count));
+        slot.put(commands);
+        if looked.is_none() {
+            self.say("there is nothing to look at the instances of acceleration structures with: they are not checked");
+        }
+    }
+
+    fn record_looks(
+        &self,
+        handle: CommandBuffer,
+        commands: &mut Commands,
+        inputs: &[Input],
+        (words, known_count): (&[u32], u32),
+    ) -> Option<()> {
+        let looking = (*self.looking.get_or_init(|| self.make_looking()))?;
+        let (bind, push, dispatch) =
+            (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
+        let known = commands.allocate(self, words.len() as u32)?;
+        known.write(words);
+        self.barrier(handle, Barrier::BEFORE)?;
+        let stages = ShaderStageFlags::COMPUTE;
+        // SAFETY: a pipeline of ours, into a command buffer that the application records now.
+        unsafe { bind(handle, PipelineBindPoint::COMPUTE, looking.pipeline) };
+        for input in inputs {
+            let found = commands.allocate(self, instances::found_words(ROOM))?;
+            let look = Look {
+                instances: input.address,
+                has_addresses: input.has_addresses,
+                count: input.count,
+                known: known.device_address,
+                known_count,
+                found: found.device_address,
+                room: ROOM,
+            };
+            let constants = look.push();
+            // SAFETY: as above, with a layout of ours; the instances are what the build reads next.
+            unsafe {
+                push(handle, looking.layout, stages, 0, PUSH_BYTES, Ptr::to_slice(&constants).cast());
+                dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
+            }
+            let labels = Arc::clone(&commands.labels);
+            commands.builds.push(Build { found, place: input.place, target: input.target, labels });
+        }
+        self.barrier(handle, Barrier::BEHIND)?;
+        let bound = commands.compute_pipeline();
+        if bound.0 != 0 {
+            // SAFETY: what the application bound, as the driver has it.
+            unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
+        }
+        commands.pushed.push_again(handle, push);
+        Some(())
+    }
+
+    fn barrier(&self, handle: CommandBuffer, it: Barrier) -> Option<()> {
+        let mut memory = MemoryBarrier::zeroed();
+        memory.s_type = StructureType::MEMORY_BARRIER;
+        (memory.src_access_mask, memory.dst_access_mask) = (AccessFlags(it.access.0), AccessFlags(it.access.1));
+        let (from, to) = (PipelineStageFlags(it.stages.0), PipelineStageFlags(it.stages.1));
+        let barrier = self.next.cmd_pipeline_barrier?;
+        let none = DependencyFlags::default();
+        // SAFETY: a barrier of ours, into a command buffer that the application records now, outside of rendering.
+        unsafe { barrier(handle, from, to, none, 1, Ptr::to(&memory), 0, Ptr::NULL, 0, Ptr::NULL) };
+        Some(())
+    }
+
+    fn make_looking(&self) -> Option<Looking> {
+        let range = PushConstantRange { stage_flags: ShaderStageFlags::COMPUTE, offset: 0, size: PUSH_BYTES };
+        let mut info = PipelineLayoutCreateInfo::zeroed();
+        info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
+        info.push_constant_range_count = 1;
+        info.p_push_constant_ranges = Ptr::to(&range);
+        let mut looking = Looking { pipeline: Pipeline::default(), layout: PipelineLayout::default() };
+        let module = self.create_module(&instances::words())?;
+        let mut create = ComputePipelineCreateInfo::zeroed();
+        create.s_type = StructureType::COMPUTE_PIPELINE_CREATE_INFO;
+        create.stage.s_type = StructureType::PIPELINE_SHADER_STAGE_CREATE_INFO;
+        create.stage.stage = ShaderStageFlags::COMPUTE;
+        create.stage.module = module;
+        create.stage.p_name = Ptr::to_slice(c"main".to_bytes_with_nul());
+        // SAFETY: a device that is alive, infos and places of ours.
+        unsafe {
+            let layout = place(&mut looking.layout);
+            is_fine((self.next.create_pipeline_layout?)(self.device, Ptr::to(&info), Ptr::NULL, layout))?;
+            create.layout = looking.layout;
+            let (cache, made) = (PipelineCache::default(), place(&mut looking.pipeline));
+            let result =
+                (self.next.create_compute_pipelines?)(self.device, cache, 1, Ptr::to(&create), Ptr::NULL, made);
+            (self.next.destroy_shader_module?)(self.device, module, Ptr::NULL);
+            is_fine(result)?;
+        }
+        Some(looking)
+    }
+
+    /// The device ends.
+    pub(super) fn end_looking(&self) {
+        let Some(Some(looking)) = self.looking.get() else { return };
+        // SAFETY: objects of ours, and the device does not use them any more.
+        unsafe {
+            if let Some(destroy) = self.next.destroy_pipeline {
+                destroy(self.device, looking.pipeline, Ptr::NULL);
+            }
+            if let Some(destroy) = self.next.destroy_pipeline_layout {
+                destroy(self.device, looking.layout, Ptr::NULL);
+            }
+        }
+    }
+}
+
+/// Stages and accesses, before and behind.
+#[derive(Clone, Copy)]
+struct Barrier {
+    stages: (u32, u32),
+    access: (u32, u32),
+}
+
+impl Barrier {
+    /// What wrote the instances is done.
+    const BEFORE: Barrier = Barrier {
+        stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::COMPUTE_SHADER.0),
+        access: (AccessFlags::MEMORY_WRITE.0, AccessFlags::SHADER_READ.0 | AccessFlags::SHADER_WRITE.0),
+    };
+    /// The build reads what we wrote.
+    const BEHIND: Barrier = Barrier {
+        stages: (PipelineStageFlags::COMPUTE_SHADER.0, PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR.0),
+        access: (
+            AccessFlags::SHADER_WRITE.0,
+            AccessFlags::SHADER_READ.0 | AccessFlags::ACCELERATION_STRUCTURE_READ_KHR.0,
+        ),
+    };
+}
+
+impl State {
+    /// What is wrong with the instances of a build.
+    pub(super) fn find_wrong(&self, build: &Build, (handle, number): (u64, u32)) -> Vec<Finding> {
+        if build.found.word(0) == 0 {
+            return Vec::new();
+        }
+        let (count, told) = instances::read(&build.found.read());
+        build.found.write(&vec![0; build.found.words as usize]);
+        let left_out = count as usize - told.len().min(count as usize);
+        told.iter().map(|it| self.wrong_instance(build, (handle, number), it, left_out)).collect()
+    }
+
+    fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &Wrong, left_out: usize) -> Finding {
+        let command = "vkCmdBuildAccelerationStructuresKHR";
+        let commands = self.name(ObjectType::COMMAND_BUFFER, handle);
+        let target = self.name(ObjectType::ACCELERATION_STRUCTURE_KHR, build.target);
+        let message = format!(
+            "Instance {} refers to {:#x}, {}. Command buffer {}. Acceleration structure {}.",
+            wrong.instance,
+            wrong.reference,
+            self.reference_text(wrong.reference),
+            named(commands.as_deref(), handle),
+            named(target.as_deref(), build.target),
+        );
+        let mut it = Diagnostic::new(CODE, Severity::Error, message);
+        it.function = command.to_owned();
+        let (info, geometry) = build.place;
+        let text = format!("{command} (pInfos[{info}].pGeometries[{geometry}], in command buffer {number})");
+        let labels = Labels { queue: Vec::new(), commands: build.labels.to_vec() };
+        let place = Place::new("build", text, command.to_owned());
+        it.places.push(Place { path: vec![command.to_owned()], labels, ..place });
+        it.objects.push(Object::new("VkAccelerationStructureKHR", build.target, target.clone()));
+        it.objects.push(Object::new("VkCommandBuffer", u64::from(number), commands));
+        it.facts.push(Fact { key: "instance", value: wrong.instance.to_string() });
+        it.facts.push(Fact { key: "reference", value: format!("{:#x}", wrong.reference) });
+        it.explanation.push("The reference was set to zero before the build: the instance is inactive.".to_owned());
+        if left_out > 0 {
+            it.explanation.push(format!("{left_out} more instances of this build are wrong."));
+        }
+        let object = |ty, kind, handle| self.object(ty, kind, handle);
+        let objects: Vec<MessageObject> = vec![
+            object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
+            object(ObjectType::ACCELERATION_STRUCTURE_KHR, "VkAccelerationStructureKHR", build.target),
+        ];
+        Finding::Build(Box::new((it, objects)))
+    }
+
+    /// What a reference leads to.
+    fn reference_text(&self, reference: u64) -> String {
+        let is_it = |it: &&Made| it.address == reference;
+        if let Some(it) = self.structures.live.values().find(is_it) {
+            let name = self.name(ObjectType::ACCELERATION_STRUCTURE_KHR, it.handle);
+            return format!("which is the top level structure {}", named(name.as_deref(), it.handle));
+        }
+        match self.structures.gone.get(&reference) {
+            Some((it, name)) => format!("which is {}, and was destroyed", named(name.as_deref(), it.handle)),
+            None => "which is no acceleration structure".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_instances_of_top_level_builds_are_looked_at() {
+        let mut geometry = AccelerationStructureGeometryKHR::zeroed();
+        geometry.geometry_type = GeometryTypeKHR::INSTANCES_KHR;
+        // Type, chain, whether there are addresses, and where.
+        geometry.geometry.words[..4].copy_from_slice(&[0, 0, 0, 0x1000]);
+        let mut info = AccelerationStructureBuildGeometryInfoKHR::zeroed();
+        info.type_ = AccelerationStructureTypeKHR::TOP_LEVEL_KHR;
+        info.dst_acceleration_structure = AccelerationStructureKHR(7);
+        info.geometry_count = 1;
+        info.p_geometries = Ptr::to(&geometry);
+        let mut range = AccelerationStructureBuildRangeInfoKHR::zeroed();
+        (range.primitive_count, range.primitive_offset) = (5, 64);
+        let mut bottom = info;
+        bottom.type_ = AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR;
+        let ranges = [Ptr::to(&range), Ptr::to(&range)];
+        // SAFETY: infos and ranges of ours.
+        let found = unsafe { inputs(&[bottom, info], &ranges) };
+        let expected = Input { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5 };
+        assert_eq!(found, [expected]);
+    }
+}

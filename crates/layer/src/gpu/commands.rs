@@ -2,6 +2,8 @@
 //!
 //! Whoever records a command buffer takes it out of its slot and puts it back: the driver is called without a lock.
 
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use lavascope_abi::*;
@@ -61,6 +63,8 @@ pub(super) struct Commands {
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
     table: Option<(Vec<u32>, Region)>,
+    /// What was chosen before, by pipeline, sets and offsets.
+    known: Known,
     /// Root tables that lead to the table of addresses, and the one that they lead to.
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
@@ -88,6 +92,19 @@ struct Point {
     /// For the draws from here on, until something else is bound.
     chosen: Option<Chosen>,
 }
+
+/// What was chosen for what was bound, while nothing is written into sets.
+#[derive(Default)]
+struct Known {
+    /// As many writes into sets there were.
+    version: u64,
+    by_key: HashMap<Box<[u64]>, Chosen>,
+    /// The key that is looked for.
+    key: Vec<u64>,
+}
+
+/// More are not remembered.
+const KNOWN_MAX: usize = 256;
 
 /// What a draw is made with.
 #[derive(Clone)]
@@ -151,6 +168,19 @@ impl Point {
 
     fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         self.binds.iter().rev().find_map(|it| it.set(number))
+    }
+
+    /// Says what is bound, in words. Equal words are equal binds.
+    fn describe(&self, words: &mut Vec<u64>) {
+        words.clear();
+        words.push(self.pipeline.as_ref().map_or(0, |it| Arc::as_ptr(it).addr() as u64));
+        for bind in &self.binds {
+            let layout = Arc::as_ptr(&bind.layout).addr() as u64;
+            let counts = (bind.sets.len() as u64) << 32 | bind.offsets.len() as u64;
+            words.extend([layout, u64::from(bind.first), counts]);
+            words.extend(&bind.sets);
+            words.extend(bind.offsets.iter().map(|it| u64::from(*it)));
+        }
     }
 
     /// Whether binding our set with a layout may take away what the application bound.
@@ -243,7 +273,7 @@ impl Gpu {
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
-        if commands.points[point].chosen.is_none() {
+        if commands.points[point].chosen.is_none() && !self.find_chosen(commands, point) {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
@@ -253,6 +283,21 @@ impl Gpu {
             commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
         }
         self.after(commands, point, chosen.is_disturbing)
+    }
+
+    /// Takes what was chosen before for the same.
+    fn find_chosen(&self, commands: &mut Commands, at: usize) -> bool {
+        let Commands { known, points, .. } = commands;
+        let version = self.sets_version.load(Ordering::Acquire);
+        if known.version != version || known.by_key.len() > KNOWN_MAX {
+            known.by_key.clear();
+            known.version = version;
+        }
+        let mut key = std::mem::take(&mut known.key);
+        points[at].describe(&mut key);
+        points[at].chosen = known.by_key.get(&key[..]).cloned();
+        known.key = key;
+        points[at].chosen.is_some()
     }
 
     /// Looks at what is bound, and takes the form of the pipeline that fits it.
@@ -275,7 +320,10 @@ impl Gpu {
         if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
             commands.variants.push(Arc::clone(&variant));
         }
-        commands.points[at].chosen = Some(Chosen { variant, table, is_disturbing });
+        let chosen = Chosen { variant, table, is_disturbing };
+        let key = commands.known.key.clone().into_boxed_slice();
+        commands.known.by_key.insert(key, chosen.clone());
+        commands.points[at].chosen = Some(chosen);
     }
 
     fn table(&self, commands: &mut Commands, words: Vec<u32>) -> Option<Region> {

@@ -56,7 +56,11 @@ hooks! {
         }
     }
     destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyPipelineLayout", || _ = gpu.state().layouts.remove(&it.0), || ());
+        let forget = || {
+            gpu.state().layouts.remove(&it.0);
+            gpu.sets_changed();
+        };
+        fence("vkDestroyPipelineLayout", forget, || ());
         next(device, it, p_allocator);
     }
     create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, next| {
@@ -143,6 +147,7 @@ hooks! {
             let removed = state.pipelines.remove(&it.0);
             drop(state);
             if let Some(checked) = removed {
+                gpu.sets_changed();
                 gpu.destroy_forms(&checked);
                 drop(checked);
                 gpu.sweep_passes();
@@ -224,16 +229,17 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             slice(p_sets, count).iter().for_each(|it| drop(state.sets.remove(&it.0)));
+            gpu.sets_changed();
         };
         fence("vkFreeDescriptorSets", forget, || ());
         next(device, pool, count, p_sets)
     }
     reset_descriptor_pool = fn(device: Device, pool: DescriptorPool, flags: DescriptorPoolResetFlags) -> Result, |gpu, next| {
-        fence("vkResetDescriptorPool", || gpu.state().forget_pool(pool), || ());
+        fence("vkResetDescriptorPool", || gpu.forget_pool(pool), || ());
         next(device, pool, flags)
     }
     destroy_descriptor_pool = fn(device: Device, pool: DescriptorPool, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyDescriptorPool", || gpu.state().forget_pool(pool), || ());
+        fence("vkDestroyDescriptorPool", || gpu.forget_pool(pool), || ());
         next(device, pool, p_allocator);
     }
     update_descriptor_sets = fn(device: Device, write_count: u32, p_writes: Ptr<WriteDescriptorSet>, copy_count: u32, p_copies: Ptr<CopyDescriptorSet>) -> (), |gpu, next| {
@@ -242,6 +248,7 @@ hooks! {
             let mut state = gpu.state();
             slice(p_writes, write_count).iter().for_each(|it| state.write(it));
             slice(p_copies, copy_count).iter().for_each(|it| state.copy(it));
+            gpu.sets_changed();
         };
         fence("vkUpdateDescriptorSets", note, || ());
     }
@@ -251,6 +258,7 @@ hooks! {
             if let Some(set) = gpu.state().sets.get_mut(&set.0) {
                 set.forget();
             }
+            gpu.sets_changed();
         };
         fence("vkUpdateDescriptorSetWithTemplate", forget, || ());
     }
@@ -468,6 +476,11 @@ fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
 }
 
 impl Gpu {
+    fn forget_pool(&self, pool: DescriptorPool) {
+        self.state().forget_pool(pool);
+        self.sets_changed();
+    }
+
     fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
         if let Some(slot) = self.slot(handle.0) {
             slot.with(work);

@@ -91,6 +91,9 @@ pub(crate) struct Gpu {
     everywhere: Region,
     /// Where the table of addresses is. Release in `publish_addresses`; pairs with Acquire in `addresses_now`.
     table_now: AtomicU64,
+    /// How often something changed in descriptor sets, or a form of a pipeline was made. Release in `sets_changed`;
+    /// pairs with Acquire in `find_chosen`.
+    sets_version: AtomicU64,
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
@@ -206,6 +209,7 @@ impl Gpu {
             scratch: Region::default(),
             everywhere: Region::default(),
             table_now: AtomicU64::new(0),
+            sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
             has_failed: AtomicBool::new(false),
@@ -338,6 +342,11 @@ impl Gpu {
         drop(state);
         all.from(at).write(words);
         Some(at)
+    }
+
+    /// What was chosen for draws by what is bound does not count any more.
+    fn sets_changed(&self) {
+        self.sets_version.fetch_add(1, Ordering::Release);
     }
 
     fn next_shader(&self) -> u32 {

@@ -384,8 +384,9 @@ impl Gpu {
             Root::Descriptor { set } => (1, set),
             Root::Specialization => (2, 0),
         };
-        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
-        let key = Key { words: xxh3_128(&bytes), root: place, branches, immediate };
+        // SAFETY: words are four bytes each, and any bytes are bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
+        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate };
         if let Some(known) = self.state().shaders.get(&key) {
             return Ok(Arc::clone(known));
         }

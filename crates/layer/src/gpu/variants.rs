@@ -274,6 +274,7 @@ impl Gpu {
         if made.is_some() {
             let before = std::mem::replace(&mut forms.full, made);
             forms.retired.extend(before);
+            self.sets_changed();
         }
     }
 

@@ -585,9 +585,10 @@ fn checks_are_switched_on_in_all_the_ways_of_khronos() {
 /// Kinds of checks, and which shaders and pipelines have them.
 #[test]
 fn what_is_checked_can_be_chosen() {
+    /// A sample, variables, and how many faults are told.
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64);
     let stage = Stage::new("gpu-chosen");
-
-    let all: [(&str, &[(&str, &str)], u64); 14] = [
+    let all: [Case<'_>; 14] = [
         ("fault-bounds-read", &[("VK_LAYER_GPUAV_BUFFER_OOB", "0")], 0),
         ("fault-bounds-texels", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 0),
         ("fault-bounds-index", &[("LAVASCOPE_GPU_BUFFER_BOUNDS", "0")], 256),

@@ -8,13 +8,15 @@
 mod program;
 #[path = "gpu/shaders.rs"]
 mod shaders;
+mod stage;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use lavascope_bench::{Bench, Entry, Peer, Suite};
 use program::{Mode, Program, has_khronos};
+use stage::{layer_folder, written};
 
 /// Set in the process that measures: the loader reads the environment once.
 const CHILD: &str = "LAVASCOPE_BENCH_CHILD";
@@ -50,9 +52,8 @@ fn main() {
     };
     let exe = std::env::current_exe().expect("a program knows where it is");
     let folder = exe.parent().expect("a program lies in a folder");
-    let layer = layer_folder(folder);
-    let settings = layer.join("vk_layer_settings.txt");
-    std::fs::write(&settings, KHRONOS_SETTINGS).expect("the build folder can be written");
+    let layer = layer_folder(folder, "bench_layer_for_gpu");
+    written(&layer, "vk_layer_settings.txt", KHRONOS_SETTINGS);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
@@ -68,21 +69,6 @@ fn main() {
 fn lavapipe() -> Option<PathBuf> {
     let mut paths = std::fs::read_dir("/usr/share/vulkan/icd.d").ok()?.flatten().map(|it| it.path());
     paths.find(|path| path.file_name().is_some_and(|it| it.to_string_lossy().starts_with("lvp_icd")))
-}
-
-fn layer_folder(folder: &Path) -> PathBuf {
-    let library = folder.join("libVkLayer_lavascope.so");
-    let text = format!(
-        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_LAVASCOPE_inspect","type":"GLOBAL",
-        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
-        "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}},
-        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
-        library.to_string_lossy()
-    );
-    let own = folder.join("bench_layer_for_gpu");
-    std::fs::create_dir_all(&own).expect("the build folder can be written");
-    std::fs::write(own.join("layer.json"), text).expect("the build folder can be written");
-    own
 }
 
 fn suite() -> Suite<'static> {

@@ -4,6 +4,8 @@
 //! and with one that validates, without and with call stacks. Their batches take turns. Each driver has a process of its own, since the loader reads
 //! the environment once.
 
+mod stage;
+
 use std::ffi::{CStr, c_char};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +13,7 @@ use std::ptr;
 
 use ash::vk;
 use lavascope_bench::{Bench, Suite};
+use stage::{layer_folder, written};
 
 /// Set in the processes that measure: the driver's name in the table.
 const DRIVER: &str = "LAVASCOPE_BENCH_DRIVER";
@@ -39,7 +42,7 @@ fn main() {
             .env(DRIVER, &name)
             .env("VK_ICD_FILENAMES", &manifest)
             .env("VK_DRIVER_FILES", &manifest);
-        command.env("VK_LAYER_PATH", layer_folder(folder)).env_remove("VK_INSTANCE_LAYERS");
+        command.env("VK_LAYER_PATH", layer_folder(folder, "bench_layer")).env_remove("VK_INSTANCE_LAYERS");
         if wanted.is_some() {
             // Valgrind counts in this process, so the measuring one takes its place.
             use std::os::unix::process::CommandExt;
@@ -69,27 +72,6 @@ fn drivers(folder: &Path) -> Vec<(String, PathBuf)> {
         drivers.push(("lavapipe".to_owned(), lavapipe));
     }
     drivers
-}
-
-fn layer_folder(folder: &Path) -> PathBuf {
-    let library = folder.join("libVkLayer_lavascope.so");
-    let text = format!(
-        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_LAVASCOPE_inspect","type":"GLOBAL",
-        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
-        "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}},
-        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
-        library.to_string_lossy()
-    );
-    let own = folder.join("bench_layer");
-    std::fs::create_dir_all(&own).expect("the build folder can be written");
-    written(&own, "layer.json", &text);
-    own
-}
-
-fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, text).expect("the build folder can be written");
-    path
 }
 
 /// Under what a program runs.

@@ -4,11 +4,14 @@
 //! draws. Bare and validated batches take turns, and batches under the Khronos layer with nothing but synchronization
 //! validation on, where that is installed. `overhead` measures the layer without validation.
 
+mod stage;
+
 use std::ffi::{CStr, c_char};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ash::vk;
 use lavascope_bench::{Bench, Peer, Suite};
+use stage::{layer_folder, written};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in the process that measures: the loader reads the environment once.
@@ -61,28 +64,13 @@ fn main() {
     let driver = written(folder, "null_driver_for_validation.json", &text);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
-    let layer = layer_folder(folder);
+    let layer = layer_folder(folder, "bench_layer_for_validation");
     written(&layer, "vk_layer_settings.txt", khronos_settings(&layer));
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());
-}
-
-fn layer_folder(folder: &Path) -> PathBuf {
-    let library = folder.join("libVkLayer_lavascope.so");
-    let text = format!(
-        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_LAVASCOPE_inspect","type":"GLOBAL",
-        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
-        "functions":{{"vkNegotiateLoaderLayerInterfaceVersion":"vkNegotiateLoaderLayerInterfaceVersion"}},
-        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
-        library.to_string_lossy()
-    );
-    let own = folder.join("bench_layer_for_validation");
-    std::fs::create_dir_all(&own).expect("the build folder can be written");
-    written(&own, "layer.json", &text);
-    own
 }
 
 /// The settings of the Khronos layer, of the newer one if there is one.
@@ -100,12 +88,6 @@ fn khronos_settings(folder: &Path) -> &'static str {
     );
     written(folder, "khronos.json", &text);
     KHRONOS_NEW_SETTINGS
-}
-
-fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
-    let path = folder.join(name);
-    std::fs::write(&path, text).expect("the build folder can be written");
-    path
 }
 
 /// Where hazards are looked for.

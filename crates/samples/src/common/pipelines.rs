@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use crate::common::{Gpu, Image, Shader};
+use crate::common::{Gpu, Image, Shader, shader};
 use crate::failure::Failure;
 
 /// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
@@ -177,6 +177,22 @@ impl Gpu {
     fn created(&self, created: Created, name: &str) -> Result<vk::Pipeline, Failure> {
         let pipelines = created.map_err(|(_, error)| error)?;
         Ok(self.name(self.keep(pipelines[0]), name))
+    }
+
+    /// Draws corners of two numbers each in the color of its push constants.
+    pub(crate) fn tile_pipeline(&self, pass: vk::RenderPass) -> Result<(vk::PipelineLayout, vk::Pipeline), Failure> {
+        let constants = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::VERTEX, offset: 0, size: 16 };
+        let layout = self.pipeline_layout(&[], Some(constants))?;
+        let pipeline = self.graphics_pipeline(&GraphicsPipeline {
+            vertex: shader!("tile.vert"),
+            fragment: shader!("color.frag"),
+            middle: &[],
+            layout,
+            bindings: &[vk::VertexInputBindingDescription::default().stride(8)],
+            attributes: &[vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)],
+            target: Target::Subpass(pass, 0),
+        })?;
+        Ok((layout, pipeline))
     }
 
     pub(crate) fn framebuffer(&self, pass: vk::RenderPass, images: &[Image]) -> Result<vk::Framebuffer, Failure> {

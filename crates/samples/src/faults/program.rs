@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use ash::vk;
 
 use super::lab::{EXTENT, FORMAT, GREEN, LAYOUT, Lab, WORDS};
-use crate::common::{Buffer, Feature, GraphicsPipeline, Image, Needs, Shader, Target, binding_of, shader};
+use crate::common::{Buffer, Feature, Gpu, GraphicsPipeline, Image, Needs, Shader, Target, binding_of, shader};
 use crate::failure::Failure;
 
 /// What dynamic rendering needs.
@@ -87,27 +87,32 @@ impl Program {
     pub(super) fn of_shaders(
         lab: &Lab,
         target: Target,
-        (vertex, middle, fragment): (Shader, &[Shader], Shader),
+        shaders: (Shader, &[Shader], Shader),
         bound: &[Bound],
     ) -> Result<Program, Failure> {
-        let (layout, set) = describe(lab, bound)?;
-        let (bindings, attributes) = (&[], &[]);
-        let pipeline = GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target };
-        let pipeline = lab.graphics_pipeline(&pipeline)?;
-        Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
+        Program::drawing(lab, target, shaders, bound, Gpu::graphics_pipeline)
     }
 
     /// The same, linked out of parts.
     pub(super) fn linked(
         lab: &Lab,
         target: Target,
+        shaders: (Shader, &[Shader], Shader),
+        bound: &[Bound],
+    ) -> Result<Program, Failure> {
+        Program::drawing(lab, target, shaders, bound, Gpu::linked_pipeline)
+    }
+
+    fn drawing(
+        lab: &Lab,
+        target: Target,
         (vertex, middle, fragment): (Shader, &[Shader], Shader),
         bound: &[Bound],
+        make: fn(&Gpu, &GraphicsPipeline) -> Result<vk::Pipeline, Failure>,
     ) -> Result<Program, Failure> {
         let (layout, set) = describe(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
-        let pipeline = GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target };
-        let pipeline = lab.linked_pipeline(&pipeline)?;
+        let pipeline = make(lab, &GraphicsPipeline { vertex, fragment, middle, layout, bindings, attributes, target })?;
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 

@@ -7,7 +7,7 @@ use ash::vk;
 
 use crate::Sample;
 use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, GraphicsPipeline, Needs, Place, Random, Target, shader};
+use crate::common::{Buffer, Gpu, Needs, Place, Random};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -53,17 +53,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn new(gpu: &'a Gpu) -> Result<Scene<'a>, Failure> {
         let render_pass = gpu.render_pass(FORMAT)?;
-        let constants = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::VERTEX, offset: 0, size: 16 };
-        let layout = gpu.pipeline_layout(&[], Some(constants))?;
-        let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
-            vertex: shader!("tile.vert"),
-            fragment: shader!("color.frag"),
-            middle: &[],
-            layout,
-            bindings: &[vk::VertexInputBindingDescription::default().stride(8)],
-            attributes: &[vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)],
-            target: Target::Subpass(render_pass, 0),
-        })?;
+        let (layout, pipeline) = gpu.tile_pipeline(render_pass)?;
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
         let canvas = gpu.image("canvas", FORMAT, EXTENT, 1, usage)?;
         let framebuffer = gpu.framebuffer(render_pass, &[canvas])?;

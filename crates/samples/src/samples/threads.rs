@@ -10,7 +10,7 @@ use ash::vk;
 
 use crate::Sample;
 use crate::arguments::Options;
-use crate::common::{Buffer, Gpu, GraphicsPipeline, Image, Needs, Place, Target, shader};
+use crate::common::{Buffer, Gpu, Image, Needs, Place};
 use crate::failure::Failure;
 
 pub(super) const SAMPLE: Sample = Sample {
@@ -74,17 +74,7 @@ struct Scene<'a> {
 impl<'a> Scene<'a> {
     fn new(gpu: &'a Gpu) -> Result<Scene<'a>, Failure> {
         let render_pass = gpu.render_pass(FORMAT)?;
-        let constants = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::VERTEX, offset: 0, size: 16 };
-        let layout = gpu.pipeline_layout(&[], Some(constants))?;
-        let pipeline = gpu.graphics_pipeline(&GraphicsPipeline {
-            vertex: shader!("tile.vert"),
-            fragment: shader!("color.frag"),
-            middle: &[],
-            layout,
-            bindings: &[vk::VertexInputBindingDescription::default().stride(8)],
-            attributes: &[vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32_SFLOAT)],
-            target: Target::Subpass(render_pass, 0),
-        })?;
+        let (layout, pipeline) = gpu.tile_pipeline(render_pass)?;
         let usage = vk::ImageUsageFlags::COLOR_ATTACHMENT | vk::ImageUsageFlags::TRANSFER_SRC;
         let target = |at| {
             let image = gpu.image(&format!("canvas {at}"), FORMAT, EXTENT, 1, usage)?;

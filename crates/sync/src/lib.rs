@@ -10,6 +10,7 @@
 mod action;
 mod address;
 mod alias;
+mod batches;
 #[cfg(test)]
 mod bounded;
 mod check;

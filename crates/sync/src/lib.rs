@@ -22,6 +22,7 @@ mod dice;
 mod execute;
 pub mod explain;
 mod host;
+mod late;
 mod mark;
 mod memories;
 mod order;

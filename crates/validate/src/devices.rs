@@ -28,6 +28,10 @@ pub(crate) struct Devices {
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
+    /// Whether command buffers are checked when they are executed, and not while they are recorded.
+    pub(crate) checks_when_executed: bool,
+    /// Whether a device that is gone was in doubt.
+    is_in_doubt: bool,
     /// For what engines had no room, and how often.
     pub(crate) unplaced: BTreeMap<Missing, u64>,
 }
@@ -78,10 +82,23 @@ impl Devices {
         self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
     }
 
+    /// As if it had been asked for before there were devices.
+    #[cfg(test)]
+    pub(crate) fn check_when_executed(&mut self) {
+        self.checks_when_executed = true;
+        self.devices.values_mut().for_each(|it| it.live.check_when_executed());
+    }
+
     /// Commands that were recorded again in the same way.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
         self.devices.values().map(Device::repeated).sum()
+    }
+
+    /// Whether something may be told if command buffers are checked while they are recorded, where they were not.
+    pub(crate) fn is_in_doubt(&mut self) -> bool {
+        let is_in_doubt = self.devices.values_mut().any(|it| it.live.is_in_doubt());
+        is_in_doubt || self.is_in_doubt || !self.causes.diagnostics.is_empty() || !self.unplaced.is_empty()
     }
 
     /// Nothing more will be signaled: what waits is told.
@@ -134,11 +151,18 @@ impl Devices {
 
 impl Listener for Devices {
     fn device(&mut self, at: Where, queues: &[Queue]) {
-        self.devices.insert(at.device, Device::new(queues));
+        let mut device = Device::new(queues);
+        if self.checks_when_executed {
+            device.live.check_when_executed();
+        }
+        self.devices.insert(at.device, device);
     }
 
     fn device_gone(&mut self, at: Where) {
         self.tell_parked(at.device);
+        if let Some(device) = self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
+            self.is_in_doubt |= device.live.is_in_doubt();
+        }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
             self.titles.forget(object);

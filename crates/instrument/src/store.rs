@@ -8,7 +8,7 @@ use lavascope_spirv::{At, Module};
 use crate::{CELL_WORDS, Check, Counted, Instrumented, Reason, Requirement, Site, Verdict};
 
 /// Changes with every change of the form, and of what the words of a module with checks mean.
-pub const STORE_VERSION: u32 = 1;
+pub const STORE_VERSION: u32 = 2;
 /// No number of sites or requirements is larger.
 const COUNT_MAX: u32 = 1 << 24;
 

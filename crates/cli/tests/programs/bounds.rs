@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
+use crate::faults::{is_only_for_null, is_rare};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
@@ -329,6 +329,23 @@ fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     };
     for (name, expected) in INDEXING_FAULTS {
         compare(&stage, name, expected, change);
+    }
+}
+
+/// What lavapipe lacks is at least called right: nothing fails, and nothing is told that is not so.
+#[test]
+fn rare_extensions_are_taken_on_the_null_driver() {
+    let stage = Stage::new("gpu-rare");
+    let all: Vec<String> = names().into_iter().filter(|it| is_rare(it)).collect();
+    assert!(all.len() >= 8, "{all:?}");
+    for name in all {
+        for planted in [&[][..], &["--mended"]] {
+            let mut command = stage.counted(&["--gpu", "--null-driver"], samples());
+            let run = succeed(command.args([&name, "--no-check"]).args(planted));
+            assert_eq!(stage.report().0["findings"].as_array().map(Vec::len), Some(0), "{name}");
+            let said = text(&run.stderr);
+            assert_eq!(said.contains("not checked"), name.ends_with("-binary"), "{name}: {said}");
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
 use super::layouts::{Layout, TAIL_BYTES, Way};
+use super::objects::Bound;
 use super::pushed::Pushed;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
@@ -87,6 +88,8 @@ struct Point {
     pipeline: Option<Arc<Checked>>,
     /// The pipeline as the driver has it.
     driver_pipeline: Pipeline,
+    /// Shader objects in the place of a pipeline.
+    objects: Bound,
     /// The earliest first.
     binds: Vec<Bind>,
     /// For the draws from here on, until something else is bound.
@@ -206,15 +209,27 @@ impl Commands {
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
         let point = &mut self.points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
+        point.objects = Bound::default();
     }
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
         self.points[point].bind(bind);
     }
 
-    /// Other shaders are bound in another way, or nothing is known any more.
-    pub(super) fn unbind(&mut self) {
-        self.points.iter_mut().for_each(|it| (it.pipeline, it.chosen) = (None, None));
+    /// Shader objects are bound, in the place of a pipeline.
+    pub(super) fn bind_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
+        let point = &mut self.points[point];
+        (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
+        point.objects.bind(stage, shader);
+    }
+
+    pub(super) fn objects(&mut self, point: usize) -> &mut Bound {
+        &mut self.points[point].objects
+    }
+
+    /// What the shader objects of a point are together.
+    pub(super) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<Checked>>) {
+        self.points[point].pipeline = pipeline;
     }
 
     /// Secondary command buffers leave nothing bound.
@@ -270,6 +285,9 @@ impl Gpu {
     fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
         let number = commands.count;
         commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
@@ -278,9 +296,10 @@ impl Gpu {
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
         self.bind_form(commands, handle, point, &chosen.variant);
-        if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
-            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
+        let own = self.tell_tables(commands, handle, point, &chosen);
+        for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
+            let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
+            commands.draws.push(Draw { number, command: command.desc().name, variant, records, labels });
         }
         self.after(commands, point, chosen.is_disturbing)
     }
@@ -309,9 +328,7 @@ impl Gpu {
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
-        if let Some(fixed) = &variant.fixed {
-            fixed.add(&words);
-        }
+        variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
         let is_disturbing = variant.way == Way::Set
@@ -340,6 +357,9 @@ impl Gpu {
 
     /// Binds the form of a pipeline where the driver has another.
     fn bind_form(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, variant: &Variant) {
+        if let Some(objects) = &variant.objects {
+            return self.bind_objects(commands, handle, point, objects.bound());
+        }
         let bound = &mut commands.points[point].driver_pipeline;
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
@@ -351,7 +371,7 @@ impl Gpu {
         }
     }
 
-    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if anywhere.
+    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if in tables of its own.
     fn tell_tables(
         &self,
         commands: &mut Commands,
@@ -360,11 +380,8 @@ impl Gpu {
         chosen: &Chosen,
     ) -> Option<Region> {
         let variant = &chosen.variant;
-        if variant.stages.is_empty() {
+        if variant.stages.is_empty() || !variant.fixed.is_empty() {
             return None;
-        }
-        if let Some(fixed) = &variant.fixed {
-            return Some(fixed.records);
         }
         let own = match (chosen.table, variant.way) {
             (None, _) => None,

@@ -32,6 +32,8 @@ macro_rules! hooks {
     };
 }
 
+pub(super) use hooks;
+
 hooks! {
     create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_allocator, p_made);
@@ -45,8 +47,14 @@ hooks! {
         result
     }
     destroy_descriptor_set_layout = fn(device: Device, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyDescriptorSetLayout", || _ = gpu.state().set_layouts.remove(&it.0), || ());
-        next(device, it, p_allocator);
+        let is_kept = || {
+            let mut state = gpu.state();
+            state.set_layouts.remove(&it.0);
+            state.objects.keeps_set_layout(it, p_allocator)
+        };
+        if !fence("vkDestroyDescriptorSetLayout", is_kept, || false) {
+            next(device, it, p_allocator);
+        }
     }
     create_pipeline_layout = fn(device: Device, p_info: Ptr<PipelineLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<PipelineLayout>) -> Result, |gpu, next| {
         let create = || gpu.create_layout(next, p_info, p_allocator, p_made);
@@ -308,10 +316,6 @@ hooks! {
         };
         fence("vkCmdBindPipeline", note, || ());
     }
-    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
-        next(commands, count, p_stages, p_shaders);
-        fence("vkCmdBindShadersEXT", || gpu.with_commands(commands, Commands::unbind), || ());
-    }
     cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, next| {
         next(commands, point, layout, first, count, p_sets, offset_count, p_offsets);
         let (sets, offsets) = (slice(p_sets, count), slice(p_offsets, offset_count));
@@ -481,7 +485,7 @@ impl Gpu {
         self.sets_changed();
     }
 
-    fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
+    pub(super) fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
         if let Some(slot) = self.slot(handle.0) {
             slot.with(work);
         }

@@ -18,6 +18,7 @@ mod harvest;
 mod hooks;
 mod labels;
 mod layouts;
+mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
@@ -52,6 +53,7 @@ use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
 use recipe::Passes;
 use structures::{Looking, Structures};
@@ -119,6 +121,7 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// The words that their cells take.
@@ -228,6 +231,7 @@ impl Gpu {
         }
         watch_exit();
         hooks::install(table);
+        objects::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);
@@ -397,6 +401,7 @@ impl Gpu {
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
+        self.end_objects(&mut state.objects);
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -417,10 +422,7 @@ impl Gpu {
 
     /// Destroys the forms of a pipeline that the application does not know.
     fn destroy_forms(&self, checked: &Checked) {
-        if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
-            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
-        }
+        checked.take_own().iter().for_each(|it| self.destroy_form(it));
     }
 }
 

@@ -20,6 +20,7 @@ mod objects;
 mod passes;
 mod presents;
 mod program;
+mod pushes;
 mod queues;
 mod resubmits;
 mod secondaries;
@@ -60,4 +61,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     resubmits::ALL,
     bounds_stages::ALL,
     objects::ALL,
+    pushes::ALL,
 ];

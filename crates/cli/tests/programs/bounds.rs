@@ -16,7 +16,7 @@ const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
 
 /// Samples, and what is found in them.
-const FAULTS: [(&str, &[Expected]); 25] = [
+const FAULTS: [(&str, &[Expected]); 29] = [
     (
         "fault-bounds-read",
         &[(
@@ -241,6 +241,13 @@ const FAULTS: [(&str, &[Expected]); 25] = [
     // Pending twice at once, in a secondary command buffer, and nobody waits for a fence.
     ("fault-bounds-again", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 256)]),
     ("fault-bounds-exit", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-pushed", &[(STORAGE, &["binding = 0", "where 512 bytes", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-pushed-template", &[(STORAGE, &["binding = 0", "where 512 bytes", "from 128 to 255"], 128)]),
+    (
+        "fault-bounds-pushed-never",
+        &[("VUID-vkCmdDispatch-None-08114", &["index 2 was never written (set = 0, binding = 0)"], 256)],
+    ),
+    ("fault-bounds-pushed-kept", &[(STORAGE, &["binding = 0", "where 512 bytes", "from 128 to 255"], 256)]),
     ("fault-bounds-full-sets", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
     ("fault-bounds-full-constants", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
     ("fault-bounds-full", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),

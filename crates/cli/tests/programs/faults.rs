@@ -195,7 +195,7 @@ pub(crate) fn is_only_for_null(name: &str) -> bool {
 
 /// Whether a driver may crash that meets the fault without our checks, or lavapipe lacks what it needs.
 fn is_dangerous(name: &str) -> bool {
-    let all = ["index", "never-written", "sampler-index", "sampler-never", "instances"];
+    let all = ["index", "never-written", "sampler-index", "sampler-never", "instances", "pushed-never"];
     name.strip_prefix("fault-bounds-").is_some_and(|it| all.contains(&it)) || is_rare(name)
 }
 

@@ -12,6 +12,7 @@ use super::arena::{Arena, POOL_SETS, Region};
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
 use super::pushed::Pushed;
+use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
 use super::{Gpu, descriptors};
@@ -70,6 +71,8 @@ pub(super) struct Commands {
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
+    /// Sets that were pushed.
+    pub(super) pushed_sets: Vec<u64>,
 }
 
 /// A draw or dispatch with checks.
@@ -121,11 +124,12 @@ struct Chosen {
 /// Sets that were bound in one call.
 #[derive(Clone)]
 pub(super) struct Bind {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     first: u32,
-    /// Zero for what was pushed, of which nothing is known.
     sets: Vec<u64>,
     offsets: Vec<u32>,
+    /// Where nothing is bound but pushed: the calls that did so.
+    pub(super) pushes: Vec<Arc<Push>>,
 }
 
 /// What is done again behind a draw.
@@ -143,16 +147,16 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new() }
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    pub(super) fn numbers(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.sets.len()
     }
 
     /// A set, with the dynamic offsets that are its own.
-    fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
+    pub(super) fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         let handle = *self.sets.get(number.checked_sub(self.first as usize)?)?;
         let count = |it: usize| self.layout.sets.get(it).and_then(Option::as_ref).map_or(0, |it| it.dynamic_count());
         let before: usize = (self.first as usize..number).map(count).sum();
@@ -216,6 +220,11 @@ impl Commands {
         self.points[point].bind(bind);
     }
 
+    /// What a set was bound by last.
+    pub(super) fn bound_at(&self, point: usize, set: usize) -> Option<&Bind> {
+        self.points[point].binds.iter().rev().find(|it| it.numbers().contains(&set))
+    }
+
     /// Shader objects are bound, in the place of a pipeline.
     pub(super) fn bind_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
         let point = &mut self.points[point];
@@ -268,6 +277,10 @@ impl Gpu {
             state.free_slots.push(slot);
         } else {
             slot.put(Box::new(Commands::new(old.pool, old.number)));
+        }
+        if !old.pushed_sets.is_empty() {
+            let mut state = self.state();
+            old.pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
         }
         let (arena, pools) = old.into_parts();
         self.give_back(arena.blocks, pools);
@@ -469,6 +482,10 @@ impl Gpu {
         }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
         for it in &after.binds {
+            if !it.pushes.is_empty() {
+                it.pushes.iter().for_each(|it| self.push_again(handle, it));
+                continue;
+            }
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);

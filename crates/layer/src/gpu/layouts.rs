@@ -3,6 +3,7 @@
 //! Every layout is changed by the same rule, so that those that were compatible stay so.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 
@@ -90,10 +91,6 @@ impl SetLayout {
             };
         }
         layout
-    }
-
-    pub(super) fn is_push(&self) -> bool {
-        self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 != 0
     }
 
     fn is_in_buffer(&self) -> bool {
@@ -264,6 +261,7 @@ impl Gpu {
             return (Some(Way::Push), handles.to_vec(), ranges);
         }
         if self.has_room(sets) {
+            self.binds_sets.store(true, Ordering::Relaxed);
             return (Some(Way::Set), self.with_set(handles), ranges.to_vec());
         }
         (self.has_addresses.then_some(Way::Constant), handles.to_vec(), ranges.to_vec())

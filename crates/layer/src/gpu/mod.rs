@@ -22,6 +22,7 @@ mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
+mod pushes;
 mod rays;
 mod recipe;
 mod scope;
@@ -55,6 +56,7 @@ use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
 use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
+use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
 use tell::{Spot, Told};
@@ -99,6 +101,8 @@ pub(crate) struct Gpu {
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
+    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    binds_sets: AtomicBool,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
@@ -134,6 +138,9 @@ struct State {
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
+    templates: HashMap<u64, Template>,
+    /// How many sets there were that nobody allocated.
+    pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
@@ -215,6 +222,7 @@ impl Gpu {
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
+            binds_sets: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
@@ -232,6 +240,7 @@ impl Gpu {
         watch_exit();
         hooks::install(table);
         objects::install(table);
+        pushes::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);

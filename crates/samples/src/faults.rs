@@ -9,6 +9,7 @@ mod attachments;
 mod barriers;
 mod bounds;
 mod bounds_stages;
+mod buffered;
 mod dispatches;
 mod draws;
 mod events;
@@ -62,4 +63,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     bounds_stages::ALL,
     objects::ALL,
     pushes::ALL,
+    buffered::ALL,
 ];

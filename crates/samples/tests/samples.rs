@@ -72,7 +72,11 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 19] = [
+const RARE: [&str; 23] = [
+    "fault-bounds-buffered",
+    "fault-bounds-buffered-index",
+    "fault-bounds-buffered-address",
+    "fault-bounds-buffered-unmapped",
     "fault-bounds-object",
     "fault-bounds-object-constants",
     "fault-bounds-object-full",

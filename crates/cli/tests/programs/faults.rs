@@ -201,7 +201,7 @@ fn is_dangerous(name: &str) -> bool {
 
 /// Whether it needs an extension that lavapipe lacks.
 pub(crate) fn is_rare(name: &str) -> bool {
-    ["fault-bounds-object"].iter().any(|it| name.starts_with(it))
+    ["fault-bounds-object", "fault-bounds-buffered"].iter().any(|it| name.starts_with(it))
 }
 
 #[test]

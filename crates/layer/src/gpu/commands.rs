@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
+use super::buffered::Buffered;
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
 use super::pushed::Pushed;
@@ -73,6 +74,10 @@ pub(super) struct Commands {
     pub(super) pushed: Pushed,
     /// Sets that were pushed.
     pub(super) pushed_sets: Vec<u64>,
+    /// Where the buffers with descriptors begin.
+    pub(super) descriptor_buffers: Vec<u64>,
+    /// Tables of descriptors in buffers.
+    pub(super) buffered: Vec<Buffered>,
 }
 
 /// A draw or dispatch with checks.
@@ -130,6 +135,8 @@ pub(super) struct Bind {
     offsets: Vec<u32>,
     /// Where nothing is bound but pushed: the calls that did so.
     pub(super) pushes: Vec<Arc<Push>>,
+    /// The sets are addresses: descriptors are in a buffer.
+    pub(super) is_in_buffer: bool,
 }
 
 /// What is done again behind a draw.
@@ -147,7 +154,7 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new() }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
     }
 
     pub(super) fn numbers(&self) -> std::ops::Range<usize> {
@@ -192,7 +199,7 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
+        let is_safe = |it: &Bind| it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
         !self.binds.iter().all(is_safe)
     }
 }
@@ -246,6 +253,13 @@ impl Commands {
         self.secondaries.extend(secondaries);
         self.points = Default::default();
         self.pushed = Pushed::default();
+    }
+
+    /// A table of descriptors of its own.
+    pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate(gpu, words.len() as u32)?;
+        region.write(words);
+        Some(region)
     }
 
     /// Memory that lives as long as what is recorded.
@@ -343,7 +357,14 @@ impl Gpu {
         let variant = form.unwrap_or(selected);
         variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
-        let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
+        let table = match is_quiet {
+            true => None,
+            false if variant.layout.is_in_buffers() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
+                self.or_fail(self.buffered_table(commands, &variant, sets, words))
+            }
+            false => self.or_fail(self.table(commands, words)),
+        };
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
@@ -360,8 +381,7 @@ impl Gpu {
         match &commands.table {
             Some((same, region)) if *same == words => Some(*region),
             _ => {
-                let region = commands.arena.allocate(self, words.len() as u32)?;
-                region.write(&words);
+                let region = commands.allocate_table(self, &words)?;
                 commands.table = Some((words, region));
                 Some(region)
             }
@@ -466,7 +486,7 @@ impl Gpu {
         let mut after = After::default();
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0)).cloned().collect();
+            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arena;
+mod buffered;
 mod cache;
 mod codes;
 mod commands;
@@ -48,6 +49,7 @@ use crate::messages::Messages;
 
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
+use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
@@ -139,6 +141,7 @@ struct State {
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
     templates: HashMap<u64, Template>,
+    buffered: DescriptorBuffers,
     /// How many sets there were that nobody allocated.
     pushed_sets: u64,
     /// The command buffers of each pool.
@@ -241,6 +244,7 @@ impl Gpu {
         hooks::install(table);
         objects::install(table);
         pushes::install(table);
+        buffered::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);

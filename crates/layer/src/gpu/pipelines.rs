@@ -96,8 +96,7 @@ pub(super) struct Special {
 }
 
 /// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
-    | PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
+const LEFT: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
@@ -175,6 +174,8 @@ impl Gpu {
             // SAFETY: the caller's word.
             return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
         }
+        // What is in buffers is known when work is submitted, so that nothing can be expected.
+        let style = if layout.is_in_buffers() { &Style::PART } else { style };
         // SAFETY: the caller's word.
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
@@ -598,7 +599,7 @@ unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&
     }
     // SAFETY: the caller's word.
     (unsafe { all_flags(flags, chain) } & LEFT != 0)
-        .then_some("pipelines with descriptor buffers, or bound by the device, are not checked yet")
+        .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
 }
 
 /// # Safety

@@ -195,7 +195,9 @@ fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
 
 impl Checked {
     pub(super) fn new(handle: Pipeline, number: u32, origin: Option<Origin>, first: Arc<Variant>) -> Checked {
-        let forms = [Forms { plain: Some(first), ..Forms::default() }, Forms::default()];
+        let mut forms = [Forms::default(), Forms::default()];
+        let branches = usize::from(first.branches);
+        forms[branches].plain = Some(first);
         Checked { handle, number, origin, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
     }
 
@@ -206,7 +208,7 @@ impl Checked {
     /// The best form that there is, whatever is bound.
     pub(super) fn selected(&self) -> Option<Arc<Variant>> {
         let forms = self.forms();
-        forms[0].full.as_ref().or(forms[0].plain.as_ref()).cloned()
+        forms.iter().find_map(|it| it.full.as_ref().or(it.plain.as_ref())).cloned()
     }
 
     fn branching(&self) -> Option<Arc<Variant>> {

@@ -11,6 +11,7 @@ pub(crate) enum Feature {
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
+    DescriptorBuffer,
     DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
@@ -81,6 +82,7 @@ chained! {
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
+    descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
     libraries: PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT if has(ext::graphics_pipeline_library::NAME),
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
@@ -137,6 +139,7 @@ impl FeatureSet {
             Feature::DescriptorBindingStorageBufferUpdateAfterBind => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
+            Feature::DescriptorBuffer => &mut chained.descriptors.as_mut()?.descriptor_buffer,
             Feature::DrawIndirectCount => &mut chained.core_1_2.as_mut()?.draw_indirect_count,
             Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
             Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,

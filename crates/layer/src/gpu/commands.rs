@@ -54,8 +54,8 @@ pub(super) struct Commands {
     pub(super) builds: Vec<Build>,
     /// The forms of pipelines that they use, once each.
     pub(super) variants: Vec<Arc<Variant>>,
-    /// Those it executes.
-    pub(super) secondaries: Vec<u64>,
+    /// Those it executes, and the debug labels that are open there.
+    pub(super) secondaries: Vec<(u64, Arc<Vec<String>>)>,
     /// The debug labels that are open, the outermost first.
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the queue that it was submitted to last.
@@ -88,6 +88,15 @@ pub(super) struct Draw {
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
     pub(super) labels: Arc<Vec<String>>,
+    /// Those of the command buffer that executes this one, where it was submitted last.
+    pub(super) outer: Arc<Vec<String>>,
+}
+
+impl Draw {
+    /// All debug labels around it, the outermost first.
+    pub(super) fn all_labels(&self) -> Vec<String> {
+        self.outer.iter().chain(&*self.labels).cloned().collect()
+    }
 }
 
 /// What is bound for graphics, or for compute.
@@ -250,7 +259,7 @@ impl Commands {
 
     /// Secondary command buffers leave nothing bound.
     pub(super) fn execute(&mut self, secondaries: impl Iterator<Item = u64>) {
-        self.secondaries.extend(secondaries);
+        self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&self.labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
     }
@@ -322,13 +331,61 @@ impl Gpu {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
+    }
+
+    fn record_chosen(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        (number, command): (u32, Command),
+        chosen: Chosen,
+    ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
         let own = self.tell_tables(commands, handle, point, &chosen);
         for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
             let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: command.desc().name, variant, records, labels });
+            let (command, outer) = (command.desc().name, Arc::default());
+            commands.draws.push(Draw { number, command, variant, records, labels, outer });
         }
         self.after(commands, point, chosen.is_disturbing)
+    }
+
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
+    pub(super) fn before_generated(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.take() else { return After::default() };
+        let after = self.record_generated(&mut commands, handle, point, command);
+        // For what is drawn next it is chosen anew.
+        commands.points[point].chosen = None;
+        slot.put(commands);
+        after
+    }
+
+    fn record_generated(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+    ) -> After {
+        let number = commands.count;
+        commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
+        let bound = &commands.points[point];
+        let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
+            commands.variants.push(Arc::clone(&variant));
+        }
+        let chosen = Chosen { variant, table, is_disturbing };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
     }
 
     /// Takes what was chosen before for the same.

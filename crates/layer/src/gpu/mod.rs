@@ -15,6 +15,7 @@ mod config;
 mod descriptors;
 mod draws;
 mod features;
+mod generated;
 mod harvest;
 mod hooks;
 mod labels;
@@ -245,6 +246,7 @@ impl Gpu {
         objects::install(table);
         pushes::install(table);
         buffered::install(table);
+        generated::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);

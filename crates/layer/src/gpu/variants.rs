@@ -25,6 +25,8 @@ pub(super) struct Checked {
     /// Counted from zero, in the order of creation.
     pub(super) number: u32,
     origin: Option<Origin>,
+    /// The form that the application has.
+    pub(super) first: Arc<Variant>,
     forms: Mutex<[Forms; 2]>,
     /// The application destroyed it. Read and written under the lock of the forms.
     is_gone: AtomicBool,
@@ -197,8 +199,8 @@ impl Checked {
     pub(super) fn new(handle: Pipeline, number: u32, origin: Option<Origin>, first: Arc<Variant>) -> Checked {
         let mut forms = [Forms::default(), Forms::default()];
         let branches = usize::from(first.branches);
-        forms[branches].plain = Some(first);
-        Checked { handle, number, origin, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
+        forms[branches].plain = Some(Arc::clone(&first));
+        Checked { handle, number, origin, first, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
     }
 
     fn forms(&self) -> MutexGuard<'_, [Forms; 2]> {

@@ -9,6 +9,7 @@ mod attachments;
 mod barriers;
 mod bounds;
 mod bounds_stages;
+mod bounds_ways;
 mod buffered;
 mod dispatches;
 mod draws;
@@ -64,4 +65,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     objects::ALL,
     pushes::ALL,
     buffered::ALL,
+    bounds_ways::ALL,
 ];

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use ash::{ext, khr, vk};
+use ash::{ext, khr, nv, vk};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
@@ -12,12 +12,14 @@ pub(crate) enum Feature {
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
     DescriptorBuffer,
+    DeviceGeneratedCommands,
     DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
     FragmentStoresAndAtomics,
     GeometryShader,
     GraphicsPipelineLibrary,
+    Maintenance5,
     MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
@@ -83,8 +85,10 @@ chained! {
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
     descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
+    generated: PhysicalDeviceDeviceGeneratedCommandsFeaturesNV if has(nv::device_generated_commands::NAME),
     libraries: PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT if has(ext::graphics_pipeline_library::NAME),
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
+    maintenance5: PhysicalDeviceMaintenance5FeaturesKHR if has(khr::maintenance5::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
     objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
@@ -140,12 +144,14 @@ impl FeatureSet {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
             Feature::DescriptorBuffer => &mut chained.descriptors.as_mut()?.descriptor_buffer,
+            Feature::DeviceGeneratedCommands => &mut chained.generated.as_mut()?.device_generated_commands,
             Feature::DrawIndirectCount => &mut chained.core_1_2.as_mut()?.draw_indirect_count,
             Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
             Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,
             Feature::FragmentStoresAndAtomics => &mut core.fragment_stores_and_atomics,
             Feature::GeometryShader => &mut core.geometry_shader,
             Feature::GraphicsPipelineLibrary => &mut chained.libraries.as_mut()?.graphics_pipeline_library,
+            Feature::Maintenance5 => &mut chained.maintenance5.as_mut()?.maintenance5,
             Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
             Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,

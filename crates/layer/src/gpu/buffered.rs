@@ -4,7 +4,7 @@
 //! up in memory that the application has mapped; what is not found there counts as large enough. The first time
 //! that memory cannot be looked into, it is told.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lavascope_abi::*;
@@ -53,6 +53,8 @@ pub(super) struct Buffered {
     sets: Vec<Option<u64>>,
     table: Region,
     words: Vec<u32>,
+    /// The sets and bindings that shaders access.
+    bindings: BTreeSet<(u32, u32)>,
 }
 
 hooks! {
@@ -184,7 +186,9 @@ impl Gpu {
             return Some(known.table);
         }
         let table = commands.allocate_table(self, &words)?;
-        commands.buffered.push(Buffered { variant: Arc::clone(variant), sets, table, words });
+        let sites = variant.stages.iter().flat_map(|it| &it.made.sites);
+        let bindings = sites.filter_map(|it| it.binding).collect();
+        commands.buffered.push(Buffered { variant: Arc::clone(variant), sets, table, words, bindings });
         Some(table)
     }
 
@@ -211,20 +215,22 @@ impl Buffered {
     fn renew(&mut self, state: &State) -> bool {
         let layout = &self.variant.layout;
         let mut is_whole = true;
-        let mut words = descriptors::table(layout, &state.sets, |_| None);
-        for (number, set) in layout.sets.iter().enumerate() {
-            let Some(set) = set.as_ref().filter(|it| it.is_in_buffer()) else { continue };
-            let Some(address) = self.sets.get(number).copied().flatten() else { continue };
-            for (binding, slot) in set.bindings.iter().enumerate().filter(|it| is_sized(it.1.kind)) {
-                let from = address.wrapping_add(set.offsets.get(binding).copied().unwrap_or(0));
-                let Some(first) = state_of(&words, number, binding) else { continue };
-                for element in 0..slot.elements() {
-                    let Some(bound) = state.read_descriptor(slot.kind, from, element) else {
-                        is_whole = false;
-                        break;
-                    };
-                    words[first + element as usize] = bound.word(0);
-                }
+        // Others may be there as well: those that are pushed.
+        let bound = |it: usize| Some((self.sets.get(it).copied().flatten()?, Vec::new()));
+        let mut words = descriptors::table(layout, &state.sets, bound);
+        for (number, binding) in &self.bindings {
+            let set = layout.sets.get(*number as usize).and_then(Option::as_ref).filter(|it| it.is_in_buffer());
+            let address = self.sets.get(*number as usize).copied().flatten();
+            let (Some(set), Some(address)) = (set, address) else { continue };
+            let slot = layout.slot(*number, *binding).filter(|it| is_sized(it.kind));
+            let (Some(slot), Some(first)) = (slot, state_of(&words, *number, *binding)) else { continue };
+            let from = address.wrapping_add(set.offsets.get(*binding as usize).copied().unwrap_or(0));
+            for element in 0..slot.elements() {
+                let Some(bound) = state.read_descriptor(slot.kind, from, element) else {
+                    is_whole = false;
+                    break;
+                };
+                words[first + element as usize] = bound.word(0);
             }
         }
         for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
@@ -237,10 +243,9 @@ impl Buffered {
 }
 
 /// Where the states of a binding begin in a table of descriptors.
-fn state_of(table: &[u32], set: usize, binding: usize) -> Option<usize> {
-    let words = lavascope_instrument::tables::BINDING_WORDS as usize;
-    let at = *table.get(1 + set)? as usize + binding * words;
-    table.get(at + 1).map(|it| *it as usize)
+fn state_of(table: &[u32], set: u32, binding: u32) -> Option<usize> {
+    let at = *table.get(1 + set as usize)? + binding * lavascope_instrument::tables::BINDING_WORDS;
+    table.get(at as usize + 1).map(|it| *it as usize)
 }
 
 /// Whether a descriptor has bytes or texels.
@@ -299,10 +304,69 @@ impl State {
         let (memory, start) = all.memory.get(&buffer)?;
         let (mapped, first) = all.mapped.get(memory)?;
         let at = mapped + (start + offset).checked_sub(*first)?;
-        let at = std::ptr::with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: memory that is mapped: whoever unmaps it waits for our lock. The application may write meanwhile, and
-        // bytes that make no sense are not found.
-        let bytes: Box<[u8]> = (0..size as usize).map(|it| unsafe { at.add(it).read_volatile() }).collect();
+        // SAFETY: memory that is mapped: whoever unmaps it waits for our lock.
+        let bytes = unsafe { read(at, size as usize) };
         Some(all.known.get(&(kind.0, bytes)).copied().unwrap_or(Bound::Unknown))
+    }
+}
+
+/// The application may write meanwhile; bytes that make no sense are not found.
+///
+/// # Safety
+///
+/// There must be so many bytes.
+unsafe fn read(at: u64, size: usize) -> Box<[u8]> {
+    if at.is_multiple_of(4) && size.is_multiple_of(4) {
+        // Such memory is read slowly, in large pieces as in small ones.
+        let first = std::ptr::with_exposed_provenance::<u32>(at as usize);
+        // SAFETY: the caller's word.
+        return (0..size / 4).flat_map(|it| unsafe { first.add(it).read_volatile() }.to_ne_bytes()).collect();
+    }
+    let first = std::ptr::with_exposed_provenance::<u8>(at as usize);
+    // SAFETY: the caller's word.
+    (0..size).map(|it| unsafe { first.add(it).read_volatile() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn got(state: &mut State, kind: DescriptorType, about: &DescriptorAddressInfoEXT, bytes: &[u8]) {
+        let mut info = DescriptorGetInfoEXT::zeroed();
+        info.type_ = kind;
+        info.data.words = [Ptr::to(about).0];
+        // SAFETY: an info of ours.
+        unsafe { state.got_descriptor(&info, bytes.to_vec()) };
+    }
+
+    #[test]
+    fn descriptors_are_known_by_their_bytes() {
+        let (storage, texels) = (DescriptorType::STORAGE_BUFFER, DescriptorType::UNIFORM_TEXEL_BUFFER);
+        let mut state = State::default();
+        let mut memory = vec![0_u32; 64];
+        state.buffers.insert(7, 128);
+        state.addresses.add(7, 0x1000, 128);
+        let read = |state: &State, kind, from, element| state.read_descriptor(kind, from, element);
+        let mut about = DescriptorAddressInfoEXT::zeroed();
+        (about.address, about.range, about.format) = (0x8000, 512, Format::R32_UINT);
+        got(&mut state, storage, &about, &[1; 16]);
+        got(&mut state, texels, &about, &[1; 16]);
+        about.range = 64;
+        got(&mut state, storage, &about, &[2; 16]);
+        assert_eq!(read(&state, storage, 0x1000, 0), None, "its memory is not known");
+        state.buffered.memory.insert(7, (3, 32));
+        assert_eq!(read(&state, storage, 0x1000, 0), None, "it is not mapped");
+        state.buffered.mapped.insert(3, (memory.as_mut_ptr().expose_provenance() as u64, 0));
+        // The buffer begins at byte 32 of its memory.
+        memory[8..12].fill(0x0101_0101);
+        memory[12..16].fill(0x0202_0202);
+        assert_eq!(read(&state, storage, 0x1000, 0), Some(Bound::Some(512)));
+        assert_eq!(read(&state, storage, 0x1000, 1), Some(Bound::Some(64)));
+        assert_eq!(read(&state, storage, 0x1000, 2), Some(Bound::Unknown), "nobody gave such bytes");
+        assert_eq!(read(&state, texels, 0x1000, 0), Some(Bound::Some(128)));
+        assert_eq!(read(&state, storage, 0x1000, 8), Some(Bound::Unknown), "behind the end");
+        assert_eq!(read(&state, storage, 0x2000_0000, 0), None, "there is no buffer");
+        state.buffered.forget(Buffer(7));
+        assert_eq!(read(&state, storage, 0x1000, 0), None);
     }
 }

@@ -208,7 +208,9 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
+        let is_safe = |it: &Bind| {
+            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+        };
         !self.binds.iter().all(is_safe)
     }
 }

@@ -95,8 +95,14 @@ impl SetLayout {
         layout
     }
 
-    pub(super) fn is_in_buffer(&self) -> bool {
+    /// Whether it is for pipelines whose descriptors are in buffers.
+    fn is_for_buffers(&self) -> bool {
         self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
+    }
+
+    /// Whether its descriptors are in a buffer: there, too, some may be pushed.
+    pub(super) fn is_in_buffer(&self) -> bool {
+        self.is_for_buffers() && self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 == 0
     }
 
     /// How many dynamic offsets a set of this layout takes.
@@ -158,7 +164,7 @@ impl Layout {
 
     /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
     pub(super) fn is_in_buffers(&self) -> bool {
-        self.sets.iter().flatten().any(|it| it.is_in_buffer())
+        self.sets.iter().flatten().any(|it| it.is_for_buffers())
     }
 
     pub(super) fn slot(&self, set: u32, binding: u32) -> Option<&Slot> {
@@ -253,7 +259,7 @@ impl Gpu {
     /// Whether our set fits beside those of the application.
     fn has_room(&self, sets: &[Option<Arc<SetLayout>>]) -> bool {
         sets.len() <= self.set as usize
-            && !sets.iter().flatten().any(|it| it.is_in_buffer())
+            && !sets.iter().flatten().any(|it| it.is_for_buffers())
             && fits(sets, &self.limits)
     }
 

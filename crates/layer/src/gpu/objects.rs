@@ -461,11 +461,8 @@ impl Gpu {
         words: &[Option<Arc<Vec<u32>>>],
         places: &[usize],
     ) -> Arc<Group> {
-        let without_code = |at: &usize| ShaderCreateInfoEXT {
-            code_size: 4,
-            p_code: Ptr::to_slice(&NO_CODE).cast(),
-            ..infos[*at]
-        };
+        let without_code =
+            |at: &usize| ShaderCreateInfoEXT { code_size: 4, p_code: Ptr::to_slice(&NO_CODE).cast(), ..infos[*at] };
         let own: Vec<ShaderCreateInfoEXT> = places.iter().map(without_code).collect();
         let mut made = vec![ShaderEXT::default(); own.len()];
         let params = CreateShadersEXTParams {
@@ -728,7 +725,13 @@ impl Gpu {
     }
 
     /// Binds shader objects where the driver has others.
-    pub(super) fn bind_objects(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, wanted: &[(u32, u64)]) {
+    pub(super) fn bind_objects(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        wanted: &[(u32, u64)],
+    ) {
         let bound = commands.objects(point);
         if bound.driver == wanted {
             return;
@@ -750,5 +753,40 @@ impl Gpu {
         // SAFETY: objects that differ from the application's in their code alone, or are these, into a command buffer
         // that it records now.
         unsafe { bind(handle, stages.len() as u32, Ptr::to_slice(&stages), Ptr::to_slice(&objects)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shader_is_bound_until_another_one_is() {
+        let mut bound = Bound::default();
+        assert!(!bound.is_new());
+        bound.bind(ShaderStageFlags::FRAGMENT, ShaderEXT(7));
+        bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(5));
+        assert_eq!(bound.application, [(1, 5), (16, 7)], "by stage");
+        bound.bind(ShaderStageFlags::FRAGMENT, ShaderEXT(9));
+        assert_eq!(bound.driver, [(1, 5), (16, 9)]);
+        bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(0));
+        assert_eq!(bound.application, [(16, 9)]);
+        assert!(bound.is_new());
+    }
+
+    #[test]
+    fn layouts_of_sets_stay_as_long_as_objects_may_be_made_again() {
+        let mut objects = Objects::default();
+        let (needed, unneeded, foreign) = (objects.hold(DescriptorSetLayout(1)), DescriptorSetLayout(2), Ptr::new(64));
+        drop(objects.hold(unneeded));
+        assert!(!objects.keeps_set_layout(unneeded, Ptr::NULL));
+        assert!(!objects.keeps_set_layout(DescriptorSetLayout(3), Ptr::NULL), "no object has it");
+        assert!(objects.keeps_set_layout(needed.handle, Ptr::NULL));
+        assert!(objects.take_unneeded().is_empty());
+        drop(needed);
+        assert_eq!(objects.take_unneeded().len(), 1);
+        let needed = objects.hold(DescriptorSetLayout(4));
+        assert!(!objects.keeps_set_layout(needed.handle, foreign), "with callbacks of the application");
+        assert!(needed.is_gone.load(Ordering::Relaxed));
     }
 }

@@ -12,7 +12,7 @@ use spirv::Op;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
-use super::features::copy_until;
+use super::features::{Copies, copy_until};
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
@@ -37,7 +37,7 @@ pub(super) struct Plan {
     modules: Vec<ShaderModule>,
     specializations: Vec<Special>,
     /// Copies of what is in the chains of stages before the words of a module.
-    chains: Vec<Vec<Box<[u64]>>>,
+    chains: Vec<Copies>,
     cells: Region,
     quiet: Option<Quiet>,
     fixed: Option<Fixed>,
@@ -336,7 +336,16 @@ impl Gpu {
         plan.specializations.push(special);
         plan.chains.push(chain);
         let Source { words: original, module, .. } = source;
-        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, object: None, made, original, cell_base });
+        plan.stages.push(CheckedStage {
+            shader,
+            kind: info.stage,
+            index: at,
+            module,
+            object: None,
+            made,
+            original,
+            cell_base,
+        });
         Ok(())
     }
 
@@ -605,8 +614,7 @@ unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&
     }
     let groups = StructureType::GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV;
     // SAFETY: as above.
-    let has_groups =
-        unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
+    let has_groups = unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
     // SAFETY: the caller's word.
     (has_groups || unsafe { all_flags(flags, chain) } & LEFT != 0)
         .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
@@ -627,11 +635,7 @@ unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
 /// # Safety
 ///
 /// The chain must be that of a valid info.
-unsafe fn part_of<'a>(
-    flags: PipelineCreateFlags,
-    chain: Ptr<Opaque>,
-    more: &'a [Pipeline],
-) -> (Part, &'a [Pipeline]) {
+unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeline]) -> (Part, &[Pipeline]) {
     let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
@@ -670,7 +674,7 @@ unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Opti
 /// # Safety
 ///
 /// The info must be valid, with its chain.
-unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Vec<Box<[u64]>>)> {
+unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Copies)> {
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };

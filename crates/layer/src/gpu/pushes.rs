@@ -98,6 +98,7 @@ const POINTS: [PipelineBindPoint; 3] =
 struct Writes {
     all: Vec<WriteDescriptorSet>,
     /// What they lead to.
+    #[expect(clippy::vec_box, reason = "their addresses are in the writes")]
     _structures: Vec<Box<WriteDescriptorSetAccelerationStructureKHR>>,
 }
 
@@ -236,14 +237,7 @@ impl Gpu {
         // application records now.
         unsafe {
             let it = &*params.cast::<CmdPushDescriptorSetParams>();
-            push(
-                handle,
-                it.pipeline_bind_point,
-                it.layout,
-                it.set,
-                it.descriptor_write_count,
-                it.p_descriptor_writes,
-            );
+            push(handle, it.pipeline_bind_point, it.layout, it.set, it.descriptor_write_count, it.p_descriptor_writes);
         }
     }
 }

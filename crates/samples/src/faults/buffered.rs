@@ -103,13 +103,7 @@ impl<'a> Program<'a> {
     }
 }
 
-fn addressed(
-    lab: &Lab,
-    name: &str,
-    bytes: u64,
-    usage: vk::BufferUsageFlags,
-    place: Place,
-) -> Result<Buffer, Failure> {
+fn addressed(lab: &Lab, name: &str, bytes: u64, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
     lab.buffer(name, bytes, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
 }
 

@@ -38,7 +38,9 @@ impl Validator {
 
     /// The driver is about to see a call.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) {
-        self.tracker.listener.follow(record);
+        if !self.tracker.listener.checks_when_executed {
+            self.tracker.listener.follow(record);
+        }
         self.tracker.enter(thread, record);
     }
 
@@ -103,7 +105,8 @@ impl Validator {
     /// Whether something was found since the last time.
     #[inline]
     pub fn has_found(&self) -> bool {
-        !self.tracker.listener.causes.new.is_empty()
+        let Devices { causes, is_in_doubt, .. } = &self.tracker.listener;
+        *is_in_doubt || !causes.new.is_empty()
     }
 
     /// What was found since the last time, in the order in which it happened.

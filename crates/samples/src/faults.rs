@@ -16,9 +16,11 @@ mod extensions;
 mod host;
 mod lab;
 mod memory;
+mod objects;
 mod passes;
 mod presents;
 mod program;
+mod pushes;
 mod queues;
 mod resubmits;
 mod secondaries;
@@ -58,4 +60,6 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    objects::ALL,
+    pushes::ALL,
 ];

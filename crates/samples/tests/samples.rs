@@ -72,7 +72,15 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 11] = [
+const RARE: [&str; 19] = [
+    "fault-bounds-object",
+    "fault-bounds-object-constants",
+    "fault-bounds-object-full",
+    "fault-bounds-object-many",
+    "fault-bounds-object-linked",
+    "fault-bounds-object-apart",
+    "fault-bounds-object-uniform",
+    "fault-bounds-object-binary",
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
     "fault-bounds-sampler-index",

@@ -10,7 +10,9 @@ use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
 use super::layouts::{Layout, TAIL_BYTES, Way};
+use super::objects::Bound;
 use super::pushed::Pushed;
+use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
 use super::{Gpu, descriptors};
@@ -69,6 +71,8 @@ pub(super) struct Commands {
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
+    /// Sets that were pushed.
+    pub(super) pushed_sets: Vec<u64>,
 }
 
 /// A draw or dispatch with checks.
@@ -87,6 +91,8 @@ struct Point {
     pipeline: Option<Arc<Checked>>,
     /// The pipeline as the driver has it.
     driver_pipeline: Pipeline,
+    /// Shader objects in the place of a pipeline.
+    objects: Bound,
     /// The earliest first.
     binds: Vec<Bind>,
     /// For the draws from here on, until something else is bound.
@@ -118,11 +124,12 @@ struct Chosen {
 /// Sets that were bound in one call.
 #[derive(Clone)]
 pub(super) struct Bind {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     first: u32,
-    /// Zero for what was pushed, of which nothing is known.
     sets: Vec<u64>,
     offsets: Vec<u32>,
+    /// Where nothing is bound but pushed: the calls that did so.
+    pub(super) pushes: Vec<Arc<Push>>,
 }
 
 /// What is done again behind a draw.
@@ -140,16 +147,16 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new() }
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    pub(super) fn numbers(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.sets.len()
     }
 
     /// A set, with the dynamic offsets that are its own.
-    fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
+    pub(super) fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         let handle = *self.sets.get(number.checked_sub(self.first as usize)?)?;
         let count = |it: usize| self.layout.sets.get(it).and_then(Option::as_ref).map_or(0, |it| it.dynamic_count());
         let before: usize = (self.first as usize..number).map(count).sum();
@@ -206,15 +213,32 @@ impl Commands {
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
         let point = &mut self.points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
+        point.objects = Bound::default();
     }
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
         self.points[point].bind(bind);
     }
 
-    /// Other shaders are bound in another way, or nothing is known any more.
-    pub(super) fn unbind(&mut self) {
-        self.points.iter_mut().for_each(|it| (it.pipeline, it.chosen) = (None, None));
+    /// What a set was bound by last.
+    pub(super) fn bound_at(&self, point: usize, set: usize) -> Option<&Bind> {
+        self.points[point].binds.iter().rev().find(|it| it.numbers().contains(&set))
+    }
+
+    /// Shader objects are bound, in the place of a pipeline.
+    pub(super) fn bind_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
+        let point = &mut self.points[point];
+        (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
+        point.objects.bind(stage, shader);
+    }
+
+    pub(super) fn objects(&mut self, point: usize) -> &mut Bound {
+        &mut self.points[point].objects
+    }
+
+    /// What the shader objects of a point are together.
+    pub(super) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<Checked>>) {
+        self.points[point].pipeline = pipeline;
     }
 
     /// Secondary command buffers leave nothing bound.
@@ -254,6 +278,10 @@ impl Gpu {
         } else {
             slot.put(Box::new(Commands::new(old.pool, old.number)));
         }
+        if !old.pushed_sets.is_empty() {
+            let mut state = self.state();
+            old.pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
+        }
         let (arena, pools) = old.into_parts();
         self.give_back(arena.blocks, pools);
     }
@@ -270,6 +298,9 @@ impl Gpu {
     fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
         let number = commands.count;
         commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
@@ -278,9 +309,10 @@ impl Gpu {
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
         self.bind_form(commands, handle, point, &chosen.variant);
-        if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
-            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
+        let own = self.tell_tables(commands, handle, point, &chosen);
+        for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
+            let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
+            commands.draws.push(Draw { number, command: command.desc().name, variant, records, labels });
         }
         self.after(commands, point, chosen.is_disturbing)
     }
@@ -309,9 +341,7 @@ impl Gpu {
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
-        if let Some(fixed) = &variant.fixed {
-            fixed.add(&words);
-        }
+        variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
         let is_disturbing = variant.way == Way::Set
@@ -340,6 +370,9 @@ impl Gpu {
 
     /// Binds the form of a pipeline where the driver has another.
     fn bind_form(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, variant: &Variant) {
+        if let Some(objects) = &variant.objects {
+            return self.bind_objects(commands, handle, point, objects.bound());
+        }
         let bound = &mut commands.points[point].driver_pipeline;
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
@@ -351,7 +384,7 @@ impl Gpu {
         }
     }
 
-    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if anywhere.
+    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if in tables of its own.
     fn tell_tables(
         &self,
         commands: &mut Commands,
@@ -360,11 +393,8 @@ impl Gpu {
         chosen: &Chosen,
     ) -> Option<Region> {
         let variant = &chosen.variant;
-        if variant.stages.is_empty() {
+        if variant.stages.is_empty() || !variant.fixed.is_empty() {
             return None;
-        }
-        if let Some(fixed) = &variant.fixed {
-            return Some(fixed.records);
         }
         let own = match (chosen.table, variant.way) {
             (None, _) => None,
@@ -452,6 +482,10 @@ impl Gpu {
         }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
         for it in &after.binds {
+            if !it.pushes.is_empty() {
+                it.pushes.iter().for_each(|it| self.push_again(handle, it));
+                continue;
+            }
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);

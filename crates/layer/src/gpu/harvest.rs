@@ -128,7 +128,7 @@ impl State {
             if sites.is_empty() {
                 continue;
             }
-            let checked = self.pipelines.get(&variant.application.0.0).cloned();
+            let checked = self.checked_of(variant);
             match checked.filter(|it| it.can_be_made_again()) {
                 Some(checked) => {
                     let style = checked.ask(variant, &sites);
@@ -195,7 +195,7 @@ impl Gpu {
     }
 
     fn uses_fixed(&self, handle: u64) -> bool {
-        let uses = |it: &mut Commands| it.variants.iter().any(|it| it.fixed.is_some() && it.reads_addresses);
+        let uses = |it: &mut Commands| it.variants.iter().any(|it| !it.fixed.is_empty() && it.reads_addresses);
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }
 

@@ -18,9 +18,11 @@ mod harvest;
 mod hooks;
 mod labels;
 mod layouts;
+mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
+mod pushes;
 mod rays;
 mod recipe;
 mod scope;
@@ -52,7 +54,9 @@ use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
+use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
 use tell::{Spot, Told};
@@ -97,6 +101,8 @@ pub(crate) struct Gpu {
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
+    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    binds_sets: AtomicBool,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
@@ -119,6 +125,7 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// The words that their cells take.
@@ -131,6 +138,9 @@ struct State {
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
+    templates: HashMap<u64, Template>,
+    /// How many sets there were that nobody allocated.
+    pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
@@ -212,6 +222,7 @@ impl Gpu {
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
+            binds_sets: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
@@ -228,6 +239,8 @@ impl Gpu {
         }
         watch_exit();
         hooks::install(table);
+        objects::install(table);
+        pushes::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);
@@ -397,6 +410,7 @@ impl Gpu {
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
+        self.end_objects(&mut state.objects);
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -417,10 +431,7 @@ impl Gpu {
 
     /// Destroys the forms of a pipeline that the application does not know.
     fn destroy_forms(&self, checked: &Checked) {
-        if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
-            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
-        }
+        checked.take_own().iter().for_each(|it| self.destroy_form(it));
     }
 }
 

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::arena::{Region, is_fine};
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
-use super::variants::{Checked, CheckedStage, Fixed, Quiet, Variant};
+use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
 use super::{Gpu, State, descriptors, place, slice};
 use crate::application::find_in_chain;
 
@@ -88,9 +88,9 @@ pub(super) struct Key {
 }
 
 /// The application's specialization constants, and ours.
-struct Special {
+pub(super) struct Special {
     /// It stays where it is.
-    info: Box<SpecializationInfo>,
+    pub(super) info: Box<SpecializationInfo>,
     /// What the info leads to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
@@ -318,11 +318,7 @@ impl Gpu {
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
-        let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
-        if let Some(fixed) = &plan.fixed {
-            let address = fixed.root.device_address;
-            constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
-        }
+        let constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -334,7 +330,7 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         let Source { words: original, module, .. } = source;
-        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
+        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, object: None, made, original, cell_base });
         Ok(())
     }
 
@@ -346,16 +342,27 @@ impl Gpu {
         info: &PipelineShaderStageCreateInfo,
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
-        if info.stage.0 & self.stages == 0 {
+        let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
+        self.check_words(&plan.layout, info.stage, &plan.sources[at].words, (style.branches, immediate))
+    }
+
+    /// As above, of any shader.
+    pub(super) fn check_words(
+        &self,
+        layout: &Layout,
+        stage: ShaderStageFlags,
+        words: &[u32],
+        (branches, immediate): (bool, Option<BTreeSet<u32>>),
+    ) -> std::result::Result<Arc<Instrumented>, String> {
+        if stage.0 & self.stages == 0 {
             return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
         }
-        let root = match plan.layout.way {
+        let root = match layout.way {
             Some(Way::Push) => Root::PushConstant { offset: self.tail.unwrap_or(0) },
             Some(Way::Constant) => Root::Specialization,
             Some(Way::Set) | None => Root::Descriptor { set: self.set },
         };
-        let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let made = self.instrumented(&plan.sources[at].words, root, style.branches, immediate)?;
+        let made = self.instrumented(words, root, branches, immediate)?;
         if made.reads_addresses && !self.has_addresses {
             return Err(
                 "device addresses cannot be checked on this device: shaders that use them are not checked".into()
@@ -364,7 +371,7 @@ impl Gpu {
         if made.scratch_bytes > SCRATCH_BYTES {
             return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
         }
-        let is_known = |it: &(u32, u32)| plan.layout.slot(it.0, it.1).is_some();
+        let is_known = |it: &(u32, u32)| layout.slot(it.0, it.1).is_some();
         if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
             return Err("a shader uses a binding that is not in its pipeline layout: it is not checked".into());
         }
@@ -444,7 +451,7 @@ impl Gpu {
                 self.state().libraries.insert(handle.0, Arc::new(library));
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
-                let recipe = plan.recipe.take();
+                let recipe = plan.recipe.take().map(Origin::Pipeline);
                 let Some(first) = plan.into_variant(*handle, (*handle, number)) else { continue };
                 let first = Arc::new(first);
                 let checked = Arc::new(Checked::new(*handle, number, recipe, Arc::clone(&first)));
@@ -527,10 +534,11 @@ impl Plan {
             stages: self.stages,
             cells: self.cells,
             quiet: self.quiet,
-            fixed: self.fixed,
+            fixed: self.fixed.into_iter().map(Arc::new).collect(),
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
+            objects: None,
         })
     }
 }
@@ -539,7 +547,7 @@ impl Special {
     /// # Safety
     ///
     /// The application's own must be valid.
-    unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
+    pub(super) unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
         // SAFETY: the caller's word.
         let (mut entries, mut data) = unsafe {
             let entries = own.map_or(&[][..], |it| slice(it.p_map_entries, it.map_entry_count));
@@ -558,6 +566,20 @@ impl Special {
         });
         Special { info, _behind: (entries, data) }
     }
+}
+
+/// The specialization constants of ours: which shader it is, where its cells begin, and where its tables are.
+pub(super) fn constants_of(
+    made: &Instrumented,
+    (shader, cell_base): (u32, u32),
+    fixed: Option<&Fixed>,
+) -> Vec<(u32, u32)> {
+    let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
+    if let Some(fixed) = fixed {
+        let address = fixed.root.device_address;
+        constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
+    }
+    constants
 }
 
 /// Why a pipeline is left as it is.

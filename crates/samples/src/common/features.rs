@@ -25,6 +25,7 @@ pub(crate) enum Feature {
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
     ShaderStorageBufferArrayDynamicIndexing,
+    ShaderObject,
     SparseBinding,
     SparseResidencyAliased,
     Synchronization2,
@@ -84,6 +85,7 @@ chained! {
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
+    objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
     rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
@@ -151,6 +153,7 @@ impl FeatureSet {
                 &mut chained.core_1_2.as_mut()?.shader_sampled_image_array_non_uniform_indexing
             }
             Feature::ShaderStorageBufferArrayDynamicIndexing => &mut core.shader_storage_buffer_array_dynamic_indexing,
+            Feature::ShaderObject => &mut chained.objects.as_mut()?.shader_object,
             Feature::SparseBinding => &mut core.sparse_binding,
             Feature::SparseResidencyAliased => &mut core.sparse_residency_aliased,
             Feature::Synchronization2 => &mut chained.core_1_3.as_mut()?.synchronization2,

@@ -72,9 +72,14 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 11] = [
+const RARE: [&str; 16] = [
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
+    "fault-bounds-instances-indirect",
+    "fault-bounds-instances-nv",
+    "fault-bounds-late",
+    "fault-bounds-late-short",
+    "fault-bounds-rays-nv",
     "fault-bounds-sampler-index",
     "fault-barrier-queue",
     "fault-ownership-race",

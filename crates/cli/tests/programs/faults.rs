@@ -195,8 +195,9 @@ pub(crate) fn is_only_for_null(name: &str) -> bool {
 
 /// Whether a driver may crash that meets the fault without our checks, or lavapipe lacks what it needs.
 fn is_dangerous(name: &str) -> bool {
-    let all = ["index", "never-written", "sampler-index", "sampler-never", "instances"];
-    name.strip_prefix("fault-bounds-").is_some_and(|it| all.contains(&it))
+    let all = ["index", "never-written", "sampler-index", "sampler-never", "rays-nv"];
+    let is_it = |it: &str| all.contains(&it) || it.starts_with("instances") || it.starts_with("late");
+    name.strip_prefix("fault-bounds-").is_some_and(is_it)
 }
 
 #[test]

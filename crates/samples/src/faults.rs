@@ -7,6 +7,7 @@
 mod addresses;
 mod attachments;
 mod barriers;
+mod blocks;
 mod bounds;
 mod bounds_stages;
 mod dispatches;
@@ -15,6 +16,7 @@ mod events;
 mod extensions;
 mod host;
 mod lab;
+mod late;
 mod memory;
 mod objects;
 mod passes;
@@ -25,6 +27,7 @@ mod queues;
 mod resubmits;
 mod secondaries;
 mod structures;
+mod structures_nv;
 mod transfers;
 
 use crate::Sample;
@@ -62,4 +65,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     bounds_stages::ALL,
     objects::ALL,
     pushes::ALL,
+    blocks::ALL,
+    late::ALL,
+    structures_nv::ALL,
 ];

@@ -72,7 +72,7 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 19] = [
+const RARE: [&str; 24] = [
     "fault-bounds-object",
     "fault-bounds-object-constants",
     "fault-bounds-object-full",
@@ -83,6 +83,11 @@ const RARE: [&str; 19] = [
     "fault-bounds-object-binary",
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
+    "fault-bounds-instances-indirect",
+    "fault-bounds-instances-nv",
+    "fault-bounds-late",
+    "fault-bounds-late-short",
+    "fault-bounds-rays-nv",
     "fault-bounds-sampler-index",
     "fault-barrier-queue",
     "fault-ownership-race",

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
+use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
 use super::pushed::Pushed;
 use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
-use super::{Gpu, descriptors};
+use super::{Gpu, TABLES, descriptors};
 
 /// The place of a command buffer. It stays where it is until the device ends, and is used again.
 #[derive(Default)]
@@ -65,6 +66,8 @@ pub(super) struct Commands {
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
     table: Option<(Vec<u32>, Region)>,
+    /// Tables of descriptors that are looked at again when they are submitted.
+    pub(super) late: Vec<Late>,
     /// What was chosen before, by pipeline, sets and offsets.
     known: Known,
     /// Root tables that lead to the table of addresses, and the one that they lead to.
@@ -253,6 +256,23 @@ impl Commands {
         gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
     }
 
+    /// A table of descriptors of its own.
+    pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate(gpu, words.len() as u32)?;
+        region.write(words);
+        Some(region)
+    }
+
+    /// A set of ours that lives as long as what is recorded.
+    pub(super) fn write_set(&mut self, gpu: &Gpu, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+        if self.sets_left == 0 {
+            self.pools.push(gpu.take_pool()?);
+            self.sets_left = POOL_SETS;
+        }
+        self.sets_left -= 1;
+        gpu.write_set(*self.pools.last()?, regions)
+    }
+
     /// What is bound for compute, as the driver has it.
     pub(super) fn compute_pipeline(&self) -> Pipeline {
         self.points[1].driver_pipeline
@@ -337,13 +357,21 @@ impl Gpu {
         let point = &commands.points[at];
         let Some(checked) = point.pipeline.clone() else { return };
         let Some(selected) = checked.selected() else { return };
+        let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&selected.layout, &self.state().sets, |it| point.set(it));
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
         variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
-        let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
+        let table = match is_quiet {
+            true => None,
+            false if variant.layout.has_late() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
+                self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
+            }
+            false => self.or_fail(self.table(commands, words)),
+        };
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
@@ -360,8 +388,7 @@ impl Gpu {
         match &commands.table {
             Some((same, region)) if *same == words => Some(*region),
             _ => {
-                let region = commands.arena.allocate(self, words.len() as u32)?;
-                region.write(&words);
+                let region = commands.allocate_table(self, &words)?;
                 commands.table = Some((words, region));
                 Some(region)
             }
@@ -434,13 +461,7 @@ impl Gpu {
     /// Records and a set for a draw.
     fn own_set(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
         let records = commands.arena.allocate(self, self.record_words(variant))?;
-        if commands.sets_left == 0 {
-            commands.pools.push(self.take_pool()?);
-            commands.sets_left = POOL_SETS;
-        }
-        commands.sets_left -= 1;
-        let pool = *commands.pools.last()?;
-        let set = self.write_set(pool, [records, table, self.everywhere, variant.cells])?;
+        let set = commands.write_set(self, [records, table, self.everywhere, variant.cells])?;
         Some((records, Quiet::Set(set)))
     }
 
@@ -473,6 +494,17 @@ impl Gpu {
             commands.pushed.mend();
         }
         after
+    }
+
+    /// Binds and pushes again what the application had for compute.
+    pub(super) fn bind_compute_again(&self, handle: CommandBuffer, commands: &Commands) {
+        let point = &commands.points[1];
+        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
+            // SAFETY: what the application bound, as the driver has it.
+            unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
+        }
+        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
+        self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
     }
 
     /// Binds and pushes again what the application had.

@@ -160,6 +160,7 @@ impl Gpu {
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
         let all = self.with_draws(&batch.commands);
+        self.renew_late(&all);
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();
         let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();

@@ -460,11 +460,8 @@ impl Gpu {
         words: &[Option<Arc<Vec<u32>>>],
         places: &[usize],
     ) -> Arc<Group> {
-        let without_code = |at: &usize| ShaderCreateInfoEXT {
-            code_size: 4,
-            p_code: Ptr::to_slice(&NO_CODE).cast(),
-            ..infos[*at]
-        };
+        let without_code =
+            |at: &usize| ShaderCreateInfoEXT { code_size: 4, p_code: Ptr::to_slice(&NO_CODE).cast(), ..infos[*at] };
         let own: Vec<ShaderCreateInfoEXT> = places.iter().map(without_code).collect();
         let mut made = vec![ShaderEXT::default(); own.len()];
         let params = CreateShadersEXTParams {
@@ -726,7 +723,13 @@ impl Gpu {
     }
 
     /// Binds shader objects where the driver has others.
-    pub(super) fn bind_objects(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, wanted: &[(u32, u64)]) {
+    pub(super) fn bind_objects(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        wanted: &[(u32, u64)],
+    ) {
         let bound = commands.objects(point);
         if bound.driver == wanted {
             return;

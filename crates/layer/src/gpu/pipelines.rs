@@ -330,7 +330,16 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         let Source { words: original, module, .. } = source;
-        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, object: None, made, original, cell_base });
+        plan.stages.push(CheckedStage {
+            shader,
+            kind: info.stage,
+            index: at,
+            module,
+            object: None,
+            made,
+            original,
+            cell_base,
+        });
         Ok(())
     }
 

@@ -236,14 +236,7 @@ impl Gpu {
         // application records now.
         unsafe {
             let it = &*params.cast::<CmdPushDescriptorSetParams>();
-            push(
-                handle,
-                it.pipeline_bind_point,
-                it.layout,
-                it.set,
-                it.descriptor_write_count,
-                it.p_descriptor_writes,
-            );
+            push(handle, it.pipeline_bind_point, it.layout, it.set, it.descriptor_write_count, it.p_descriptor_writes);
         }
     }
 }

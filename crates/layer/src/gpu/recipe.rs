@@ -145,11 +145,7 @@ impl Packed {
     /// # Safety
     ///
     /// The image must be the parameters of a valid call of the command.
-    pub(super) unsafe fn new(
-        command: Command,
-        image: *const u8,
-        facts: &(impl Facts + ?Sized),
-    ) -> Option<Packed> {
+    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<Packed> {
         let met = Met::default();
         let mut stream = Stream::default();
         // SAFETY: the caller's word.

@@ -12,6 +12,7 @@ use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
 use crate::options::Show;
 use crate::origin::{Origin, memory_of};
+use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;
@@ -167,6 +168,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let device = describe(performer, done, handle, (origin, asked, about))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
+    pages::give_back();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 

@@ -43,6 +43,7 @@ mod model;
 mod objects;
 mod options;
 mod origin;
+mod pages;
 mod pair;
 mod perform;
 mod picture;

@@ -16,6 +16,7 @@ use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;
+use crate::waiters::Limit;
 
 /// A device here.
 pub(crate) struct Device {
@@ -419,5 +420,6 @@ pub(crate) fn wait_idle(performer: &mut Performer<'_>, done: &Done<'_>) -> Resul
     }
     let queue = performer.replay.queue_lock(device.queue.0);
     let _guard = lock(&queue);
+    let _waiting = performer.waits(done, "the device", Limit::None);
     performer.plain(done)
 }

@@ -23,7 +23,7 @@ fn capture_cube(stage: &Stage, screen: &Screen, frames: &str) {
 }
 
 /// A sample on the null driver, which has all that lavapipe lacks, and really copies.
-fn capture_on_null(stage: &Stage, arguments: &[&str]) {
+pub(crate) fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     let manifest = null_manifest(stage);

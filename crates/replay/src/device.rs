@@ -1,6 +1,6 @@
 //! Devices and queues: those of here, as near as they can be to those of the trace.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
@@ -41,6 +41,8 @@ pub(crate) struct Device {
     queues: Vec<(u32, u32)>,
     /// Whether several queues of the trace are one here.
     pub(crate) shares_queues: bool,
+    /// What it says of descriptors, when somebody asks.
+    pub(crate) descriptors: OnceLock<Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT>>,
     pub(crate) about: About,
 }
 
@@ -352,6 +354,7 @@ fn describe(
         family,
         queues,
         shares_queues,
+        descriptors: OnceLock::new(),
         about,
     })
 }

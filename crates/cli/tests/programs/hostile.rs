@@ -11,14 +11,14 @@ use crate::replay_options::capture_on_null;
 use crate::stage::Stage;
 
 /// A record of a stream.
-struct Piece {
+pub(crate) struct Piece {
     stream: u32,
     time: u64,
-    words: Vec<u64>,
+    pub(crate) words: Vec<u64>,
 }
 
 impl Piece {
-    fn head(&self) -> Head {
+    pub(crate) fn head(&self) -> Head {
         Head::from_words(self.words[0], self.words[1])
     }
 
@@ -40,7 +40,7 @@ fn read(name: &str) -> Vec<Piece> {
     read_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu").join(name))
 }
 
-fn read_from(path: &Path) -> Vec<Piece> {
+pub(crate) fn read_from(path: &Path) -> Vec<Piece> {
     let bytes = std::fs::read(path).expect("the trace is here");
     let trace = Trace::open(&bytes).expect("it is whole");
     let mut all = Vec::new();

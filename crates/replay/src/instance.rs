@@ -12,7 +12,9 @@ use crate::chain;
 use crate::error::ReplayError;
 use crate::functions::{Functions, Source, driver};
 use crate::objects::Object;
+use crate::options::Show;
 use crate::origin::{Origin, memory_of};
+use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::{GLOBAL, lock};
@@ -40,8 +42,12 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    let available = available(performer);
     let image = laid.image.cast::<vk::CreateInstanceParams>();
+    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    let is_asked = unsafe { (*(*image).p_create_info.as_ptr()).enabled_extension_count > 0 };
+    // The loader goes through all its files for that.
+    let is_asked = is_asked || performer.replay.options.show != Show::Nothing;
+    let available = if is_asked { available(performer) } else { Vec::new() };
     // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
     let names: Vec<Ptr<u8>> = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
@@ -66,6 +72,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let instance = unsafe { (*image).p_instance.as_ptr().read() };
     let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
+    pages::give_back();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 

@@ -193,8 +193,6 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
     // the tables of a large arena.
     command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
-    // Of the system's: what loader and driver ask for at once is theirs alone, and gone when they free it.
-    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
     if arguments.null {
         command.envs(driver_files::variables()?);
     }

@@ -23,7 +23,7 @@ fn capture_cube(stage: &Stage, screen: &Screen, frames: &str) {
 }
 
 /// A sample on the null driver, which has all that lavapipe lacks, and really copies.
-fn capture_on_null(stage: &Stage, arguments: &[&str]) {
+pub(crate) fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     let manifest = null_manifest(stage);
@@ -33,7 +33,7 @@ fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
 }
 
-fn null_manifest(stage: &Stage) -> PathBuf {
+pub(crate) fn null_manifest(stage: &Stage) -> PathBuf {
     let command = stage.lavascope();
     let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
     let library = library.expect("the stage sets it").to_str().expect("a path");

@@ -10,6 +10,8 @@ mod barriers;
 mod blocks;
 mod bounds;
 mod bounds_stages;
+mod bounds_ways;
+mod buffered;
 mod dispatches;
 mod draws;
 mod events;
@@ -68,4 +70,6 @@ pub(crate) const ALL: &[&[Sample]] = &[
     blocks::ALL,
     late::ALL,
     structures_nv::ALL,
+    buffered::ALL,
+    bounds_ways::ALL,
 ];

@@ -72,7 +72,14 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 24] = [
+const RARE: [&str; 31] = [
+    "fault-bounds-chained-module",
+    "fault-bounds-rays-library",
+    "fault-bounds-generated",
+    "fault-bounds-buffered",
+    "fault-bounds-buffered-index",
+    "fault-bounds-buffered-address",
+    "fault-bounds-buffered-unmapped",
     "fault-bounds-object",
     "fault-bounds-object-constants",
     "fault-bounds-object-full",

@@ -202,7 +202,8 @@ fn is_dangerous(name: &str) -> bool {
 
 /// Whether it needs an extension that lavapipe lacks.
 pub(crate) fn is_rare(name: &str) -> bool {
-    ["fault-bounds-object"].iter().any(|it| name.starts_with(it))
+    let all = ["object", "buffered", "chained-module", "rays-library", "generated"];
+    name.strip_prefix("fault-bounds-").is_some_and(|name| all.iter().any(|it| name.starts_with(it)))
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
+use super::buffered::Buffered;
 use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
@@ -54,8 +55,8 @@ pub(super) struct Commands {
     pub(super) builds: Vec<Build>,
     /// The forms of pipelines that they use, once each.
     pub(super) variants: Vec<Arc<Variant>>,
-    /// Those it executes.
-    pub(super) secondaries: Vec<u64>,
+    /// Those it executes, and the debug labels that are open there.
+    pub(super) secondaries: Vec<(u64, Arc<Vec<String>>)>,
     /// The debug labels that are open, the outermost first.
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the queue that it was submitted to last.
@@ -76,6 +77,10 @@ pub(super) struct Commands {
     pub(super) pushed: Pushed,
     /// Sets that were pushed.
     pub(super) pushed_sets: Vec<u64>,
+    /// Where the buffers with descriptors begin.
+    pub(super) descriptor_buffers: Vec<u64>,
+    /// Tables of descriptors in buffers.
+    pub(super) buffered: Vec<Buffered>,
 }
 
 /// A draw or dispatch with checks.
@@ -86,6 +91,15 @@ pub(super) struct Draw {
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
     pub(super) labels: Arc<Vec<String>>,
+    /// Those of the command buffer that executes this one, where it was submitted last.
+    pub(super) outer: Arc<Vec<String>>,
+}
+
+impl Draw {
+    /// All debug labels around it, the outermost first.
+    pub(super) fn all_labels(&self) -> Vec<String> {
+        self.outer.iter().chain(&*self.labels).cloned().collect()
+    }
 }
 
 /// What is bound for graphics, or for compute.
@@ -133,6 +147,8 @@ pub(super) struct Bind {
     offsets: Vec<u32>,
     /// Where nothing is bound but pushed: the calls that did so.
     pub(super) pushes: Vec<Arc<Push>>,
+    /// The sets are addresses: descriptors are in a buffer.
+    pub(super) is_in_buffer: bool,
 }
 
 /// What is done again behind a draw.
@@ -150,7 +166,7 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new() }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
     }
 
     pub(super) fn numbers(&self) -> std::ops::Range<usize> {
@@ -195,7 +211,9 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
+        let is_safe = |it: &Bind| {
+            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+        };
         !self.binds.iter().all(is_safe)
     }
 }
@@ -246,9 +264,16 @@ impl Commands {
 
     /// Secondary command buffers leave nothing bound.
     pub(super) fn execute(&mut self, secondaries: impl Iterator<Item = u64>) {
-        self.secondaries.extend(secondaries);
+        self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&self.labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
+    }
+
+    /// A table of descriptors of its own.
+    pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate(gpu, words.len() as u32)?;
+        region.write(words);
+        Some(region)
     }
 
     /// Memory that lives as long as what is recorded.
@@ -328,13 +353,61 @@ impl Gpu {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
+    }
+
+    fn record_chosen(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        (number, command): (u32, Command),
+        chosen: Chosen,
+    ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
         let own = self.tell_tables(commands, handle, point, &chosen);
         for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
             let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: command.desc().name, variant, records, labels });
+            let (command, outer) = (command.desc().name, Arc::default());
+            commands.draws.push(Draw { number, command, variant, records, labels, outer });
         }
         self.after(commands, point, chosen.is_disturbing)
+    }
+
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
+    pub(super) fn before_generated(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.take() else { return After::default() };
+        let after = self.record_generated(&mut commands, handle, point, command);
+        // For what is drawn next it is chosen anew.
+        commands.points[point].chosen = None;
+        slot.put(commands);
+        after
+    }
+
+    fn record_generated(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+    ) -> After {
+        let number = commands.count;
+        commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
+        let bound = &commands.points[point];
+        let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
+            commands.variants.push(Arc::clone(&variant));
+        }
+        let chosen = Chosen { variant, table, is_disturbing };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
     }
 
     /// Takes what was chosen before for the same.
@@ -366,6 +439,10 @@ impl Gpu {
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = match is_quiet {
             true => None,
+            false if variant.layout.is_in_buffers() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
+                self.or_fail(self.buffered_table(commands, &variant, sets, words))
+            }
             false if variant.layout.has_late() => {
                 let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
                 self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
@@ -487,7 +564,7 @@ impl Gpu {
         let mut after = After::default();
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0)).cloned().collect();
+            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));

@@ -32,7 +32,7 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    fn word(self, offset: u32) -> u32 {
+    pub(super) fn word(self, offset: u32) -> u32 {
         let count = match self {
             Bound::Nothing => return 0,
             Bound::Some(count) => count,
@@ -197,7 +197,8 @@ pub(super) fn table(
     let all = layout.sets.iter().enumerate().map(|(number, own)| {
         let Some(own) = own else { return tables::Set::default() };
         let found = bound(number);
-        let set = found.as_ref().and_then(|(handle, _)| sets.get(handle));
+        // What is in a buffer is looked up elsewhere.
+        let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_in_buffer());
         let mut offsets = found.iter().flat_map(|it| it.1.iter().copied());
         let bindings = own.bindings.iter().enumerate().map(|(number, slot)| {
             let bound = set.and_then(|it| it.bound.get(number));

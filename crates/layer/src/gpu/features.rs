@@ -215,7 +215,7 @@ fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(Phys
 /// # Safety
 ///
 /// The chain must be valid.
-unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<Vec<Box<[u64]>>> {
+pub(super) unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<Vec<Box<[u64]>>> {
     let mut all: Vec<Box<[u64]>> = Vec::new();
     // SAFETY: the caller's word.
     for (ty, at) in unsafe { chain_types(first) } {

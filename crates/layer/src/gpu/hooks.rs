@@ -39,8 +39,9 @@ hooks! {
         let result = next(device, p_info, p_allocator, p_made);
         if result == Result::SUCCESS {
             let keep = || {
-                let layout = Arc::new(SetLayout::read(&*p_info.as_ptr()));
-                gpu.state().set_layouts.insert((*p_made.as_ptr()).0, layout);
+                let mut layout = SetLayout::read(&*p_info.as_ptr());
+                gpu.ask_offsets(*p_made.as_ptr(), &mut layout);
+                gpu.state().set_layouts.insert((*p_made.as_ptr()).0, Arc::new(layout));
             };
             fence("vkCreateDescriptorSetLayout", keep, || ());
         }
@@ -178,6 +179,7 @@ hooks! {
     free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
         if it.0 != 0 {
             gpu.allocations.remove();
+            fence("vkFreeMemory", || gpu.unmapped(it), || ());
         }
         next(device, it, p_allocator);
     }
@@ -210,6 +212,7 @@ hooks! {
             let mut state = gpu.state();
             state.buffers.remove(&it.0);
             state.bindable.remove(&it.0);
+            state.buffered.forget(it);
             let name = state.names.get(&(ObjectType::BUFFER.0, it.0)).cloned();
             state.addresses.remove(it.0, name);
         };

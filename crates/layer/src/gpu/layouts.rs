@@ -19,6 +19,8 @@ pub(super) struct SetLayout {
     pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
     pub(super) bindings: Vec<Slot>,
+    /// Where bindings begin, if descriptors are in a buffer.
+    pub(super) offsets: Vec<u64>,
 }
 
 /// A binding.
@@ -72,7 +74,7 @@ impl SetLayout {
             let flags = flags.map_or(&[][..], |it| slice(it.p_binding_flags, it.binding_count));
             (slice(info.p_bindings, info.binding_count), flags)
         };
-        let mut layout = SetLayout { flags: info.flags.0, bindings: Vec::new() };
+        let mut layout = SetLayout { flags: info.flags.0, ..SetLayout::default() };
         for (at, it) in all.iter().enumerate() {
             let number = it.binding as usize;
             if layout.bindings.len() <= number {
@@ -93,7 +95,7 @@ impl SetLayout {
         layout
     }
 
-    fn is_in_buffer(&self) -> bool {
+    pub(super) fn is_in_buffer(&self) -> bool {
         self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
     }
 
@@ -152,6 +154,11 @@ impl Layout {
         }
         (count > DESCRIPTORS_MAX)
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
+    }
+
+    /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
+    pub(super) fn is_in_buffers(&self) -> bool {
+        self.sets.iter().flatten().any(|it| it.is_in_buffer())
     }
 
     pub(super) fn slot(&self, set: u32, binding: u32) -> Option<&Slot> {

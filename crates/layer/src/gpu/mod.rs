@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arena;
+mod buffered;
 mod cache;
 mod codes;
 mod commands;
@@ -14,6 +15,7 @@ mod config;
 mod descriptors;
 mod draws;
 mod features;
+mod generated;
 mod harvest;
 mod hooks;
 mod labels;
@@ -51,6 +53,7 @@ use crate::messages::Messages;
 
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
+use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
@@ -146,6 +149,7 @@ struct State {
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
     templates: HashMap<u64, Template>,
+    buffered: DescriptorBuffers,
     /// How many sets there were that nobody allocated.
     pushed_sets: u64,
     /// The command buffers of each pool.
@@ -254,6 +258,8 @@ impl Gpu {
         hooks::install(table);
         objects::install(table);
         pushes::install(table);
+        buffered::install(table);
+        generated::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);

@@ -303,8 +303,9 @@ impl Gpu {
         // SAFETY: as above.
         let source = unsafe { self.config.scope.mark(&self.state(), &named, source) }?;
         let is_taken = source.is_taken && self.config.scope.takes_next();
+        let wanted = (ground.layout.is_in_buffers(), None);
         // SAFETY: as above.
-        Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), (false, None)) })
+        Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
     }
 
     /// # Safety
@@ -635,7 +636,8 @@ impl Gpu {
     fn checked_objects(&self, objects: Vec<Arc<Object>>) -> Option<Arc<Checked>> {
         let number = self.next_pipeline();
         let forms: Vec<&Form> = objects.iter().map(|it| &it.first).collect();
-        let first = Arc::new(self.compose(&objects, &forms, (number, false), Vec::new())?);
+        let branches = objects.first()?.ground.layout.is_in_buffers();
+        let first = Arc::new(self.compose(&objects, &forms, (number, branches), Vec::new())?);
         if first.stages.is_empty() && first.requirements.is_empty() {
             return None;
         }

@@ -12,6 +12,7 @@ use spirv::Op;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
+use super::features::copy_until;
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
@@ -35,6 +36,8 @@ pub(super) struct Plan {
     stages: Vec<CheckedStage>,
     modules: Vec<ShaderModule>,
     specializations: Vec<Special>,
+    /// Copies of what is in the chains of stages before the words of a module.
+    chains: Vec<Vec<Box<[u64]>>>,
     cells: Region,
     quiet: Option<Quiet>,
     fixed: Option<Fixed>,
@@ -96,8 +99,7 @@ pub(super) struct Special {
 }
 
 /// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
-    | PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
+const LEFT: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
@@ -114,7 +116,7 @@ impl Gpu {
         stages: &[PipelineShaderStageCreateInfo],
     ) -> Option<Plan> {
         // SAFETY: the caller's word.
-        unsafe { self.plan_in(layout, of, stages, &Style::FIRST) }
+        unsafe { self.plan_in(layout, of, (stages, &[]), &Style::FIRST) }
     }
 
     /// As above, for a pipeline that has no other form: the handles of its shaders are in tables of the application.
@@ -127,9 +129,10 @@ impl Gpu {
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
+        libraries: &[Pipeline],
     ) -> Option<Plan> {
         // SAFETY: the caller's word.
-        unsafe { self.plan_in(layout, of, stages, &Style::PART) }
+        unsafe { self.plan_in(layout, of, (stages, libraries), &Style::PART) }
     }
 
     /// # Safety
@@ -139,7 +142,7 @@ impl Gpu {
         &self,
         layout: PipelineLayout,
         (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
-        stages: &[PipelineShaderStageCreateInfo],
+        (stages, more): (&[PipelineShaderStageCreateInfo], &[Pipeline]),
         style: &Style,
     ) -> Option<Plan> {
         if self.has_failed() {
@@ -151,7 +154,7 @@ impl Gpu {
             return None;
         }
         // SAFETY: the caller's word.
-        let (part, libraries) = unsafe { part_of(flags, chain) };
+        let (part, libraries) = unsafe { part_of(flags, chain, more) };
         if part == Part::Whole && !self.config.scope.takes_next() {
             return None;
         }
@@ -175,6 +178,8 @@ impl Gpu {
             // SAFETY: the caller's word.
             return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
         }
+        // What is in buffers is known when work is submitted, so that nothing can be expected.
+        let style = if layout.is_in_buffers() { &Style::PART } else { style };
         // SAFETY: the caller's word.
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
@@ -295,7 +300,7 @@ impl Gpu {
         }
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
-        let p_next = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+        let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
         let made = match found {
             Ok(Some(made)) => made,
             Ok(None) | Err(_) => {
@@ -329,6 +334,7 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
+        plan.chains.push(chain);
         let Source { words: original, module, .. } = source;
         plan.stages.push(CheckedStage {
             shader,
@@ -504,6 +510,7 @@ impl Plan {
             stages: Vec::new(),
             modules: Vec::new(),
             specializations: Vec::new(),
+            chains: Vec::new(),
             cells: Region::default(),
             quiet: None,
             fixed: None,
@@ -605,9 +612,12 @@ unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&
     if binaries > 0 {
         return Some("pipelines out of binaries have no shaders that could be checked");
     }
+    let groups = StructureType::GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV;
+    // SAFETY: as above.
+    let has_groups = unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
     // SAFETY: the caller's word.
-    (unsafe { all_flags(flags, chain) } & LEFT != 0)
-        .then_some("pipelines with descriptor buffers, or bound by the device, are not checked yet")
+    (has_groups || unsafe { all_flags(flags, chain) } & LEFT != 0)
+        .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
 }
 
 /// # Safety
@@ -625,12 +635,12 @@ unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
 /// # Safety
 ///
 /// The chain must be that of a valid info.
-unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> (Part, &'a [Pipeline]) {
+unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &'a [Pipeline]) -> (Part, &'a [Pipeline]) {
     let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
         let libraries = find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty).map(|it| &*it.as_ptr());
-        let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
+        let libraries = libraries.map_or(more, |it| slice(it.p_libraries, it.library_count));
         let part = match all_flags(flags, chain) & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
             true => Part::Library,
             false if libraries.is_empty() => Part::Whole,
@@ -658,19 +668,24 @@ unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Opti
     }
 }
 
-/// The chain of a stage without words for a module; none where they cannot be taken out.
+/// The chain of a stage without words for a module, and copies of what is before them; none where they cannot be
+/// taken out.
 ///
 /// # Safety
 ///
 /// The info must be valid, with its chain.
-unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<Ptr<Opaque>> {
+unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Vec<Box<[u64]>>)> {
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };
-    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some(info.p_next) };
-    // Further down it cannot be taken out without a copy of what is before it.
+    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, Vec::new())) };
     // SAFETY: as above.
-    (found.0 == info.p_next.0).then(|| unsafe { (*found.as_ptr()).p_next })
+    let (rest, mut before) = unsafe { ((*found.as_ptr()).p_next, copy_until(info.p_next, ty)?) };
+    before.pop();
+    let Some(last) = before.last_mut() else { return Some((rest, before)) };
+    // The second word of every structure leads to the next.
+    last[1] = rest.0;
+    Some((Ptr::to_slice(before.first()?).cast(), before))
 }
 
 /// # Safety

@@ -124,7 +124,7 @@ impl State {
             it.message
         );
         it.function = draw.command.to_owned();
-        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.to_vec() };
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.all_labels() };
         let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
@@ -261,7 +261,7 @@ impl State {
     pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
-        let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
+        let labels = Labels { queue: Vec::new(), commands: draw.all_labels() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
         if !draw.variant.fixed.is_empty() {

@@ -25,6 +25,8 @@ pub(super) struct Checked {
     /// Counted from zero, in the order of creation.
     pub(super) number: u32,
     origin: Option<Origin>,
+    /// The form that the application has.
+    pub(super) first: Arc<Variant>,
     forms: Mutex<[Forms; 2]>,
     /// The application destroyed it. Read and written under the lock of the forms.
     is_gone: AtomicBool,
@@ -196,8 +198,10 @@ fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
 
 impl Checked {
     pub(super) fn new(handle: Pipeline, number: u32, origin: Option<Origin>, first: Arc<Variant>) -> Checked {
-        let forms = [Forms { plain: Some(first), ..Forms::default() }, Forms::default()];
-        Checked { handle, number, origin, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
+        let mut forms = [Forms::default(), Forms::default()];
+        let branches = usize::from(first.branches);
+        forms[branches].plain = Some(Arc::clone(&first));
+        Checked { handle, number, origin, first, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
     }
 
     fn forms(&self) -> MutexGuard<'_, [Forms; 2]> {
@@ -207,7 +211,7 @@ impl Checked {
     /// The best form that there is, whatever is bound.
     pub(super) fn selected(&self) -> Option<Arc<Variant>> {
         let forms = self.forms();
-        forms[0].full.as_ref().or(forms[0].plain.as_ref()).cloned()
+        forms.iter().find_map(|it| it.full.as_ref().or(it.plain.as_ref())).cloned()
     }
 
     fn branching(&self) -> Option<Arc<Variant>> {

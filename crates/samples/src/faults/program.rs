@@ -116,6 +116,10 @@ impl Program {
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
+    pub(super) fn pipeline(&self) -> vk::Pipeline {
+        self.pipeline
+    }
+
     /// Binds pipeline and set; the offsets are for dynamic buffers.
     pub(super) fn bind(&self, lab: &Lab, commands: vk::CommandBuffer, offsets: &[u32]) {
         if self.bind_point == vk::PipelineBindPoint::GRAPHICS {

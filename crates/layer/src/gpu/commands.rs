@@ -269,13 +269,6 @@ impl Commands {
         self.pushed = Pushed::default();
     }
 
-    /// A table of descriptors of its own.
-    pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
-        let region = self.arena.allocate(gpu, words.len() as u32)?;
-        region.write(words);
-        Some(region)
-    }
-
     /// Memory that lives as long as what is recorded.
     pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
         gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)

@@ -59,7 +59,9 @@ mod straight;
 mod treat;
 mod wait;
 mod waiters;
+mod wayland;
 mod window;
+mod x11;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};

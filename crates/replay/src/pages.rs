@@ -25,14 +25,23 @@ pub(crate) fn give_back() {
     }
 }
 
+/// What is free goes back to the system. Loaders ask for large pieces and free them at once; whoever performs has the
+/// C library take those from the system one by one. Drivers do the same again and again, so from here on they are kept.
 #[cfg(target_env = "gnu")]
 fn trim() {
+    use std::ffi::c_int;
+    /// Numbers of the C library: which piece is large.
+    const M_MMAP_THRESHOLD: c_int = -3;
+    const LARGE: c_int = 4 << 20;
     unsafe extern "C" {
-        /// Of the C library: what is free goes back to the system.
-        fn malloc_trim(keep: usize) -> std::ffi::c_int;
+        fn malloc_trim(keep: usize) -> c_int;
+        fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
-    // SAFETY: it may be called at any time.
-    unsafe { malloc_trim(0) };
+    // SAFETY: functions of the C library that take its locks; a call that opens something has just returned.
+    unsafe {
+        malloc_trim(0);
+        mallopt(M_MMAP_THRESHOLD, LARGE);
+    }
 }
 
 #[cfg(not(target_env = "gnu"))]

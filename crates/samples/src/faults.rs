@@ -7,6 +7,7 @@
 mod addresses;
 mod attachments;
 mod barriers;
+mod blocks;
 mod bounds;
 mod bounds_stages;
 mod bounds_ways;
@@ -17,6 +18,7 @@ mod events;
 mod extensions;
 mod host;
 mod lab;
+mod late;
 mod memory;
 mod objects;
 mod passes;
@@ -27,6 +29,7 @@ mod queues;
 mod resubmits;
 mod secondaries;
 mod structures;
+mod structures_nv;
 mod transfers;
 
 use crate::Sample;
@@ -64,6 +67,9 @@ pub(crate) const ALL: &[&[Sample]] = &[
     bounds_stages::ALL,
     objects::ALL,
     pushes::ALL,
+    blocks::ALL,
+    late::ALL,
+    structures_nv::ALL,
     buffered::ALL,
     bounds_ways::ALL,
 ];

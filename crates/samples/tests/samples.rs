@@ -72,7 +72,7 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 26] = [
+const RARE: [&str; 31] = [
     "fault-bounds-chained-module",
     "fault-bounds-rays-library",
     "fault-bounds-generated",
@@ -90,6 +90,11 @@ const RARE: [&str; 26] = [
     "fault-bounds-object-binary",
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
+    "fault-bounds-instances-indirect",
+    "fault-bounds-instances-nv",
+    "fault-bounds-late",
+    "fault-bounds-late-short",
+    "fault-bounds-rays-nv",
     "fault-bounds-sampler-index",
     "fault-barrier-queue",
     "fault-ownership-race",

@@ -8,9 +8,9 @@ use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
 /// A finding: what its message is called, what it says, and how often it happened.
-type Expected = (&'static str, &'static [&'static str], u64);
+pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
 
-const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
+pub(crate) const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
 const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
 const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
@@ -286,7 +286,7 @@ const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
 ];
 
 /// Runs a sample with its fault and without it.
-fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+pub(crate) fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
     let mut command = stage.counted(&["--gpu"], samples());
     change(command.arg(name));
     let run = output(&mut command);
@@ -322,7 +322,7 @@ fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
 }
 
 /// Where SwiftShader is: lavapipe cannot index arrays of images freely.
-fn swiftshader() -> Option<PathBuf> {
+pub(crate) fn swiftshader() -> Option<PathBuf> {
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/swiftshader/vk_swiftshader_icd.json");
     let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
     let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);

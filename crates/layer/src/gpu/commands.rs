@@ -10,13 +10,14 @@ use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
 use super::buffered::Buffered;
+use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
 use super::pushed::Pushed;
 use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
-use super::{Gpu, descriptors};
+use super::{Gpu, TABLES, descriptors};
 
 /// The place of a command buffer. It stays where it is until the device ends, and is used again.
 #[derive(Default)]
@@ -66,6 +67,8 @@ pub(super) struct Commands {
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
     table: Option<(Vec<u32>, Region)>,
+    /// Tables of descriptors that are looked at again when they are submitted.
+    pub(super) late: Vec<Late>,
     /// What was chosen before, by pipeline, sets and offsets.
     known: Known,
     /// Root tables that lead to the table of addresses, and the one that they lead to.
@@ -266,6 +269,11 @@ impl Commands {
         self.pushed = Pushed::default();
     }
 
+    /// Memory that lives as long as what is recorded.
+    pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
+        gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
+    }
+
     /// A table of descriptors of its own.
     pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
         let region = self.arena.allocate(gpu, words.len() as u32)?;
@@ -273,9 +281,14 @@ impl Commands {
         Some(region)
     }
 
-    /// Memory that lives as long as what is recorded.
-    pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
-        gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
+    /// A set of ours that lives as long as what is recorded.
+    pub(super) fn write_set(&mut self, gpu: &Gpu, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+        if self.sets_left == 0 {
+            self.pools.push(gpu.take_pool()?);
+            self.sets_left = POOL_SETS;
+        }
+        self.sets_left -= 1;
+        gpu.write_set(*self.pools.last()?, regions)
     }
 
     /// What is bound for compute, as the driver has it.
@@ -410,6 +423,7 @@ impl Gpu {
         let point = &commands.points[at];
         let Some(checked) = point.pipeline.clone() else { return };
         let Some(selected) = checked.selected() else { return };
+        let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&selected.layout, &self.state().sets, |it| point.set(it));
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
@@ -421,6 +435,10 @@ impl Gpu {
             false if variant.layout.is_in_buffers() => {
                 let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
                 self.or_fail(self.buffered_table(commands, &variant, sets, words))
+            }
+            false if variant.layout.has_late() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
+                self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
             }
             false => self.or_fail(self.table(commands, words)),
         };
@@ -513,13 +531,7 @@ impl Gpu {
     /// Records and a set for a draw.
     fn own_set(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
         let records = commands.arena.allocate(self, self.record_words(variant))?;
-        if commands.sets_left == 0 {
-            commands.pools.push(self.take_pool()?);
-            commands.sets_left = POOL_SETS;
-        }
-        commands.sets_left -= 1;
-        let pool = *commands.pools.last()?;
-        let set = self.write_set(pool, [records, table, self.everywhere, variant.cells])?;
+        let set = commands.write_set(self, [records, table, self.everywhere, variant.cells])?;
         Some((records, Quiet::Set(set)))
     }
 
@@ -552,6 +564,17 @@ impl Gpu {
             commands.pushed.mend();
         }
         after
+    }
+
+    /// Binds and pushes again what the application had for compute.
+    pub(super) fn bind_compute_again(&self, handle: CommandBuffer, commands: &Commands) {
+        let point = &commands.points[1];
+        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
+            // SAFETY: what the application bound, as the driver has it.
+            unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
+        }
+        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
+        self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
     }
 
     /// Binds and pushes again what the application had.

@@ -47,7 +47,6 @@ impl Set {
     pub(super) fn new(pool: u64, layout: &Arc<SetLayout>, variable: u32) -> Set {
         let bound = layout.bindings.iter().map(|it| {
             let first = match it.kind {
-                _ if it.is_late() => Bound::Unknown,
                 DescriptorType::SAMPLER if !it.samplers.is_empty() => Bound::Some(1),
                 _ if it.is_inline() => Bound::Some(u64::from(it.count)),
                 _ => Bound::Nothing,
@@ -86,9 +85,7 @@ impl Set {
     }
 
     fn put(&mut self, (binding, element): (usize, usize), it: Bound) {
-        if !self.layout.bindings[binding].is_late() {
-            self.bound[binding][element] = it;
-        }
+        self.bound[binding][element] = it;
     }
 }
 

@@ -164,6 +164,7 @@ impl Gpu {
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
         let all = self.with_draws(&batch.commands);
+        self.renew_late(&all);
         self.renew_buffered(&all);
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();

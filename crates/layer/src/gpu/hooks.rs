@@ -195,9 +195,14 @@ hooks! {
         address
     }
     create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, next| {
-        let result = next(device, p_info, p_allocator, p_made);
+        let info = &*p_info.as_ptr();
+        let usage = fence("vkCreateBuffer", || gpu.buffer_usage(info), || info.usage);
+        let result = next(device, Ptr::to(&BufferCreateInfo { usage, ..*info }), p_allocator, p_made);
         if result == Result::SUCCESS {
-            let keep = || _ = gpu.state().buffers.insert((*p_made.as_ptr()).0, (*p_info.as_ptr()).size);
+            let keep = || {
+                gpu.state().buffers.insert((*p_made.as_ptr()).0, info.size);
+                gpu.note_bindable(*p_made.as_ptr(), usage);
+            };
             fence("vkCreateBuffer", keep, || ());
         }
         result
@@ -206,6 +211,7 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             state.buffers.remove(&it.0);
+            state.bindable.remove(&it.0);
             state.buffered.forget(it);
             let name = state.names.get(&(ObjectType::BUFFER.0, it.0)).cloned();
             state.addresses.remove(it.0, name);

@@ -19,6 +19,7 @@ mod generated;
 mod harvest;
 mod hooks;
 mod labels;
+mod late;
 mod layouts;
 mod objects;
 mod pipelines;
@@ -29,6 +30,8 @@ mod rays;
 mod recipe;
 mod scope;
 mod structures;
+mod structures_nv;
+mod taken;
 mod tell;
 mod variants;
 mod worker;
@@ -62,6 +65,7 @@ use pipelines::{Key, Library, SCRATCH_BYTES};
 use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
+use taken::Taken;
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
 use worker::Worker;
@@ -106,6 +110,7 @@ pub(crate) struct Gpu {
     allocations: Allocations,
     /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
     binds_sets: AtomicBool,
+    taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
@@ -113,6 +118,8 @@ pub(crate) struct Gpu {
     next_pipeline: AtomicU32,
     /// What looks at instances of acceleration structures. Made when needed.
     looking: OnceLock<Option<Looking>>,
+    /// The same for structures of `VK_NV_ray_tracing`.
+    looking_nv: OnceLock<Option<Looking>>,
     /// Addresses of the slots of command buffers.
     slots: TaggedMap,
     spares: Mutex<Spares>,
@@ -152,6 +159,10 @@ struct State {
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
     structures: Structures,
+    /// Those of `VK_NV_ray_tracing`.
+    structures_nv: Structures,
+    /// Buffers with instances of theirs that can be bound.
+    bindable: HashSet<u64>,
     /// Shader modules whose creation asks for checks.
     marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
@@ -227,10 +238,12 @@ impl Gpu {
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
             binds_sets: AtomicBool::new(false),
+            taken: Taken::default(),
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
+            looking_nv: OnceLock::new(),
             slots: TaggedMap::default(),
             spares: Mutex::default(),
             worker: Worker::default(),
@@ -250,6 +263,7 @@ impl Gpu {
         draws::install(table);
         labels::install(table);
         structures::install(table);
+        structures_nv::install(table);
         rays::install(table);
         Some(gpu)
     }
@@ -401,6 +415,7 @@ impl Gpu {
     pub(crate) fn end(&self) {
         self.worker.end();
         self.harvest_all();
+        self.taken.tell();
         self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);

@@ -156,9 +156,10 @@ impl Fixed {
 }
 
 impl Variant {
-    /// Whether enough is bound, by the table of descriptors.
+    /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
-        self.requirements.iter().all(|it| bound_to(table, it).is_some_and(|bound| bound >= it.least))
+        let is_enough = |it: &Requirement| bound_to(table, it).is_some_and(|bound| bound >= it.least);
+        self.requirements.iter().all(|it| is_enough(it) && !self.layout.is_late(it.set, it.binding))
     }
 
     pub(super) fn prints(&self) -> bool {

@@ -7,6 +7,7 @@ use ash::{ext, khr, nv, vk};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     AccelerationStructure,
+    AccelerationStructureIndirectBuild,
     BufferDeviceAddress,
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
@@ -19,11 +20,13 @@ pub(crate) enum Feature {
     FragmentStoresAndAtomics,
     GeometryShader,
     GraphicsPipelineLibrary,
+    InlineUniformBlock,
     Maintenance5,
     MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
     RayTracingPipeline,
+    RobustBufferAccess,
     RuntimeDescriptorArray,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
@@ -135,6 +138,9 @@ impl FeatureSet {
         let (core, chained) = (&mut self.core, &mut self.chained);
         Some(match feature {
             Feature::AccelerationStructure => &mut chained.structures.as_mut()?.acceleration_structure,
+            Feature::AccelerationStructureIndirectBuild => {
+                &mut chained.structures.as_mut()?.acceleration_structure_indirect_build
+            }
             Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
             Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
             Feature::DescriptorBindingPartiallyBound => {
@@ -151,11 +157,13 @@ impl FeatureSet {
             Feature::FragmentStoresAndAtomics => &mut core.fragment_stores_and_atomics,
             Feature::GeometryShader => &mut core.geometry_shader,
             Feature::GraphicsPipelineLibrary => &mut chained.libraries.as_mut()?.graphics_pipeline_library,
+            Feature::InlineUniformBlock => &mut chained.core_1_3.as_mut()?.inline_uniform_block,
             Feature::Maintenance5 => &mut chained.maintenance5.as_mut()?.maintenance5,
             Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
             Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
             Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
+            Feature::RobustBufferAccess => &mut core.robust_buffer_access,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {

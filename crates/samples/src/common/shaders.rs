@@ -22,6 +22,7 @@ impl Shader {
             "geom" => vk::ShaderStageFlags::GEOMETRY,
             "tesc" => vk::ShaderStageFlags::TESSELLATION_CONTROL,
             "tese" => vk::ShaderStageFlags::TESSELLATION_EVALUATION,
+            "task" => vk::ShaderStageFlags::TASK_EXT,
             "mesh" => vk::ShaderStageFlags::MESH_EXT,
             "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
             _ => vk::ShaderStageFlags::COMPUTE,

@@ -135,6 +135,23 @@ impl Memory {
         }
     }
 
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Whether the trace has bytes that are not here yet, and that the device may be about to write: a capture of
+    /// results also sees what the device does while the program goes on.
+    pub(crate) fn may_be_a_result(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(known) = self.known.as_ref().filter(|_| self.has_results) else { return false };
+        if offset.checked_add(bytes.len() as u64).is_none_or(|it| it > self.size) {
+            return false;
+        }
+        let Ok(live) = self.live(offset, bytes.len()) else { return false };
+        let known = lock(known);
+        let old = &known.bytes[offset as usize..offset as usize + bytes.len()];
+        live.iter().zip(old).zip(bytes).any(|((live, old), new)| live == old && old != new)
+    }
+
     pub(crate) fn move_out(&self, it: Moved) {
         lock(&self.moved).push(it);
     }

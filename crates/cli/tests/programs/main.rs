@@ -10,6 +10,7 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod gpu;
 mod hostile;
 mod known;
 mod leaks;

@@ -148,6 +148,7 @@ hooks! {
             drop(state);
             if let Some(checked) = removed {
                 gpu.sets_changed();
+                gpu.pipeline_ends(checked.number);
                 gpu.destroy_forms(&checked);
                 drop(checked);
                 gpu.sweep_passes();

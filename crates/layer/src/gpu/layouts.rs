@@ -132,6 +132,13 @@ impl Slot {
 }
 
 impl Layout {
+    /// One without sets and push constants.
+    #[cfg(test)]
+    pub(super) fn empty() -> Layout {
+        let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
+        Layout { handle: PipelineLayout(1), way: Some(Way::Push), own: None, sets, ranges, driver_ranges }
+    }
+
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
     pub(super) fn is_compatible(&self, other: &Layout, set: usize) -> bool {
         let (own, others) = (self.sets.get(..=set), other.sets.get(..=set));
@@ -228,13 +235,28 @@ fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool 
         && outputs <= limits.max_fragment_combined_output_resources
 }
 
+/// The number of our set: the last one there may be. Where a device has many or no limit, it is a modest one.
+pub(super) fn own_set(most: u32) -> Option<u32> {
+    const SET_MAX: u32 = 32;
+    Some(most.checked_sub(1)?.min(SET_MAX))
+}
+
+/// The application's sets, empty ones, and ours at its number.
+fn padded(
+    sets: &[DescriptorSetLayout],
+    (number, own): (u32, DescriptorSetLayout),
+    empty: DescriptorSetLayout,
+) -> Vec<DescriptorSetLayout> {
+    let mut all = sets.to_vec();
+    all.resize(number as usize, empty);
+    all.push(own);
+    all
+}
+
 impl Gpu {
-    /// What the driver is asked for instead: the application's sets, empty ones, and ours.
+    /// What the driver is asked for instead.
     fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
-        let mut all = sets.to_vec();
-        all.resize(self.set as usize, self.empty_layout);
-        all.push(self.set_layout);
-        all
+        padded(sets, (self.set, self.set_layout), self.empty_layout)
     }
 
     /// Whether our set fits beside those of the application.
@@ -332,20 +354,27 @@ mod tests {
     const ALL: u32 = 0x3f;
 
     #[test]
+    fn our_set_is_the_last_one_or_a_modest_one() {
+        assert_eq!([0, 1, 4, 8, 32].map(own_set), [None, Some(0), Some(3), Some(7), Some(31)]);
+        assert_eq!([33, 1 << 20, u32::MAX].map(own_set), [Some(32); 3]);
+    }
+
+    #[test]
+    fn between_the_sets_of_the_application_and_ours_are_empty_ones() {
+        let [a, b, own, empty] = [1, 2, 7, 9].map(DescriptorSetLayout);
+        assert_eq!(padded(&[a, b], (4, own), empty), [a, b, empty, empty, own]);
+        assert_eq!(padded(&[a, b], (2, own), empty), [a, b, own]);
+        assert_eq!(padded(&[], (1, own), empty), [empty, own]);
+    }
+
+    #[test]
     fn push_constants_reach_up_to_the_tail() {
         let none = with_tail(&[], 120, ALL).unwrap_or_default();
         assert_eq!(words(&none), [[ALL, 120, 8]]);
         let own = [range(ShaderStageFlags::VERTEX, 0, 64), range(ShaderStageFlags::FRAGMENT, 64, 16)];
         let all = with_tail(&own, 120, ALL).unwrap_or_default();
         assert_eq!(words(&all), [[1, 0, 128], [16, 64, 64], [ALL & !17, 120, 8]]);
-        let layout = Layout {
-            handle: PipelineLayout(1),
-            way: Some(Way::Push),
-            own: None,
-            sets: Vec::new(),
-            ranges: Vec::new(),
-            driver_ranges: all,
-        };
+        let layout = Layout { driver_ranges: all, ..Layout::empty() };
         assert_eq!(layout.stages_of(0, 64), 1);
         assert_eq!(layout.stages_of(64, 16), 17, "the longer range of the other stage is there, too");
         assert_eq!(layout.stages_of(120, 8), ALL);

@@ -13,6 +13,7 @@ mod commands;
 mod config;
 mod descriptors;
 mod draws;
+mod ended;
 mod features;
 mod harvest;
 mod hooks;
@@ -207,7 +208,7 @@ impl Gpu {
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
-            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
+            set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
@@ -443,8 +444,6 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
-/// Where a device has many sets or no limit, ours is this one at most.
-const SET_MAX: u32 = 32;
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {

@@ -22,7 +22,7 @@ use crate::application::find_in_chain;
 pub(super) struct Checked {
     pub(super) handle: Pipeline,
     /// Counted from zero, in the order of creation.
-    number: u32,
+    pub(super) number: u32,
     recipe: Option<Recipe>,
     forms: Mutex<[Forms; 2]>,
     /// The application destroyed it. Read and written under the lock of the forms.

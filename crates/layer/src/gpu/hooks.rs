@@ -275,7 +275,8 @@ hooks! {
             let keep = || {
                 let info = &*p_info.as_ptr();
                 let made = slice(p_made, info.command_buffer_count);
-                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0));
+                let is_primary = info.level == CommandBufferLevel::PRIMARY;
+                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
             };
             fence("vkAllocateCommandBuffers", keep, || ());
         }

@@ -11,6 +11,8 @@ use crate::application::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
 const DESCRIPTORS_MAX: u64 = 1 << 16;
+/// Nor are those with bindings of larger numbers: each number up to the largest takes room.
+const BINDING_MAX: u32 = (1 << 16) - 1;
 
 /// The layout of a descriptor set. Two that are equal are compatible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub(super) struct SetLayout {
     pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
     pub(super) bindings: Vec<Slot>,
+    /// The largest number of a binding that is too large.
+    pub(super) far: Option<u32>,
 }
 
 /// A binding.
@@ -71,8 +75,9 @@ impl SetLayout {
             let flags = flags.map_or(&[][..], |it| slice(it.p_binding_flags, it.binding_count));
             (slice(info.p_bindings, info.binding_count), flags)
         };
-        let mut layout = SetLayout { flags: info.flags.0, bindings: Vec::new() };
-        for (at, it) in all.iter().enumerate() {
+        let far = all.iter().map(|it| it.binding).max().filter(|it| *it > BINDING_MAX);
+        let mut layout = SetLayout { flags: info.flags.0, bindings: Vec::new(), far };
+        for (at, it) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
             let number = it.binding as usize;
             if layout.bindings.len() <= number {
                 layout.bindings.resize_with(number + 1, Slot::default);
@@ -158,6 +163,11 @@ impl Layout {
             let Some(it) = it else {
                 return Some("a pipeline layout has a set that is not known: its shaders are not checked");
             };
+            if it.far.is_some() {
+                return Some(
+                    "a set layout has bindings with numbers above 65535: shaders that are made with it are not checked",
+                );
+            }
             count += it.bindings.iter().map(|it| u64::from(it.elements())).sum::<u64>();
         }
         (count > DESCRIPTORS_MAX)
@@ -352,6 +362,26 @@ mod tests {
     }
 
     const ALL: u32 = 0x3f;
+
+    #[test]
+    fn bindings_with_very_large_numbers_take_no_room() {
+        let mut binding = DescriptorSetLayoutBinding::zeroed();
+        (binding.binding, binding.descriptor_count) = (3, 1);
+        let far = DescriptorSetLayoutBinding { binding: u32::MAX, ..binding };
+        let bindings = [binding, far];
+        let mut info = DescriptorSetLayoutCreateInfo::zeroed();
+        (info.binding_count, info.p_bindings) = (2, Ptr::to_slice(&bindings));
+        // SAFETY: an info of ours.
+        let read = unsafe { SetLayout::read(&info) };
+        assert_eq!((read.bindings.len(), read.far), (4, Some(u32::MAX)));
+        let own = Some(PipelineLayout(2));
+        let layout = Layout { sets: vec![Some(Arc::new(read))], own, ..Layout::empty() };
+        assert!(layout.obstacle().is_some_and(|it| it.contains("numbers above 65535")));
+        info.binding_count = 1;
+        // SAFETY: as above.
+        let near = unsafe { SetLayout::read(&info) };
+        assert_eq!(Layout { sets: vec![Some(Arc::new(near))], own, ..Layout::empty() }.obstacle(), None);
+    }
 
     #[test]
     fn our_set_is_the_last_one_or_a_modest_one() {

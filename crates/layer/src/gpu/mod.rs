@@ -31,6 +31,7 @@ mod structures_nv;
 mod taken;
 mod tell;
 mod variants;
+mod visible;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -247,6 +248,7 @@ impl Gpu {
         structures::install(table);
         structures_nv::install(table);
         rays::install(table);
+        visible::install(table);
         Some(gpu)
     }
 
@@ -312,7 +314,7 @@ impl Gpu {
     }
 
     /// A command buffer was allocated.
-    fn add_commands(&self, handle: u64, pool: u64) {
+    fn add_commands(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
         state.next_commands += 1;
@@ -325,7 +327,7 @@ impl Gpu {
             unsafe { &*address }
         });
         drop(state);
-        slot.put(Box::new(Commands::new(pool, number)));
+        slot.put(Box::new(Commands::new(pool, number, is_primary)));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 

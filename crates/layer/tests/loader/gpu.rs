@@ -148,10 +148,70 @@ fn on_vulkan_1_1_shaders_are_checked_without_addresses() {
     assert_eq!(problems(&outcome), [] as [String; 0]);
     let calls = Calls::of(&outcome);
     let (bind, dispatch) = ("vkCmdBindDescriptorSets", "vkCmdDispatch");
-    assert_eq!(calls.recorded(), ["vkCmdBindPipeline", bind, dispatch, bind, dispatch]);
+    let barrier = "vkCmdPipelineBarrier";
+    assert_eq!(calls.recorded(), ["vkCmdBindPipeline", bind, dispatch, bind, dispatch, barrier]);
+    assert_eq!(calls.count("vkGetBufferDeviceAddress"), 0, "nothing has an address");
     assert_eq!(calls.count("vkCreateShaderModule"), 2, "the application's, and one with checks");
     // Three of the application's, ours, and an empty one; the layout of ours is made beside the application's.
     assert_eq!((calls.count("vkCreateDescriptorSetLayout"), calls.count("vkCreatePipelineLayout")), (5, 2));
+}
+
+/// Records every command that runs shaders of graphics or compute.
+fn record_all(world: &World, compute: &Compute, commands: vk::CommandBuffer) {
+    let (device, buffer) = (&world.device, world.create_buffer());
+    // SAFETY: valid usage but for what is nothing to the null driver: there is no rendering, the pipeline is one for
+    // compute, and sets are not bound.
+    unsafe {
+        device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        for point in [vk::PipelineBindPoint::GRAPHICS, vk::PipelineBindPoint::COMPUTE] {
+            device.cmd_bind_pipeline(commands, point, compute.pipeline);
+        }
+        device.cmd_draw(commands, 3, 1, 0, 0);
+        device.cmd_draw_indexed(commands, 3, 1, 0, 0, 0);
+        device.cmd_draw_indirect(commands, buffer, 0, 1, 16);
+        device.cmd_draw_indexed_indirect(commands, buffer, 0, 1, 20);
+        device.cmd_draw_indirect_count(commands, buffer, 0, buffer, 64, 1, 16);
+        device.cmd_draw_indexed_indirect_count(commands, buffer, 0, buffer, 64, 1, 20);
+        device.cmd_dispatch(commands, 1, 1, 1);
+        device.cmd_dispatch_indirect(commands, buffer, 0);
+        device.cmd_dispatch_base(commands, 1, 1, 1, 1, 1, 1);
+        device.end_command_buffer(commands).expect("it ends");
+    }
+    world.destroy_buffer(buffer);
+}
+
+#[test]
+fn every_command_that_runs_shaders_is_led_to_its_tables() {
+    let name = "gpu::every_command_that_runs_shaders_is_led_to_its_tables";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = small_world(&entry, vk::API_VERSION_1_2);
+        let compute = Compute::new(&world, 3);
+        let pool = world.command_pool();
+        record_all(&world, &compute, world.command_buffers(pool, 1)[0]);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let calls = Calls::of(&outcome);
+    let commands = [
+        "vkCmdDraw",
+        "vkCmdDrawIndexed",
+        "vkCmdDrawIndirect",
+        "vkCmdDrawIndexedIndirect",
+        "vkCmdDrawIndirectCount",
+        "vkCmdDrawIndexedIndirectCount",
+        "vkCmdDispatch",
+        "vkCmdDispatchIndirect",
+        "vkCmdDispatchBase",
+    ];
+    let mut want = vec!["vkCmdBindPipeline"; 2];
+    want.extend(commands.iter().flat_map(|it| ["vkCmdBindDescriptorSets", it]));
+    want.push("vkCmdPipelineBarrier");
+    assert_eq!(calls.recorded(), want);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use crate::addresses;
 use crate::answer::fence;
 use crate::arena;
 use crate::c::C;
@@ -136,6 +137,7 @@ pub(crate) fn create_instance(c: C<'_>, call: &CreateInstanceParams) -> Result {
             return Result::ERROR_EXTENSION_NOT_PRESENT;
         }
     }
+    addresses::begin(settings.salt);
     let Some(physical) = arena::begin(PhysicalDeviceData { settings: Arc::clone(&settings) }) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };

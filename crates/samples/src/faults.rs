@@ -10,6 +10,8 @@ mod barriers;
 mod blocks;
 mod bounds;
 mod bounds_stages;
+mod bounds_ways;
+mod buffered;
 mod dispatches;
 mod draws;
 mod events;
@@ -18,9 +20,11 @@ mod host;
 mod lab;
 mod late;
 mod memory;
+mod objects;
 mod passes;
 mod presents;
 mod program;
+mod pushes;
 mod queues;
 mod resubmits;
 mod secondaries;
@@ -61,7 +65,11 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    objects::ALL,
+    pushes::ALL,
     blocks::ALL,
     late::ALL,
     structures_nv::ALL,
+    buffered::ALL,
+    bounds_ways::ALL,
 ];

@@ -17,13 +17,27 @@ pub(crate) struct Slab<T> {
 enum Page<T> {
     Empty,
     Dead,
-    Used(Box<Slots<T>>),
+    Used(Slots<T>),
 }
 
 struct Slots<T> {
-    slots: [Option<T>; PAGE],
+    slots: Box<[Option<T>; PAGE]>,
     /// One bit for each object that is gone.
     dead: u64,
+}
+
+impl<T> Slots<T> {
+    /// Made where it stays: on the stack a page would be part of the frame of every function that may make one, and
+    /// that frame is touched page by page whenever such a function is called.
+    #[cold]
+    #[inline(never)]
+    fn new(dead: u64) -> Slots<T> {
+        let slots: Vec<Option<T>> = std::iter::repeat_with(|| None).take(PAGE).collect();
+        match slots.try_into() {
+            Ok(slots) => Slots { slots, dead },
+            Err(_) => unreachable!("it has as many slots as were taken"),
+        }
+    }
 }
 
 /// What is known of an id.
@@ -49,7 +63,7 @@ impl<T> Slab<T> {
         }
         if let Page::Empty | Page::Dead = self.pages[page] {
             let dead = if matches!(self.pages[page], Page::Dead) { u64::MAX } else { 0 };
-            self.pages[page] = Page::Used(Box::new(Slots { slots: std::array::from_fn(|_| None), dead }));
+            self.pages[page] = Page::Used(Slots::new(dead));
         }
         if let Page::Used(slots) = &mut self.pages[page] {
             self.live += usize::from(slots.slots[slot].is_none());

@@ -20,7 +20,7 @@ use crate::slab::{Life, Slab};
 /// Records must come in an order that the application's threads could have made the calls in; `stream` gives them so.
 pub struct Tracker<L> {
     pub listener: L,
-    devices: Slab<Device>,
+    devices: Slab<Box<Device>>,
     /// The device of each command buffer.
     owners: Slab<u64>,
     /// The device and the number of each queue.
@@ -89,7 +89,7 @@ impl<L: Listener> Tracker<L> {
             Some(HandleType::Device) => self.devices.life(handle),
             Some(HandleType::Queue) => self.queues.life(handle),
             Some(HandleType::CommandBuffer) => self.owners.life(handle),
-            _ => self.devices.iter().map(of_device).find(|it| *it != Life::Never).unwrap_or(Life::Never),
+            _ => self.devices.iter().map(|it| of_device(it)).find(|it| *it != Life::Never).unwrap_or(Life::Never),
         }
     }
 
@@ -207,6 +207,8 @@ impl<L: Listener> Tracker<L> {
     }
 
     /// Devices and their queues come and go.
+    #[cold]
+    #[inline(never)]
     fn device_commands(&mut self, thread: u32, record: Record<'_>, event: Event<'_>) -> bool {
         match (event.call, event.outcome) {
             (
@@ -275,7 +277,7 @@ impl<L: Listener> Tracker<L> {
         }
         let out = self.out(thread, record, handle);
         out.listener.device(out.at, device.queues.all());
-        self.devices.insert(handle, device);
+        self.devices.insert(handle, Box::new(device));
     }
 
     fn add_queue(&mut self, thread: u32, record: Record<'_>, (family, index): (u32, u32), queue: u64) {

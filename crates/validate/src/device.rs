@@ -28,6 +28,8 @@ pub(crate) struct Device {
     pub(crate) forgotten: Vec<ObjectId>,
     /// Whether it was told what still waits.
     pub(crate) is_finished: bool,
+    /// Whether nothing will be explained, so that nothing is kept for that.
+    explains_nothing: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -66,7 +68,14 @@ impl Device {
             submits: 0,
             forgotten: Vec::new(),
             is_finished: false,
+            explains_nothing: false,
         }
+    }
+
+    /// Only finds out whether there is something to be told.
+    pub(crate) fn check_when_executed(&mut self) {
+        self.live.check_when_executed();
+        self.explains_nothing = true;
     }
 
     pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
@@ -285,6 +294,12 @@ impl Device {
         }
         let (index, found) = self.live.step(&step);
         let races = self.races_of(index, &step, &buffers);
+        if self.explains_nothing {
+            if let Step::Destroy(id) = step {
+                self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
+            }
+            return (found, races);
+        }
         let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));

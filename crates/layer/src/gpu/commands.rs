@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex};
 use lavascope_abi::*;
 
 use super::arena::{Arena, POOL_SETS, Region};
+use super::buffered::Buffered;
 use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
+use super::objects::Bound;
 use super::pushed::Pushed;
+use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
 use super::{Gpu, TABLES, descriptors};
@@ -55,8 +58,8 @@ pub(super) struct Commands {
     pub(super) builds: Vec<Build>,
     /// The forms of pipelines that they use, once each.
     pub(super) variants: Vec<Arc<Variant>>,
-    /// Those it executes.
-    pub(super) secondaries: Vec<u64>,
+    /// Those it executes, and the debug labels that are open there.
+    pub(super) secondaries: Vec<(u64, Arc<Vec<String>>)>,
     /// The debug labels that are open, the outermost first.
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the queue that it was submitted to last.
@@ -75,6 +78,12 @@ pub(super) struct Commands {
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
+    /// Sets that were pushed.
+    pub(super) pushed_sets: Vec<u64>,
+    /// Where the buffers with descriptors begin.
+    pub(super) descriptor_buffers: Vec<u64>,
+    /// Tables of descriptors in buffers.
+    pub(super) buffered: Vec<Buffered>,
 }
 
 /// A draw or dispatch with checks.
@@ -85,6 +94,15 @@ pub(super) struct Draw {
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
     pub(super) labels: Arc<Vec<String>>,
+    /// Those of the command buffer that executes this one, where it was submitted last.
+    pub(super) outer: Arc<Vec<String>>,
+}
+
+impl Draw {
+    /// All debug labels around it, the outermost first.
+    pub(super) fn all_labels(&self) -> Vec<String> {
+        self.outer.iter().chain(&*self.labels).cloned().collect()
+    }
 }
 
 /// What is bound for graphics, or for compute.
@@ -93,6 +111,8 @@ struct Point {
     pipeline: Option<Arc<Checked>>,
     /// The pipeline as the driver has it.
     driver_pipeline: Pipeline,
+    /// Shader objects in the place of a pipeline.
+    objects: Bound,
     /// The earliest first.
     binds: Vec<Bind>,
     /// For the draws from here on, until something else is bound.
@@ -124,11 +144,14 @@ struct Chosen {
 /// Sets that were bound in one call.
 #[derive(Clone)]
 pub(super) struct Bind {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     first: u32,
-    /// Zero for what was pushed, of which nothing is known.
     sets: Vec<u64>,
     offsets: Vec<u32>,
+    /// Where nothing is bound but pushed: the calls that did so.
+    pub(super) pushes: Vec<Arc<Push>>,
+    /// The sets are addresses: descriptors are in a buffer.
+    pub(super) is_in_buffer: bool,
 }
 
 /// What is done again behind a draw.
@@ -146,16 +169,16 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    pub(super) fn numbers(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.sets.len()
     }
 
     /// A set, with the dynamic offsets that are its own.
-    fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
+    pub(super) fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         let handle = *self.sets.get(number.checked_sub(self.first as usize)?)?;
         let count = |it: usize| self.layout.sets.get(it).and_then(Option::as_ref).map_or(0, |it| it.dynamic_count());
         let before: usize = (self.first as usize..number).map(count).sum();
@@ -191,7 +214,9 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
+        let is_safe = |it: &Bind| {
+            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+        };
         !self.binds.iter().all(is_safe)
     }
 }
@@ -222,20 +247,37 @@ impl Commands {
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
         let point = &mut self.points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
+        point.objects = Bound::default();
     }
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
         self.points[point].bind(bind);
     }
 
-    /// Other shaders are bound in another way, or nothing is known any more.
-    pub(super) fn unbind(&mut self) {
-        self.points.iter_mut().for_each(|it| (it.pipeline, it.chosen) = (None, None));
+    /// What a set was bound by last.
+    pub(super) fn bound_at(&self, point: usize, set: usize) -> Option<&Bind> {
+        self.points[point].binds.iter().rev().find(|it| it.numbers().contains(&set))
+    }
+
+    /// Shader objects are bound, in the place of a pipeline.
+    pub(super) fn bind_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
+        let point = &mut self.points[point];
+        (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
+        point.objects.bind(stage, shader);
+    }
+
+    pub(super) fn objects(&mut self, point: usize) -> &mut Bound {
+        &mut self.points[point].objects
+    }
+
+    /// What the shader objects of a point are together.
+    pub(super) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<Checked>>) {
+        self.points[point].pipeline = pipeline;
     }
 
     /// Secondary command buffers leave nothing bound.
     pub(super) fn execute(&mut self, secondaries: impl Iterator<Item = u64>) {
-        self.secondaries.extend(secondaries);
+        self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&self.labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
     }
@@ -287,6 +329,10 @@ impl Gpu {
         } else {
             slot.put(Box::new(Commands::new(old.pool, old.number, old.is_primary)));
         }
+        if !old.pushed_sets.is_empty() {
+            let mut state = self.state();
+            old.pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
+        }
         let (arena, pools) = old.into_parts();
         self.give_back(arena.blocks, pools);
     }
@@ -303,6 +349,9 @@ impl Gpu {
     fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
         let number = commands.count;
         commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
@@ -310,12 +359,61 @@ impl Gpu {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
+    }
+
+    fn record_chosen(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        (number, command): (u32, Command),
+        chosen: Chosen,
+    ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
-        if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
-            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
+        let own = self.tell_tables(commands, handle, point, &chosen);
+        for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
+            let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
+            let (command, outer) = (command.desc().name, Arc::default());
+            commands.draws.push(Draw { number, command, variant, records, labels, outer });
         }
         self.after(commands, point, chosen.is_disturbing)
+    }
+
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
+    pub(super) fn before_generated(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.take() else { return After::default() };
+        let after = self.record_generated(&mut commands, handle, point, command);
+        // For what is drawn next it is chosen anew.
+        commands.points[point].chosen = None;
+        slot.put(commands);
+        after
+    }
+
+    fn record_generated(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+    ) -> After {
+        let number = commands.count;
+        commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
+        let bound = &commands.points[point];
+        let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
+            commands.variants.push(Arc::clone(&variant));
+        }
+        let chosen = Chosen { variant, table, is_disturbing };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
     }
 
     /// Takes what was chosen before for the same.
@@ -343,12 +441,14 @@ impl Gpu {
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
-        if let Some(fixed) = &variant.fixed {
-            fixed.add(&words);
-        }
+        variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = match is_quiet {
             true => None,
+            false if variant.layout.is_in_buffers() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
+                self.or_fail(self.buffered_table(commands, &variant, sets, words))
+            }
             false if variant.layout.has_late() => {
                 let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
                 self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
@@ -380,6 +480,9 @@ impl Gpu {
 
     /// Binds the form of a pipeline where the driver has another.
     fn bind_form(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, variant: &Variant) {
+        if let Some(objects) = &variant.objects {
+            return self.bind_objects(commands, handle, point, objects.bound());
+        }
         let bound = &mut commands.points[point].driver_pipeline;
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
@@ -391,7 +494,7 @@ impl Gpu {
         }
     }
 
-    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if anywhere.
+    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if in tables of its own.
     fn tell_tables(
         &self,
         commands: &mut Commands,
@@ -400,11 +503,8 @@ impl Gpu {
         chosen: &Chosen,
     ) -> Option<Region> {
         let variant = &chosen.variant;
-        if variant.stages.is_empty() {
+        if variant.stages.is_empty() || !variant.fixed.is_empty() {
             return None;
-        }
-        if let Some(fixed) = &variant.fixed {
-            return Some(fixed.records);
         }
         let own = match (chosen.table, variant.way) {
             (None, _) => None,
@@ -470,7 +570,7 @@ impl Gpu {
         let mut after = After::default();
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0)).cloned().collect();
+            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));
@@ -497,6 +597,10 @@ impl Gpu {
         }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
         for it in &after.binds {
+            if !it.pushes.is_empty() {
+                it.pushes.iter().for_each(|it| self.push_again(handle, it));
+                continue;
+            }
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);

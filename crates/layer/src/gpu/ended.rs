@@ -88,10 +88,11 @@ mod tests {
             stages: Vec::new(),
             cells: Region::default(),
             quiet: None,
-            fixed: None,
+            fixed: Vec::new(),
             requirements: Vec::new(),
             reads_addresses: false,
             branches: false,
+            objects: None,
         })
     }
 

@@ -44,8 +44,8 @@ impl Late {
         self.version = version;
         let bound = |it: usize| self.sets.get(it).cloned().flatten();
         let words = descriptors::table(&self.variant.layout, &state.sets, bound);
-        if let Some(fixed) = &self.variant.fixed {
-            return fixed.add(&words);
+        if !self.variant.fixed.is_empty() {
+            return self.variant.fixed.iter().for_each(|it| it.add(&words));
         }
         if words.len() != self.words.len() {
             // A set is no more, and had another number of descriptors.

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arena;
+mod buffered;
 mod cache;
 mod codes;
 mod commands;
@@ -15,14 +16,17 @@ mod descriptors;
 mod draws;
 mod ended;
 mod features;
+mod generated;
 mod harvest;
 mod hooks;
 mod labels;
 mod late;
 mod layouts;
+mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
+mod pushes;
 mod rays;
 mod recipe;
 mod scope;
@@ -51,13 +55,16 @@ use crate::messages::Messages;
 
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
+use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
+use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
 use taken::Taken;
@@ -103,6 +110,8 @@ pub(crate) struct Gpu {
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
+    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    binds_sets: AtomicBool,
     taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
@@ -128,6 +137,7 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// The words that their cells take.
@@ -140,6 +150,10 @@ struct State {
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
+    templates: HashMap<u64, Template>,
+    buffered: DescriptorBuffers,
+    /// How many sets there were that nobody allocated.
+    pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
@@ -225,6 +239,7 @@ impl Gpu {
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
+            binds_sets: AtomicBool::new(false),
             taken: Taken::default(),
             has_failed: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
@@ -243,6 +258,10 @@ impl Gpu {
         }
         watch_exit();
         hooks::install(table);
+        objects::install(table);
+        pushes::install(table);
+        buffered::install(table);
+        generated::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);
@@ -415,6 +434,7 @@ impl Gpu {
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
+        self.end_objects(&mut state.objects);
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -435,10 +455,7 @@ impl Gpu {
 
     /// Destroys the forms of a pipeline that the application does not know.
     fn destroy_forms(&self, checked: &Checked) {
-        if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
-            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
-        }
+        checked.take_own().iter().for_each(|it| self.destroy_form(it));
     }
 }
 

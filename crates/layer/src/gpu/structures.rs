@@ -12,6 +12,7 @@ use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
 
 use super::arena::{Region, is_fine};
 use super::commands::Commands;
+use super::draws::COMPUTE;
 use super::tell::{Finding, named};
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
@@ -338,6 +339,7 @@ impl Gpu {
             // SAFETY: what the application bound, as the driver has it.
             unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
         }
+        self.bind_objects_again(commands, handle, COMPUTE);
         commands.pushed.push_again(handle, push);
         Some(())
     }

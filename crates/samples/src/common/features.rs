@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use ash::{ext, khr, vk};
+use ash::{ext, khr, nv, vk};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
@@ -12,6 +12,8 @@ pub(crate) enum Feature {
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
+    DescriptorBuffer,
+    DeviceGeneratedCommands,
     DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
@@ -19,6 +21,7 @@ pub(crate) enum Feature {
     GeometryShader,
     GraphicsPipelineLibrary,
     InlineUniformBlock,
+    Maintenance5,
     MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
@@ -28,6 +31,7 @@ pub(crate) enum Feature {
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
     ShaderStorageBufferArrayDynamicIndexing,
+    ShaderObject,
     SparseBinding,
     SparseResidencyAliased,
     Synchronization2,
@@ -83,10 +87,14 @@ chained! {
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
+    descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
+    generated: PhysicalDeviceDeviceGeneratedCommandsFeaturesNV if has(nv::device_generated_commands::NAME),
     libraries: PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT if has(ext::graphics_pipeline_library::NAME),
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
+    maintenance5: PhysicalDeviceMaintenance5FeaturesKHR if has(khr::maintenance5::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
+    objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
     rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
@@ -141,6 +149,8 @@ impl FeatureSet {
             Feature::DescriptorBindingStorageBufferUpdateAfterBind => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
+            Feature::DescriptorBuffer => &mut chained.descriptors.as_mut()?.descriptor_buffer,
+            Feature::DeviceGeneratedCommands => &mut chained.generated.as_mut()?.device_generated_commands,
             Feature::DrawIndirectCount => &mut chained.core_1_2.as_mut()?.draw_indirect_count,
             Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
             Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,
@@ -148,6 +158,7 @@ impl FeatureSet {
             Feature::GeometryShader => &mut core.geometry_shader,
             Feature::GraphicsPipelineLibrary => &mut chained.libraries.as_mut()?.graphics_pipeline_library,
             Feature::InlineUniformBlock => &mut chained.core_1_3.as_mut()?.inline_uniform_block,
+            Feature::Maintenance5 => &mut chained.maintenance5.as_mut()?.maintenance5,
             Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
             Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
@@ -159,6 +170,7 @@ impl FeatureSet {
                 &mut chained.core_1_2.as_mut()?.shader_sampled_image_array_non_uniform_indexing
             }
             Feature::ShaderStorageBufferArrayDynamicIndexing => &mut core.shader_storage_buffer_array_dynamic_indexing,
+            Feature::ShaderObject => &mut chained.objects.as_mut()?.shader_object,
             Feature::SparseBinding => &mut core.sparse_binding,
             Feature::SparseResidencyAliased => &mut core.sparse_residency_aliased,
             Feature::Synchronization2 => &mut chained.core_1_3.as_mut()?.synchronization2,

@@ -42,8 +42,8 @@ impl<'a> Structure<'a> {
         let handle = lab.name(unsafe { tracing.create_acceleration_structure(&create, None) }?, name);
         let needs = |ty| {
             let info = vk::AccelerationStructureMemoryRequirementsInfoNV::default();
-            // SAFETY: a live structure (lifetime).
             let info = info.acceleration_structure(handle).ty(ty);
+            // SAFETY: a live structure (lifetime).
             unsafe { tracing.get_acceleration_structure_memory_requirements(&info) }.memory_requirements
         };
         let own = needs(vk::AccelerationStructureMemoryRequirementsTypeNV::OBJECT);

@@ -47,6 +47,9 @@ pub(super) struct Commands {
     pub(super) pool: u64,
     /// Counted from zero, in the order of allocation.
     pub(super) number: u32,
+    pub(super) is_primary: bool,
+    /// The last rendering goes on in another command buffer, and nothing may be between.
+    pub(super) is_suspended: bool,
     /// How many draws and dispatches were recorded.
     count: u32,
     points: [Point; 3],
@@ -227,8 +230,18 @@ pub(super) fn point_of(point: PipelineBindPoint) -> Option<usize> {
 }
 
 impl Commands {
-    pub(super) fn new(pool: u64, number: u32) -> Commands {
-        Commands { pool, number, ..Commands::default() }
+    pub(super) fn new(pool: u64, number: u32, is_primary: bool) -> Commands {
+        Commands { pool, number, is_primary, ..Commands::default() }
+    }
+
+    /// Whether there may be a barrier at its end.
+    pub(super) fn may_end_with_barrier(&self) -> bool {
+        self.is_primary && !self.is_suspended
+    }
+
+    /// Whether its shaders, or those that it executes, may write records.
+    pub(super) fn writes_for_us(&self) -> bool {
+        !self.draws.is_empty() || !self.builds.is_empty() || !self.secondaries.is_empty()
     }
 
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
@@ -314,7 +327,7 @@ impl Gpu {
             }
             state.free_slots.push(slot);
         } else {
-            slot.put(Box::new(Commands::new(old.pool, old.number)));
+            slot.put(Box::new(Commands::new(old.pool, old.number, old.is_primary)));
         }
         if !old.pushed_sets.is_empty() {
             let mut state = self.state();

@@ -154,6 +154,7 @@ fn kept(options: &Options) -> Result<(), Failure> {
         lab.fill(commands, &source, 7);
         lab.fill(commands, &between, 0);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_WRITE);
         program.push(commands, (0, 0), &[part(&lab, &source)]);
         program.push(commands, (1, 0), &[target.descriptor()]);
         program.dispatch(commands);

@@ -16,6 +16,7 @@ mod extensions;
 mod host;
 mod lab;
 mod memory;
+mod observed;
 mod passes;
 mod presents;
 mod program;
@@ -58,4 +59,5 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    observed::ALL,
 ];

@@ -14,6 +14,7 @@ mod hostile;
 mod known;
 mod leaks;
 mod message_types;
+mod observed;
 mod replay;
 mod replay_options;
 mod samples;

@@ -159,7 +159,10 @@ impl Gpu {
 
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
-        let all = self.with_draws(&batch.commands);
+        let all = match self.gives_feedback() {
+            true => self.note_executions(&batch.commands),
+            false => self.with_draws(&batch.commands),
+        };
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();
         let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
@@ -244,10 +247,11 @@ impl Gpu {
 
     /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
     fn read_all(&self, handles: &[u64]) -> (Vec<Finding>, Vec<(Arc<Checked>, Style)>) {
-        let (mut found, mut again) = (Vec::new(), Vec::new());
+        let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
             let Some(mut commands) = slot.take() else { continue };
+            touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read(*handle, &mut commands));
             let (wanted, told) = state.read_seen(&commands.variants);
@@ -256,6 +260,7 @@ impl Gpu {
             drop(state);
             slot.put(commands);
         }
+        self.give_feedback(touched);
         (found, again)
     }
 

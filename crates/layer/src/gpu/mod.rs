@@ -14,6 +14,7 @@ mod config;
 mod descriptors;
 mod draws;
 mod features;
+mod feedback;
 mod harvest;
 mod hooks;
 mod labels;
@@ -99,6 +100,8 @@ pub(crate) struct Gpu {
     allocations: Allocations,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
+    /// It is not known any more whether all was executed. Relaxed, as above.
+    is_feedback_broken: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
@@ -213,6 +216,7 @@ impl Gpu {
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
             has_failed: AtomicBool::new(false),
+            is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
@@ -434,7 +438,11 @@ const SET_MAX: u32 = 32;
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {
     extern "C" fn tell() {
-        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        let end = |it: &Gpu| {
+            it.stop_feedback();
+            it.harvest_all();
+        };
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(end);
         crate::fence::fence("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();

@@ -15,7 +15,7 @@ use super::arena::{Region, is_fine};
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Quiet, Variant};
-use super::{Gpu, State, descriptors, place, slice};
+use super::{Gpu, State, descriptors, feedback, place, slice};
 use crate::application::find_in_chain;
 
 /// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
@@ -85,6 +85,7 @@ pub(super) struct Key {
     root: (u32, u32),
     branches: bool,
     immediate: Option<BTreeSet<u32>>,
+    touches: bool,
 }
 
 /// The application's specialization constants, and ours.
@@ -318,7 +319,9 @@ impl Gpu {
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
+        let touch_base = feedback::touch_base(&plan.stages);
         let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
+        constants.extend((made.touches.words > 0).then_some((made.touch_constant, touch_base)));
         if let Some(fixed) = &plan.fixed {
             let address = fixed.root.device_address;
             constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
@@ -334,7 +337,8 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         let Source { words: original, module, .. } = source;
-        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
+        let (kind, index) = (info.stage, at);
+        plan.stages.push(CheckedStage { shader, kind, index, module, made, original, cell_base, touch_base });
         Ok(())
     }
 
@@ -355,7 +359,8 @@ impl Gpu {
             Some(Way::Set) | None => Root::Descriptor { set: self.set },
         };
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let made = self.instrumented(&plan.sources[at].words, root, style.branches, immediate)?;
+        let touches = self.gives_feedback() && plan.part == Part::Whole && feedback::stage_of(info.stage).is_some();
+        let made = self.instrumented(&plan.sources[at].words, root, (style.branches, touches), immediate)?;
         if made.reads_addresses && !self.has_addresses {
             return Err(
                 "device addresses cannot be checked on this device: shaders that use them are not checked".into()
@@ -376,7 +381,7 @@ impl Gpu {
         &self,
         words: &[u32],
         root: Root,
-        branches: bool,
+        (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let place = match root {
@@ -386,7 +391,7 @@ impl Gpu {
         };
         // SAFETY: words are four bytes each, and any bytes are bytes.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate };
+        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate, touches };
         if let Some(known) = self.state().shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -396,7 +401,7 @@ impl Gpu {
         let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
         let guard = if branches || has_loops { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let mut options = Options { guard, checks, prints, ..Options::new(root) };
+        let mut options = Options { guard, checks, prints, touches, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));

@@ -351,6 +351,10 @@ impl Body<'_, '_> {
             },
         };
         let kind = self.touch_kind(pointer, path, size);
+        if let (TouchKind::Span { .. }, Some(_)) = (kind, path.element) {
+            // Uniform buffers are read often, and rarely written: only which one of an array it is is worth its cost.
+            return self.cx.blind(Some(binding));
+        }
         if let (Some(element), Some(first), None) = (path.element, self.fixed_offset(path, offset), ok)
             && self.is_always_here()
             && let Some(touching) = &mut self.cx.touching

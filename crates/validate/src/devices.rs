@@ -74,6 +74,12 @@ impl Devices {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
     }
 
+    /// A draw or dispatch is about to be recorded.
+    #[cfg(test)]
+    pub(crate) fn count_launch(&mut self, commands: ObjectId) {
+        self.counts.add(commands.raw(), true);
+    }
+
     /// Whether command buffers are recorded anew each time, from now on.
     #[cfg(test)]
     pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {

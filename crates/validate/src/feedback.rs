@@ -23,8 +23,9 @@ use crate::window::{Kept, Located, Submitted, step_of};
 
 /// Submissions that wait for feedback, or are remembered with it.
 const OPEN_MAX: usize = 64;
-/// How many submissions before the earlier access of a hazard are checked again with it.
-const CHAIN_MAX: usize = 8;
+/// How many submissions before the earlier access of a hazard are checked again with it: that access may have touched
+/// nothing, and have stood before another one.
+const BEFORE: usize = 8;
 
 /// What a device did, and what waits for that.
 #[derive(Default)]
@@ -38,8 +39,6 @@ pub(crate) struct Feed {
     steps: VecDeque<u32>,
     /// What was found while command buffers were recorded.
     recorded: FxHashMap<CommandBufferId, Recorded>,
-    /// Where the check of a resource began that a step was decided with.
-    roots: FxHashMap<(u32, ResourceId), u32>,
 }
 
 /// A submission that is not decided.
@@ -92,7 +91,6 @@ impl Feed {
         if self.steps.len() > OPEN_MAX {
             let oldest = self.steps.pop_front().unwrap_or(0);
             self.known.retain(|it, _| it.1 > oldest);
-            self.roots.retain(|it, _| it.0 > oldest);
         }
         Some(Open { is_whole: open.is_whole && open.left == 0, ..open })
     }
@@ -104,11 +102,10 @@ impl Feed {
         self.open.drain(..).flat_map(|it| it.held).collect()
     }
 
-    /// Where to begin so that the accesses before the earlier one of a hazard are there, too.
-    fn root(&self, it: &Found) -> u32 {
-        let first = step_of(&it.prior).min(step_of(&it.at));
-        let known = self.steps.iter().rev().filter(|it| **it <= first).nth(CHAIN_MAX).copied().unwrap_or(0);
-        self.roots.get(&(first, it.resource)).map_or(first, |it| (*it).max(known).min(first))
+    /// The step of some submissions before one.
+    fn before(&self, first: u32) -> u32 {
+        let before = self.steps.iter().rev().filter(|it| **it < first).take(BEFORE);
+        before.last().copied().unwrap_or(first)
     }
 }
 
@@ -235,15 +232,14 @@ impl Devices {
             let Some(device) = self.devices.get_mut(&id) else { return };
             let held: Vec<Found> = open.held.iter().filter(|it| it.resource == resource).cloned().collect();
             let Some(feed) = &device.feed else { return };
-            let first = held.iter().map(|it| feed.root(it)).min().unwrap_or(open.step);
+            let first = held.iter().map(|it| step_of(&it.prior)).min().unwrap_or(open.step).min(open.step);
+            let before = feed.before(first);
             let observed = Some(&**feed).filter(|_| open.is_whole);
             let teller = Teller { id, device, recording: None, observed, titles: &self.titles };
-            match teller.observed(first, resource, &open) {
+            let found = teller.observed(before, resource, &open);
+            match found.or_else(|| teller.observed(first, resource, &open)) {
                 Some(found) => teller.hazards(&found, &mut self.causes),
                 None => Teller { observed: None, ..teller }.hazards(&held, &mut self.causes),
-            }
-            if let Some(feed) = &mut device.feed {
-                feed.roots.insert((open.step, resource), first);
             }
         }
     }

@@ -92,7 +92,7 @@ impl Slice<'_> {
         let feedback = feed.of(recorded.object, step);
         let mut made = self.program.command_buffers[id.0 as usize].clone();
         let mut is_other = false;
-        for (mark, command) in recorded.marks.iter().zip(&mut made.commands) {
+        for (index, (mark, command)) in recorded.marks.iter().zip(&mut made.commands).enumerate() {
             match command {
                 Command::Execute(all) => {
                     let before = all.clone();
@@ -104,7 +104,8 @@ impl Slice<'_> {
                         it.launches.iter().find(|it| it.number == number && it.function == mark.function)
                     });
                     if let Some((launch, feedback)) = launch.zip(feedback) {
-                        *accesses = touched(accesses, launch, feedback.executions == 1);
+                        let all = recorded.accesses(index).unwrap_or(&[]);
+                        *accesses = touched(accesses, all, launch, feedback.executions == 1);
                         is_other = true;
                     }
                 }
@@ -120,12 +121,12 @@ impl Slice<'_> {
     }
 }
 
-/// The accesses of a command, as far as they were made.
-fn touched(accesses: &[Access], launch: &Launch, is_single: bool) -> Vec<Access> {
+/// Some of the accesses of a command, as far as they were made.
+fn touched(accesses: &[Access], all: &[Access], launch: &Launch, is_single: bool) -> Vec<Access> {
     let mut made = Vec::new();
     for access in accesses {
         match sites(access, launch) {
-            Some(sites) => add_touched(access, accesses, &sites, is_single, &mut made),
+            Some(sites) => add_touched(access, all, &sites, is_single, &mut made),
             None => made.push(access.clone()),
         }
     }
@@ -276,39 +277,42 @@ mod tests {
     fn what_is_known_word_for_word_is_certain_where_it_was() {
         // The descriptor begins at byte 96: the region begins one word behind it.
         let all = [access(0, 100..200, Certainty::Somewhere)];
-        let found = touched(&all, &launch(&[0], &[8..16, 32..36], &[8..16, 32..36]), true);
+        let found = touched(&all, &all, &launch(&[0], &[8..16, 32..36], &[8..16, 32..36]), true);
         assert_eq!(parts(&found), [(0, 104..112, Certainty::Certain), (0, 128..132, Certainty::Certain)]);
     }
 
     #[test]
     fn of_blocks_only_what_was_kept_is_certain() {
         let all = [access(0, 100..200, Certainty::Maybe)];
-        let found = touched(&all, &launch(&[0], &[8..64], &[8..12]), true);
+        let found = touched(&all, &all, &launch(&[0], &[8..64], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Certain), (0, 104..160, Certainty::Somewhere)]);
-        let cut = touched(&all, &launch(&[0], &[0..64], &[]), true);
+        let cut = touched(&all, &all, &launch(&[0], &[0..64], &[]), true);
         assert_eq!(parts(&cut), [(0, 100..160, Certainty::Maybe)], "it may have been before the region");
     }
 
     #[test]
     fn what_was_executed_twice_is_not_certain() {
         let all = [access(0, 100..200, Certainty::Somewhere)];
-        let found = touched(&all, &launch(&[0], &[8..16], &[8..16]), false);
+        let found = touched(&all, &all, &launch(&[0], &[8..16], &[8..16]), false);
         assert_eq!(parts(&found), [(0, 104..112, Certainty::Maybe)]);
     }
 
     #[test]
     fn descriptors_that_were_not_used_are_gone() {
         let all = [0, 1, 2].map(|it| access(it, 100..200, Certainty::Picked));
-        assert_eq!(parts(&touched(&all, &launch(&[1], &[8..12], &[8..12]), true)), [(1, 104..108, Certainty::Certain)]);
-        assert_eq!(parts(&touched(&all, &launch(&[], &[], &[]), true)), []);
-        let several = touched(&all, &launch(&[1, 2], &[8..12], &[8..12]), true);
+        assert_eq!(
+            parts(&touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true)),
+            [(1, 104..108, Certainty::Certain)]
+        );
+        assert_eq!(parts(&touched(&all, &all, &launch(&[], &[], &[]), true)), []);
+        let several = touched(&all, &all, &launch(&[1, 2], &[8..12], &[8..12]), true);
         assert_eq!(parts(&several), [(1, 104..108, Certainty::Maybe), (2, 104..108, Certainty::Maybe)]);
     }
 
     #[test]
     fn a_descriptor_that_is_not_told_counts_as_the_first() {
         let all = [0, 2].map(|it| access(it, 100..200, Certainty::Picked));
-        let found = touched(&all, &launch(&[1], &[8..12], &[8..12]), true);
+        let found = touched(&all, &all, &launch(&[1], &[8..12], &[8..12]), true);
         assert_eq!(parts(&found), [(0, 104..108, Certainty::Maybe)]);
     }
 
@@ -317,17 +321,17 @@ mod tests {
         let all = [access(0, 100..200, Certainty::Somewhere)];
         let mut other = launch(&[0], &[8..12], &[8..12]);
         other.stages[0].covered.clear();
-        assert_eq!(touched(&all, &other, true), all);
+        assert_eq!(touched(&all, &all, &other, true), all);
         let mut lost = launch(&[0], &[8..12], &[8..12]);
         lost.stages[0].touched[0].is_lost = true;
-        assert_eq!(touched(&all, &lost, true), all);
+        assert_eq!(touched(&all, &all, &lost, true), all);
         let certain = [access(0, 100..200, Certainty::Certain)];
-        assert_eq!(touched(&certain, &launch(&[0], &[8..12], &[8..12]), true), certain);
+        assert_eq!(touched(&certain, &certain, &launch(&[0], &[8..12], &[8..12]), true), certain);
         let unknown = [Access { inset: Access::NO_INSET, ..all[0].clone() }];
-        assert_eq!(touched(&unknown, &launch(&[0], &[8..12], &[8..12]), true), unknown);
+        assert_eq!(touched(&unknown, &unknown, &launch(&[0], &[8..12], &[8..12]), true), unknown);
         // Plain accesses and atomic ones are told apart.
         let atomic = [Access { order: RasterOrder::Atomic, ..all[0].clone() }];
-        assert_eq!(touched(&atomic, &launch(&[0], &[8..12], &[8..12]), true), []);
+        assert_eq!(touched(&atomic, &atomic, &launch(&[0], &[8..12], &[8..12]), true), []);
     }
 
     #[test]

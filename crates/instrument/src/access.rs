@@ -9,7 +9,7 @@ use crate::{
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
     path::Base,
-    touch::Does,
+    touching::Does,
 };
 
 impl Body<'_, '_> {

@@ -52,7 +52,7 @@ pub(crate) struct Body<'c, 'a> {
     /// Whether an invocation may have ended before here, without the end of a block.
     pub(crate) may_have_ended: bool,
     /// Descriptors that were loaded, by value.
-    pub(crate) handles: FxHashMap<u32, crate::touch::Handle>,
+    pub(crate) handles: FxHashMap<u32, crate::touching::Handle>,
     /// What was looked up where the function begins.
     pub(crate) hoisted: FxHashMap<Hoisted, u32>,
     pub(crate) known: crate::known::Known,

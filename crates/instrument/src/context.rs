@@ -41,7 +41,7 @@ pub(crate) struct Context<'a> {
     /// Whether anything is printed.
     pub(crate) is_printing: bool,
     /// What is kept of what is touched; none where nobody wants it.
-    pub(crate) touching: Option<crate::touch::Touching>,
+    pub(crate) touching: Option<crate::touching::Touching>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.

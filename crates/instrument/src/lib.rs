@@ -32,7 +32,8 @@ pub mod record;
 mod site;
 mod store;
 pub mod tables;
-pub mod touch;
+mod touch;
+mod touching;
 mod types;
 
 use lavascope_spirv::Module;
@@ -154,7 +155,7 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
         return Ok(describe(cx, module.words().to_vec()));
     }
     helpers::add(&mut cx, &entries.stages);
-    touch::add(&mut cx);
+    touching::add(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);

@@ -22,6 +22,7 @@ use crate::lost;
 use crate::memory::{Memories, Wish};
 use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
+use crate::unseen::Unseen;
 use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
@@ -41,6 +42,8 @@ pub(crate) struct DeviceData {
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
     pub(crate) gpu: Option<Box<Gpu>>,
+    /// None where all surfaces are the driver's.
+    pub(crate) unseen: Option<Unseen>,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -121,6 +124,11 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: the device was just made.
             unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
         });
+        // SAFETY: the device was just made with this info, and the table has its functions.
+        let unseen = instance.unseen.as_ref().and_then(|_| unsafe {
+            let info = params.p_create_info.as_ptr().as_ref()?;
+            Unseen::begin(device, info, &mut table)
+        });
         let import = wish.as_ref().filter(|_| has_wish.0).map(|it| (it, &mut table));
         let memories = Memories::of(instance, params.physical_device, import);
         let data = DeviceData {
@@ -135,6 +143,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
             gpu: gpu.map(Box::new),
+            unseen,
             messages: Arc::clone(&instance.messages),
         };
         // SAFETY: the device was just created.

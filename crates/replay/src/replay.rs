@@ -27,6 +27,7 @@ use crate::plan::Planning;
 use crate::positions::Positions;
 use crate::present::Swapchains;
 use crate::treat::Treatments;
+use crate::waiters::Waiters;
 
 /// What is behind these locks is whole at every moment.
 pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,6 +39,8 @@ pub(crate) struct Replay {
     pub(crate) options: Options,
     pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
+    /// Who waits for the device.
+    pub(crate) waiters: Waiters,
     pub(crate) treatments: Treatments,
     /// Whether the trace has what the device wrote into memory that the host can see.
     pub(crate) has_results: bool,
@@ -110,6 +113,7 @@ impl Replay {
             left_out: Mutex::default(),
             objects: Arc::new(Objects::new()),
             positions: Positions::new(streams, options.interrupt.clone()),
+            waiters: Waiters::default(),
             treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
             options,
             has_results: facts.iter().any(|it| it["results"] == true),

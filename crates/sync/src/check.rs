@@ -9,6 +9,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
+use crate::late::Late;
 use crate::memories::NoRoom;
 use crate::prepare::Prepared;
 use crate::record::Alone;
@@ -48,6 +49,8 @@ pub struct Engine {
     /// To be used by the next command buffers that are recorded.
     #[expect(clippy::vec_box, reason = "they go in and out as they are")]
     pub(crate) spare: Vec<Box<Alone>>,
+    /// If command buffers are not checked while they are recorded.
+    pub(crate) late: Option<Late>,
     steps: u32,
 }
 
@@ -58,6 +61,7 @@ impl Engine {
             command_buffers: Vec::new(),
             render_passes: Vec::new(),
             spare: Vec::new(),
+            late: None,
             steps: 0,
         }
     }
@@ -130,11 +134,15 @@ impl Engine {
     /// Recorded anew, and not checked before it is executed.
     pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
         self.end_recording(id);
+        self.end_late(id);
         slot(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
     }
 
     /// The host does something.
     pub fn step(&mut self, step: &Step) {
+        if let Step::Destroy(_) = step {
+            self.check_unexecuted();
+        }
         self.refresh(step);
         let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
         let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
@@ -150,6 +158,7 @@ impl Engine {
         for id in batches.iter().flat_map(|it| &it.command_buffers) {
             self.end_recording(*id);
             if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+                commands.end_unchecked();
                 commands.refresh(&self.device.addresses);
                 commands.find_busy(&self.device.addresses);
                 let executed = std::mem::take(&mut commands.executed);
@@ -186,6 +195,12 @@ impl Engine {
     /// What the first work that waits on a queue waits for, and nobody has signaled.
     pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
         self.device.unsignaled(queue)
+    }
+
+    /// Whether there was no room for something since the last time.
+    #[inline]
+    pub fn has_unplaced(&self) -> bool {
+        self.device.addresses.has_unplaced()
     }
 
     /// For what there was no room since the last time, and how often: nothing is found where it is used.

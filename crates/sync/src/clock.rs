@@ -11,17 +11,23 @@
 //! Most stages share their row with many others, so a table is a few classes of stages with a row each, and a
 //! barrier costs what the classes cost.
 
-use std::collections::HashMap;
+use std::fmt::Debug;
 
+use crate::batches::Batches;
 use crate::row::{Column, Row, lane, write};
 use crate::stretch::{Asked, Stretch, Stretches};
-use crate::usage::{Stage, Stages, TABLES, Usage, Usages};
+use crate::usage::{Stage, Stages, TABLES, USAGE_WORDS, Usage, Usages};
 
 /// Names an access or a synchronization operation; later ones are greater.
 pub(crate) type Tag = u64;
 
 /// A set of keys of a table: stages or usages.
 pub(crate) trait Keys: Copy + PartialEq {
+    /// A class for each key, in place: clocks are copied all the time.
+    type Classes: Clone + Debug + AsRef<[u8]> + AsMut<[u8]>;
+    /// That of none of them.
+    const NONE: Self::Classes;
+
     fn and(self, other: Self) -> Self;
     fn and_not(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
@@ -30,6 +36,9 @@ pub(crate) trait Keys: Copy + PartialEq {
 }
 
 impl Keys for Stages {
+    type Classes = [u8; 64];
+    const NONE: [u8; 64] = [NO_CLASS; 64];
+
     fn and(self, other: Self) -> Self {
         Stages(self.0 & other.0)
     }
@@ -52,6 +61,9 @@ impl Keys for Stages {
 }
 
 impl Keys for Usages {
+    type Classes = [u8; USAGE_WORDS * 64];
+    const NONE: [u8; USAGE_WORDS * 64] = [NO_CLASS; USAGE_WORDS * 64];
+
     fn and(self, other: Self) -> Self {
         Usages(std::array::from_fn(|it| self.0[it] & other.0[it]))
     }
@@ -75,10 +87,10 @@ impl Keys for Usages {
 
 /// Rows by key, many keys sharing one.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<K> {
+pub(crate) struct Table<K: Keys> {
     classes: Vec<Class<K>>,
     /// The class of each key; none for keys whose row is all zero.
-    of: Vec<u8>,
+    of: K::Classes,
 }
 
 #[derive(Clone, Debug)]
@@ -89,19 +101,23 @@ struct Class<K> {
 
 const NO_CLASS: u8 = u8::MAX;
 
-impl<K: Keys> Table<K> {
-    fn new(keys: usize) -> Table<K> {
-        Table { classes: Vec::new(), of: vec![NO_CLASS; keys] }
+impl<K: Keys> Default for Table<K> {
+    fn default() -> Table<K> {
+        Table { classes: Vec::new(), of: K::NONE }
     }
+}
 
+impl<K: Keys> Table<K> {
     fn clear(&mut self) {
-        self.classes.clear();
-        self.of.fill(NO_CLASS);
+        if !self.classes.is_empty() {
+            self.classes.clear();
+            self.of = K::NONE;
+        }
     }
 
     #[inline]
     pub(crate) fn get(&self, key: usize, column: Column) -> Tag {
-        match self.of[key] {
+        match self.of.as_ref()[key] {
             NO_CLASS => 0,
             class => self.classes[usize::from(class)].row.get(column),
         }
@@ -131,10 +147,10 @@ impl<K: Keys> Table<K> {
             let Class { keys, row } = &self.classes[index];
             let own = other.classes.iter().filter(|it| it.row.covers(row));
             if own.fold(*keys, |left, it| left.and_not(it.keys)).is_none() {
-                keys.each(|key| self.of[key] = NO_CLASS);
+                keys.each(|key| self.of.as_mut()[key] = NO_CLASS);
                 self.classes.swap_remove(index);
                 if let Some(moved) = self.classes.get(index) {
-                    moved.keys.each(|key| self.of[key] = index as u8);
+                    moved.keys.each(|key| self.of.as_mut()[key] = index as u8);
                 }
             }
         }
@@ -183,7 +199,7 @@ impl<K: Keys> Table<K> {
 
     fn add(&mut self, keys: K, row: Row) {
         let class = self.classes.len() as u8;
-        keys.each(|key| self.of[key] = class);
+        keys.each(|key| self.of.as_mut()[key] = class);
         self.classes.push(Class { keys, row });
     }
 
@@ -196,9 +212,9 @@ impl<K: Keys> Table<K> {
                 Some(first) => {
                     let gone = self.classes.swap_remove(index);
                     self.classes[first].keys = self.classes[first].keys.or(gone.keys);
-                    gone.keys.each(|key| self.of[key] = first as u8);
+                    gone.keys.each(|key| self.of.as_mut()[key] = first as u8);
                     if let Some(moved) = self.classes.get(index) {
-                        moved.keys.each(|key| self.of[key] = index as u8);
+                        moved.keys.each(|key| self.of.as_mut()[key] = index as u8);
                     }
                 }
                 None => index += 1,
@@ -218,6 +234,18 @@ pub(crate) struct Carry {
 }
 
 impl Carry {
+    /// What a queue did up to now in some stages and with some usages, and nothing else.
+    pub(crate) fn of(queue: u8, now: Tag, src: Stages, usages: Usages) -> Carry {
+        let mut carry = Carry::default();
+        carry.raise(queue, now, src, usages);
+        carry
+    }
+
+    fn raise(&mut self, queue: u8, now: Tag, src: Stages, usages: Usages) {
+        self.happened.raise(queue, src.0, now);
+        self.available.raise(queue, TABLES.write_columns(usages), now);
+    }
+
     /// Whether what became available to a stage of a queue, for all that came after, is in the scope.
     pub(crate) fn has_point(&self, queue: u8, stage: Stage, tag: Tag) -> bool {
         self.happened.get(lane(queue, stage)) >= tag || self.points.get(lane(queue, stage)) >= tag
@@ -311,7 +339,7 @@ impl Seen {
 }
 
 /// A point in a timeline.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
     happened: Table<Stages>,
     available: Table<Stages>,
@@ -325,7 +353,7 @@ pub(crate) struct Clock {
     stretches: Stretches,
     passed: Option<Box<Passed>>,
     /// By queue: up to where its batches are known here, by any path of semaphores or waits at all.
-    pub(crate) batches: HashMap<u8, Tag>,
+    pub(crate) batches: Batches,
 }
 
 /// What was ordered before the stages of subpasses that ended. It is not before what comes now, but a dependency whose
@@ -347,22 +375,6 @@ impl Passed {
             let left = own_happened.without(happened.without(it.dst, &lanes), &lanes);
             !(left.is_none() && own_available.without(available.without(it.dst, &writes), &writes).is_none())
         });
-    }
-}
-
-impl Default for Clock {
-    fn default() -> Clock {
-        Clock {
-            happened: Table::new(TABLES.stages.len()),
-            available: Table::new(TABLES.stages.len()),
-            points: Table::new(TABLES.stages.len()),
-            visible: Table::new(TABLES.usages.len()),
-            reached: Table::new(TABLES.usages.len()),
-            reached_points: Table::new(TABLES.usages.len()),
-            stretches: Stretches::default(),
-            passed: None,
-            batches: HashMap::new(),
-        }
     }
 }
 
@@ -427,8 +439,7 @@ impl Clock {
             carry.points.raise_all(&passed.points.join(src));
             carry.stretches.add_before(&passed.stretches, src);
         }
-        carry.happened.raise(queue, src.0, now);
-        carry.available.raise(queue, TABLES.write_columns(usages), now);
+        carry.raise(queue, now, src, usages);
         carry
     }
 
@@ -534,7 +545,7 @@ impl Clock {
     /// A subpass is over, whose clock this was at its end.
     pub(crate) fn pass(&mut self, subpass: &Clock) {
         let new = || {
-            let table = || Table::new(TABLES.stages.len());
+            let table = || Table::default();
             Box::new(Passed { happened: table(), available: table(), points: table(), stretches: Stretches::default() })
         };
         let passed = self.passed.get_or_insert_with(new);
@@ -545,13 +556,6 @@ impl Clock {
             passed.stretches.add(Stretch { dst_usages: Usages::default(), ..*it });
         }
         passed.forget_covered(&self.happened, &self.available);
-    }
-
-    pub(crate) fn raise_batches(&mut self, other: &HashMap<u8, Tag>) {
-        for (queue, tag) in other {
-            let own = self.batches.entry(*queue).or_default();
-            *own = (*own).max(*tag);
-        }
     }
 }
 

@@ -16,14 +16,15 @@ use lavascope_program::{
 use rustc_hash::FxHashMap;
 
 use crate::address::Addresses;
+use crate::batches::Batches;
 use crate::clock::{Carry, Clock, Seen, Tag};
 use crate::contents::Contents;
 use crate::places::Places;
 use crate::rules::Rules;
-use crate::scope::{self, Expanded};
+use crate::scope::{self, EVERYTHING, Everything, Expanded};
 use crate::state::{Conflict, State};
 use crate::stretch::Asked;
-use crate::usage::{PRESENTATION, Stages, TABLES, Usages};
+use crate::usage::{PRESENTATION, Stages};
 
 /// Tags of one command: two for what ends with it, itself, one for what its barrier does, and some for what begins
 /// with it.
@@ -138,23 +139,19 @@ pub(crate) struct Known {
     pub(crate) carry: Carry,
     /// What of it the host may look at.
     host: Seen,
-    pub(crate) batches: HashMap<u8, Tag>,
+    pub(crate) batches: Batches,
 }
 
 impl Known {
     /// Whether it has all that another has.
     fn covers(&self, other: &Known) -> bool {
-        let has_batch = |(queue, tag): (&u8, &Tag)| self.batches.get(queue).is_some_and(|own| own >= tag);
-        self.carry.covers(&other.carry) && self.host.covers(&other.host) && other.batches.iter().all(has_batch)
+        self.carry.covers(&other.carry) && self.host.covers(&other.host) && self.batches.covers(&other.batches)
     }
 
     pub(crate) fn raise_all(&mut self, other: &Known) {
         self.carry.raise_all(&other.carry);
         self.host.raise_all(&other.host);
-        for (queue, tag) in &other.batches {
-            let own = self.batches.entry(*queue).or_default();
-            *own = (*own).max(*tag);
-        }
+        self.batches.raise_all(&other.batches);
     }
 }
 
@@ -439,10 +436,10 @@ impl Device {
     fn execute(&mut self, queue: u8, parked: &Parked, index: u32, batch: &Batch, execute: Execute<'_>) {
         let own = &mut self.queues[usize::from(queue)];
         // What the host knows is visible to the device, not to the host: that takes a barrier.
-        let device = Stages(all_stages().0 & !scope::host().0);
+        let Everything { device, device_usages, .. } = *EVERYTHING;
         if own.host.as_ref().is_none_or(|it| !Arc::ptr_eq(it, &parked.host)) {
-            own.clock.second_scope(&parked.host.carry, device, scope::usages_of(device));
-            own.clock.raise_batches(&parked.host.batches);
+            own.clock.second_scope(&parked.host.carry, device, device_usages);
+            own.clock.batches.raise_all(&parked.host.batches);
             own.host = Some(Arc::clone(&parked.host));
         }
         let waited: Vec<(Wait, Known)> =
@@ -456,7 +453,7 @@ impl Device {
                 own.clock.see(&known.host);
                 own.receive(stages, &known.host);
             }
-            own.clock.raise_batches(&known.batches);
+            own.clock.batches.raise_all(&known.batches);
         }
         execute(self, queue, parked.step, index, batch);
         self.tag += TAGS_PER_COMMAND;
@@ -496,15 +493,15 @@ impl Device {
         carry.forget_covered();
         own.signals = carry.clone();
         carry.raise_all(&host.carry);
-        let is_for_host = stages.0 & scope::host().0 != 0;
-        let mut host = if is_for_host { own.clock.seen_by(scope::usages_of(scope::host())) } else { Seen::default() };
+        let is_for_host = stages.0 & EVERYTHING.host.0 != 0;
+        let mut host = if is_for_host { own.clock.seen_by(EVERYTHING.host_usages) } else { Seen::default() };
         for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
             host.raise_all(seen);
         }
         host.raise_all(&own.signals_to_host);
         own.signals_to_host = host.clone();
         let mut batches = own.clock.batches.clone();
-        batches.insert(queue, tag);
+        batches.raise(queue, tag);
         self.set_semaphore(signal.point, Known { carry, host, batches });
     }
 
@@ -524,12 +521,12 @@ impl Device {
     /// Everything that a queue has done, and all that it knows of others.
     fn all_of(&self, queue: u8) -> Known {
         let clock = &self.queues[usize::from(queue)].clock;
-        let mut carry = clock.first_scope(queue, self.tag, all_stages(), all_usages());
+        let mut carry = clock.first_scope(queue, self.tag, EVERYTHING.stages, EVERYTHING.usages);
         carry.raise_all(&self.queues[usize::from(queue)].signals);
         carry.forget_covered();
-        let host = clock.seen_by(scope::usages_of(scope::host()));
+        let host = clock.seen_by(EVERYTHING.host_usages);
         let mut batches = clock.batches.clone();
-        batches.insert(queue, self.tag);
+        batches.raise(queue, self.tag);
         Known { carry, host, batches }
     }
 
@@ -538,9 +535,9 @@ impl Device {
         host.raise_all(known);
         host.carry.forget_covered();
         self.forget_signals();
-        self.host_clock.execution_only(&known.carry, scope::host());
+        self.host_clock.execution_only(&known.carry, EVERYTHING.host);
         self.host_clock.see(&known.host);
-        self.host_clock.raise_batches(&known.batches);
+        self.host_clock.batches.raise_all(&known.batches);
     }
 
     /// Forgets what timelines were signaled with, as far as the host knows it: whoever waits for it is submitted later,
@@ -594,18 +591,19 @@ impl Device {
 
     /// The host accessed something: what is submitted from now on comes after it, and sees what it wrote.
     pub(crate) fn host_did(&mut self, tag: Tag) {
-        let carry =
-            Clock::default().first_scope(self.host_queue(), tag, scope::host(), scope::usages_of(scope::host()));
+        let carry = Carry::of(self.host_queue(), tag, EVERYTHING.host, EVERYTHING.host_usages);
         let queue = self.host_queue();
         let host = Arc::make_mut(&mut self.host);
         host.carry.raise_all(&carry);
-        host.batches.insert(queue, tag);
+        host.batches.raise(queue, tag);
     }
 
     pub(crate) fn wait_fences(&mut self, fences: &[FenceId]) {
         for fence in fences {
-            if let Some(Some(known)) = self.fences.get(fence.0 as usize).cloned() {
+            let index = fence.0 as usize;
+            if let Some(known) = self.fences.get_mut(index).and_then(Option::take) {
                 self.host_learns(&known);
+                self.fences[index] = Some(known);
             }
         }
     }
@@ -641,7 +639,7 @@ impl Device {
 
     pub(crate) fn host_signals(&mut self, point: Point) {
         let mut known = Known::clone(&self.host);
-        known.batches.insert(self.host_queue(), self.tag + TAGS_PER_COMMAND);
+        known.batches.raise(self.host_queue(), self.tag + TAGS_PER_COMMAND);
         self.set_semaphore(point, known);
     }
 
@@ -656,8 +654,9 @@ impl Device {
         let queue = self.presentation_queue(image);
         let mut stages = Stages::default();
         stages.add(PRESENTATION);
-        let carry = Clock::default().first_scope(queue, tag, stages, scope::usages_of(stages));
-        let mut known = Known { carry, batches: HashMap::from([(queue, tag)]), ..Known::default() };
+        let carry = Carry::of(queue, tag, stages, scope::usages_of(stages));
+        let mut known = Known { carry, ..Known::default() };
+        known.batches.raise(queue, tag);
         known.raise_all(self.presented.get(&image).map_or(&Known::default(), |it| &it.1));
         if let Some(slot) = fence.and_then(|it| self.fences.get_mut(it.0 as usize)) {
             *slot = Some(known.clone());
@@ -771,13 +770,4 @@ pub(crate) fn slot<T: Default>(all: &mut Vec<T>, id: usize) -> &mut T {
         all.resize_with(id + 1, T::default);
     }
     &mut all[id]
-}
-
-/// Every stage there is.
-pub(crate) fn all_stages() -> Stages {
-    Stages((1 << TABLES.stages.len()) - 1)
-}
-
-pub(crate) fn all_usages() -> Usages {
-    scope::usages_of(all_stages())
 }

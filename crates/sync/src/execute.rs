@@ -7,7 +7,7 @@ use lavascope_program::{
     At, Barrier, Batch, Command, CommandBufferId, Dependency, Found, Ownership, Region, RenderPass, ResourceId, Scope,
     SetEvent, WaitEvents, What,
 };
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::address::Identity;
 use crate::alias::pieces;
@@ -235,6 +235,13 @@ impl<'a> Executor<'a> {
         self.transfer_owners(tag, dependencies);
         match barrier {
             Barrier::One { src_stages, dst_stages, dependencies } => {
+                // They are large, and most barriers have one.
+                if let [only] = &dependencies[..] {
+                    let element = united_alone(only, *src_stages, *dst_stages, self.timeline());
+                    let ready = [self.ready(tag, element)];
+                    self.apply(tag, &ready);
+                    return self.share_transitions(tag, &ready);
+                }
                 let elements = self.united(dependencies, *src_stages, *dst_stages);
                 let ready: Vec<Ready> = elements.into_iter().map(|it| self.ready(tag, it)).collect();
                 self.apply(tag, &ready);
@@ -245,7 +252,6 @@ impl<'a> Executor<'a> {
                     let element = expanded(it, self.timeline());
                     self.ready(tag, element)
                 };
-                // They are large, and most barriers have one.
                 if let [only] = &dependencies[..] {
                     let ready = [ready(only)];
                     return self.apply(tag, &ready);
@@ -282,13 +288,13 @@ impl<'a> Executor<'a> {
     }
 
     /// What a dependency makes available of accesses through which resources.
-    fn sources(&self, it: &Element) -> Vec<Source> {
+    fn sources(&self, it: &Element) -> SmallVec<[Source; 1]> {
         match &it.part {
-            None => Vec::new(),
+            None => SmallVec::new(),
             Some(Part::Region(resource, _)) => {
-                vec![Source { through: self.device.addresses.identity(*resource), usages: it.scope.src_usages }]
+                smallvec![Source { through: self.device.addresses.identity(*resource), usages: it.scope.src_usages }]
             }
-            Some(Part::Addresses(part)) => part.sources.clone(),
+            Some(Part::Addresses(part)) => part.sources.iter().copied().collect(),
         }
     }
 
@@ -315,6 +321,7 @@ impl<'a> Executor<'a> {
     /// A barrier of version 1 is one dependency: what one of its elements writes by changing a layout is visible to what
     /// another asks for by another name of the same memory.
     fn share_transitions(&mut self, tag: Tag, elements: &[Ready]) {
+        let elements = if elements.iter().any(|it| it.element.is_transition) { elements } else { &[] };
         for ready in elements {
             let Some((resource, ranges)) = self.part(&ready.element) else { continue };
             let aliased = self.device.addresses.aliased(resource, &ranges);
@@ -668,6 +675,16 @@ fn expanded(it: &Dependency, queue: &mut Timeline) -> Element {
         None => {}
     }
     element(it, scope, queue.family)
+}
+
+/// What [`united`] gives for one dependency, in one element: that of a resource also orders execution of everything
+/// else, as the command does, and nothing else is made available or visible.
+fn united_alone(it: &Dependency, src_stages: u64, dst_stages: u64, queue: &mut Timeline) -> Element {
+    let family = queue.family;
+    let mut scope = queue.expand(Scope { src_stages, dst_stages, ..it.scope });
+    limit_to_half(it, &mut scope, family);
+    (scope.src_everywhere, scope.dst_everywhere) = (Usages::default(), Usages::default());
+    element(it, scope, family)
 }
 
 /// Version 1: the command is one dependency. Its stages are those of the command, and what any element makes

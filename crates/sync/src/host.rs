@@ -6,10 +6,10 @@ use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_program::{FenceId, HazardKind, Region, ResourceId, SemaphoreId};
 
 use crate::alias;
-use crate::clock::Tag;
+use crate::clock::{Carry, Tag};
 use crate::device::{Device, Known, SetAt};
 use crate::order::Order;
-use crate::scope;
+use crate::scope::EVERYTHING;
 use crate::state::{By, Conflict, Name, Now, State};
 use crate::usage::{PRESENT, TABLES, Usage};
 
@@ -36,9 +36,8 @@ impl Device {
         }
         self.host_did(tag);
         // The host is in order with itself.
-        let own =
-            crate::clock::Clock::default().first_scope(queue, tag, scope::host(), scope::usages_of(scope::host()));
-        self.host_clock.second_scope(&own, scope::host(), scope::usages_of(scope::host()));
+        let own = Carry::of(queue, tag, EVERYTHING.host, EVERYTHING.host_usages);
+        self.host_clock.second_scope(&own, EVERYTHING.host, EVERYTHING.host_usages);
     }
 
     fn conflicts(&self, ranges: &[Range<u64>], now: &Now<'_>, usage: Usage) -> Vec<(Range<u64>, Vec<Conflict>)> {
@@ -59,7 +58,7 @@ impl Device {
         let tag = self.step_tag(step);
         let (queue, clock) = (self.host_queue(), self.host_clock.clone());
         if let Some(event) = self.events.get_mut(event) {
-            event.set.get_or_insert(SetAt { tag, queue, clock, stages: scope::host() });
+            event.set.get_or_insert(SetAt { tag, queue, clock, stages: EVERYTHING.host });
         }
     }
 

@@ -10,6 +10,7 @@
 mod action;
 mod address;
 mod alias;
+mod batches;
 #[cfg(test)]
 mod bounded;
 mod check;
@@ -21,6 +22,7 @@ mod dice;
 mod execute;
 pub mod explain;
 mod host;
+mod late;
 mod mark;
 mod memories;
 mod order;

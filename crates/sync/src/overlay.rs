@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::address::Identity;
 use crate::clock::{Keys, Tag};
-use crate::scope::{self, Expanded};
+use crate::scope::{EVERYTHING, Expanded};
 use crate::state::{First, Name, Now};
 use crate::stretch::Ask;
 use crate::usage::{Stage, Stages, TRANSITION, Usage, Usages};
@@ -100,7 +100,7 @@ impl Overlay {
             let visible = Visible { usages: everywhere, ..new };
             self.rest.get_or_insert_default().add_elsewhere(Elsewhere { visible, at, is_any: true });
         }
-        let to_host = usages.and(scope::usages_of(scope::host()));
+        let to_host = usages.and(EVERYTHING.host_usages);
         if at.is_none() && !to_host.is_empty() {
             let new = ToHost { through: now.through, queue, tag, usages: to_host };
             self.rest.get_or_insert_default().add_to_host(new);
@@ -172,7 +172,7 @@ impl Overlay {
                 let is_through = it.is_any || it.visible.through == now.through;
                 is_through && it.at.is_none_or(is_at) && is_there(&it.visible)
             });
-        let knows = |queue: u8, tag| clock.batches.get(&queue).is_some_and(|it| *it >= tag);
+        let knows = |queue: u8, tag| clock.batches.get(queue) >= tag;
         let is_through = |it: &&ToHost| it.through == now.through && it.usages.has(usage);
         let to_host = self.rest.as_ref().map_or(&[][..], |it| &it.to_host);
         let to_host = to_host.iter().filter(is_through).any(|it| knows(it.queue, it.tag));

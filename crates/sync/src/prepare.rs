@@ -4,6 +4,7 @@
 use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
 use crate::address::Addresses;
+use crate::late::Unchecked;
 use crate::plan::{PlanKind, Plans};
 use crate::record::{Alone, Told};
 use crate::spot::Spot;
@@ -26,6 +27,8 @@ pub struct Prepared {
     pub(crate) queue: Option<Queue>,
     /// How far it was checked.
     pub(crate) alone: Option<Box<Alone>>,
+    /// If it is not checked meanwhile, but when it is executed, until then.
+    pub(crate) unchecked: Option<Unchecked>,
     /// If all that happens inside of it was told, and its spots have marks: how often resources had been found to share
     /// memory then.
     marked: Option<u64>,
@@ -46,6 +49,7 @@ impl Prepared {
     /// Recorded anew, in the room that there is, and not checked meanwhile.
     pub(crate) fn record(&mut self, source: CommandBuffer, addresses: &Addresses) {
         self.begin(None, addresses);
+        self.end_unchecked();
         for command in source.commands {
             match command {
                 Command::Action(accesses) => self.push_action(&accesses, |it| it, addresses),

@@ -18,8 +18,8 @@ const SPARE_MAX: usize = 32;
 
 /// The execution of a command buffer by itself, as far as it was recorded.
 pub(crate) struct Alone {
-    device: Device,
-    walk: Walk,
+    pub(crate) device: Device,
+    pub(crate) walk: Walk,
     /// How often addresses had changed.
     moves: u64,
 }
@@ -39,16 +39,22 @@ impl Engine {
     /// in it until then.
     pub fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
         self.end_recording(id);
-        let checked = Some(queue).filter(|_| !is_secondary);
+        self.begin_late(id, queue, is_secondary);
+        let checked = self.checked_for(queue, is_secondary);
         slot(&mut self.command_buffers, id.0 as usize).begin(checked, &self.device.addresses);
     }
 
     /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
     /// anew for such a queue with the commands that it has.
     pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
-        let checked = Some(queue).filter(|_| !is_secondary);
+        let checked = self.checked_for(queue, is_secondary);
         let is_for = |it: &Prepared| it.queue == checked;
         self.command_buffers.get(id.0 as usize).is_some_and(is_for) && self.is_unchanged(id)
+    }
+
+    /// For what kind of queue a command buffer is checked while it is recorded, if it is.
+    fn checked_for(&self, queue: Queue, is_secondary: bool) -> Option<Queue> {
+        Some(queue).filter(|_| !is_secondary && self.late.is_none())
     }
 
     /// Whether that is still so: nothing that a command buffer uses lies elsewhere, shares memory with something else,
@@ -148,24 +154,21 @@ impl Engine {
 
     /// No more commands are recorded, most likely: what was only kept to check them goes.
     pub fn end_recording(&mut self, id: CommandBufferId) {
-        let alone = self.command_buffers.get_mut(id.0 as usize).and_then(|it| it.alone.take());
+        if let Some(alone) = self.command_buffers.get_mut(id.0 as usize).and_then(|it| it.alone.take()) {
+            self.keep_spare(alone);
+        }
+    }
+
+    pub(crate) fn keep_spare(&mut self, alone: Box<Alone>) {
         if self.spare.len() < SPARE_MAX {
-            self.spare.extend(alone);
+            self.spare.push(alone);
         }
     }
 
     /// An execution of all commands of a command buffer but the last, which was told of already.
     #[cold]
     fn caught_up(&mut self, index: usize, queue: Queue) -> Box<Alone> {
-        let mut alone = match self.spare.pop() {
-            Some(mut alone) => {
-                alone.device.clear_alone(queue);
-                alone.walk.clear();
-                alone
-            }
-            None => Box::new(Alone::new(queue)),
-        };
-        alone.device.rules = self.device.rules;
+        let mut alone = self.new_alone(queue);
         let last = self.command_buffers[index].plans.len() - 1;
         alone.walk.progress.marking = Marking::None;
         if last > 0 {
@@ -177,8 +180,22 @@ impl Engine {
         alone
     }
 
+    /// An execution of nothing.
+    pub(crate) fn new_alone(&mut self, queue: Queue) -> Box<Alone> {
+        let mut alone = match self.spare.pop() {
+            Some(mut alone) => {
+                alone.device.clear_alone(queue);
+                alone.walk.clear();
+                alone
+            }
+            None => Box::new(Alone::new(queue)),
+        };
+        alone.device.rules = self.device.rules;
+        alone
+    }
+
     /// Executes what was recorded since the last time, up to a command. The addresses are everybody's; what happened at them is not.
-    fn go_on(&mut self, alone: &mut Alone, index: usize, until: usize) {
+    pub(crate) fn go_on(&mut self, alone: &mut Alone, index: usize, until: usize) {
         let Alone { device, walk, moves } = alone;
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
         let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };

@@ -4,6 +4,8 @@
 //! do not grow: they are what the stages *as given* can do, limited to the accesses that were named.
 //! Spec: "Synchronization Scopes", "Access Scopes", "Pipeline Stages".
 
+use std::sync::LazyLock;
+
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_program::Scope;
 
@@ -82,7 +84,7 @@ pub(crate) fn usages(stages: u64, access: u64, queue_flags: u32) -> Usages {
 
 /// What a signal comes after. One that waits for all commands also waits for what they did for the host.
 pub(crate) fn signal(stages: u64, queue_flags: u32) -> Stages {
-    let host = if stages & ALL_COMMANDS != 0 { host() } else { Stages::default() };
+    let host = if stages & ALL_COMMANDS != 0 { EVERYTHING.host } else { Stages::default() };
     source(stages, queue_flags).union(host)
 }
 
@@ -91,10 +93,26 @@ pub(crate) fn usages_of(stages: Stages) -> Usages {
     stages.iter().fold(Usages::default(), |all, it| all.union(TABLES.stages[usize::from(it.0)].usages))
 }
 
-/// The host's stage.
-pub(crate) fn host() -> Stages {
-    TABLES.stages_of_bits(HOST)
+/// Sets that are asked for again and again.
+#[derive(Clone, Copy)]
+pub(crate) struct Everything {
+    pub(crate) stages: Stages,
+    pub(crate) usages: Usages,
+    /// The host's stage.
+    pub(crate) host: Stages,
+    pub(crate) host_usages: Usages,
+    /// All others.
+    pub(crate) device: Stages,
+    pub(crate) device_usages: Usages,
 }
+
+pub(crate) static EVERYTHING: LazyLock<Everything> = LazyLock::new(|| {
+    let stages = Stages((1 << TABLES.stages.len()) - 1);
+    let host = TABLES.stages_of_bits(HOST);
+    let device = Stages(stages.0 & !host.0);
+    let [usages, host_usages, device_usages] = [stages, host, device].map(usages_of);
+    Everything { stages, usages, host, host_usages, device, device_usages }
+});
 
 /// The stages of a mask, groups taken apart: of these, what the queue has. Only all commands together contain layout transitions.
 /// Copies of acceleration structures are synchronized with their own stage or with that of builds.

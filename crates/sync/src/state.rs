@@ -13,7 +13,7 @@ use crate::host::after_present;
 use crate::order::{self, Order};
 use crate::overlay::Overlay;
 use crate::rules::Rules;
-use crate::scope::{self, Expanded};
+use crate::scope::{EVERYTHING, Expanded};
 use crate::stretch::Ask;
 use crate::usage::{PRESENT, Stage, Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usage};
 
@@ -412,7 +412,7 @@ impl State {
     pub(crate) fn is_over(&self, known: &Carry, host: &Clock) -> bool {
         let is_seen = |it: &Write<'_>| {
             let is_visible = |usage| host.is_visible(usage, it.queue, it.usage, it.tag);
-            known.has_available(it.queue, it.usage, it.tag) && scope::usages_of(scope::host()).iter().all(is_visible)
+            known.has_available(it.queue, it.usage, it.tag) && EVERYTHING.host_usages.iter().all(is_visible)
         };
         self.reads().all(|it| known.has(it.queue, TABLES.stage(it.usage), it.last))
             && self.writes().all(|it| is_seen(&it))
@@ -629,7 +629,7 @@ impl Now<'_> {
 
     /// Whether no path at all leads here from an access: from the batch of another queue, or from a subpass.
     fn is_racing(&self, queue: u8, tag: Tag) -> bool {
-        let is_far = queue != self.queue && self.clock.batches.get(&queue).copied().unwrap_or(0) < tag;
+        let is_far = queue != self.queue && self.clock.batches.get(queue) < tag;
         is_far || self.is_apart(queue, tag)
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Device {
     pub(crate) is_finished: bool,
     /// What the device told of what it did; none where it does not.
     pub(crate) feed: Option<Box<Feed>>,
+    /// Whether nothing will be explained, so that nothing is kept for that.
+    explains_nothing: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -70,7 +72,14 @@ impl Device {
             forgotten: Vec::new(),
             is_finished: false,
             feed: None,
+            explains_nothing: false,
         }
+    }
+
+    /// Only finds out whether there is something to be told.
+    pub(crate) fn check_when_executed(&mut self) {
+        self.live.check_when_executed();
+        self.explains_nothing = true;
     }
 
     pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
@@ -289,6 +298,12 @@ impl Device {
         }
         let (index, found) = self.live.step(&step);
         let races = self.races_of(index, &step, &buffers);
+        if self.explains_nothing {
+            if let Step::Destroy(id) = step {
+                self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
+            }
+            return (found, races);
+        }
         self.open_step(index, &step, &buffers);
         let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
         for it in self.window.push(kept) {

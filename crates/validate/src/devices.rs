@@ -28,6 +28,10 @@ pub(crate) struct Devices {
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
     pub(crate) wants_submissions: bool,
+    /// Whether command buffers are checked when they are executed, and not while they are recorded.
+    pub(crate) checks_when_executed: bool,
+    /// Whether something was found meanwhile.
+    pub(crate) is_in_doubt: bool,
     /// For what engines had no room, and how often.
     pub(crate) unplaced: BTreeMap<Missing, u64>,
 }
@@ -86,10 +90,23 @@ impl Devices {
         self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
     }
 
+    /// As if it had been asked for before there were devices.
+    #[cfg(test)]
+    pub(crate) fn check_when_executed(&mut self) {
+        self.checks_when_executed = true;
+        self.devices.values_mut().for_each(Device::check_when_executed);
+    }
+
     /// Commands that were recorded again in the same way.
     #[cfg(test)]
     pub(crate) fn repeated(&self) -> usize {
         self.devices.values().map(Device::repeated).sum()
+    }
+
+    /// Whether something may be told if command buffers are checked while they are recorded, where they were not.
+    pub(crate) fn is_in_doubt(&mut self) -> bool {
+        let is_in_doubt = self.devices.values_mut().any(|it| it.live.is_in_doubt());
+        is_in_doubt || self.is_in_doubt || !self.unplaced.is_empty()
     }
 
     /// Nothing more will be signaled: what waits is told.
@@ -135,7 +152,8 @@ impl Devices {
 
     /// Counts what the engine of a device had no room for.
     fn note_unplaced(&mut self, at: Where) {
-        let unplaced = self.devices.get_mut(&at.device).map(|it| it.live.take_unplaced());
+        let device = self.devices.get_mut(&at.device).filter(|it| it.live.has_unplaced());
+        let unplaced = device.map(|it| it.live.take_unplaced());
         for (why, count) in unplaced.into_iter().flatten() {
             let missing = Missing { command: at.source.command, reason: why.reason() };
             *self.unplaced.entry(missing).or_default() += count;
@@ -149,12 +167,19 @@ impl Devices {
 
 impl Listener for Devices {
     fn device(&mut self, at: Where, queues: &[Queue]) {
-        self.devices.insert(at.device, Device::new(queues));
+        let mut device = Device::new(queues);
+        if self.checks_when_executed {
+            device.check_when_executed();
+        }
+        self.devices.insert(at.device, device);
     }
 
     fn device_gone(&mut self, at: Where) {
         self.let_all_go(at.device);
-        self.tell_parked(at.device);
+        match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
+            Some(device) => self.is_in_doubt |= device.live.is_in_doubt(),
+            None => self.tell_parked(at.device),
+        }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
             self.titles.forget(object);
@@ -261,6 +286,11 @@ impl Listener for Devices {
         }
         let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
         let (found, races) = device.step(at.source, step, (labels, self.stack));
+        if self.checks_when_executed {
+            self.is_in_doubt |= !(found.is_empty() && races.is_empty());
+            device.forgotten.clear();
+            return self.note_unplaced(at);
+        }
         let hazards = device.hold_step(found.hazards);
         let teller = Teller { id: at.device, device, recording: None, observed: None, titles: &self.titles };
         teller.hazards(&hazards, &mut self.causes);

@@ -41,8 +41,22 @@ impl Live {
         }
     }
 
+    /// Command buffers are not checked while they are recorded, as [`Engine::check_when_executed`].
+    pub(crate) fn check_when_executed(&mut self) {
+        self.engine.check_when_executed();
+    }
+
+    pub(crate) fn is_in_doubt(&mut self) -> bool {
+        self.engine.is_in_doubt()
+    }
+
     pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
         self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+    }
+
+    #[inline]
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.engine.has_unplaced()
     }
 
     /// For what the engine had no room since the last time, and how often.
@@ -144,6 +158,9 @@ impl Live {
     }
 
     pub(crate) fn end(&mut self, gone: Gone) {
+        if let Gone::RenderPass(_) | Gone::Event(_) = gone {
+            self.engine.check_unexecuted();
+        }
         match gone {
             Gone::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
             Gone::Event(id) => drop(self.numbers.events.remove(id.0)),

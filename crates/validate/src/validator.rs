@@ -39,7 +39,9 @@ impl Validator {
 
     /// The driver is about to see a call.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) {
-        self.tracker.listener.follow(record);
+        if !self.tracker.listener.checks_when_executed {
+            self.tracker.listener.follow(record);
+        }
         self.tracker.enter(thread, record);
     }
 
@@ -80,6 +82,18 @@ impl Validator {
         self.tracker.listener.feedback(device, all);
     }
 
+    /// Looks into command buffers when they are executed, and not while they are recorded: that costs half, and tells
+    /// only whether there is something to be told ([`Validator::is_in_doubt`]). To be called before the first record.
+    pub fn check_when_executed(&mut self) {
+        self.tracker.listener.checks_when_executed = true;
+    }
+
+    /// Whether something may be told by a validator that looks into command buffers while they are recorded. To be
+    /// asked after the last record.
+    pub fn is_in_doubt(&mut self) -> bool {
+        self.tracker.listener.is_in_doubt()
+    }
+
     /// The driver does not see the call that a thread entered last: it is as if it had not been.
     pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
         if is_recorded(record.command()) {
@@ -103,7 +117,8 @@ impl Validator {
     /// Whether something was found since the last time.
     #[inline]
     pub fn has_found(&self) -> bool {
-        !self.tracker.listener.causes.new.is_empty()
+        let Devices { causes, is_in_doubt, .. } = &self.tracker.listener;
+        *is_in_doubt || !causes.new.is_empty()
     }
 
     /// What was found since the last time, in the order in which it happened.

@@ -20,23 +20,38 @@ pub(crate) struct Checked {
     beyond: u64,
 }
 
+/// Most traces have no hazards: whether there are any is found out faster than what they are.
 pub(crate) fn check_file(file: &TraceFile, progress: &Progress) -> anyhow::Result<Checked> {
+    let mut scout = Validator::default();
+    scout.check_when_executed();
+    let (checked, mut scout) = check_with(scout, file, progress, |scout| !scout.has_found())?;
+    if !scout.is_in_doubt() {
+        return Ok(checked);
+    }
+    Ok(check_with(Validator::default(), file, progress, |_| true)?.0)
+}
+
+/// As far as one wants to go on.
+fn check_with(
+    mut validator: Validator,
+    file: &TraceFile,
+    progress: &Progress,
+    goes_on: impl Fn(&Validator) -> bool,
+) -> anyhow::Result<(Checked, Validator)> {
     let trace = file.open()?;
-    let mut validator = Validator::default();
     validator.want_submissions();
     validator.hear_host_writes();
     let mut records = 0;
     let outcome = each_record(file, &trace, progress, |it| {
         records += 1;
         match it.record {
-            Ok(record) => {
-                validator.record(it.stream, record);
-                // They are counted with their causes.
-                validator.take();
-            }
+            Ok(record) => validator.record(it.stream, record),
             Err(_) => Written::of(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
-        true
+        let goes_on = goes_on(&validator);
+        // They are counted with their causes.
+        validator.take();
+        goes_on
     });
     let mut damage = outcome.damage;
     if !outcome.is_ordered {
@@ -45,7 +60,8 @@ pub(crate) fn check_file(file: &TraceFile, progress: &Progress) -> anyhow::Resul
     let missing =
         validator.missing().map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count)).collect();
     let beyond = validator.beyond();
-    Ok(Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond })
+    let checked = Checked { diagnostics: validator.diagnostics().to_vec(), missing, damage, records, beyond };
+    Ok((checked, validator))
 }
 
 impl Checked {

@@ -195,8 +195,15 @@ pub(crate) fn is_only_for_null(name: &str) -> bool {
 
 /// Whether a driver may crash that meets the fault without our checks, or lavapipe lacks what it needs.
 fn is_dangerous(name: &str) -> bool {
-    let all = ["index", "never-written", "sampler-index", "sampler-never", "instances"];
-    name.strip_prefix("fault-bounds-").is_some_and(|it| all.contains(&it))
+    let all = ["index", "never-written", "sampler-index", "sampler-never", "pushed-never", "rays-nv"];
+    let is_it = |it: &str| all.contains(&it) || it.starts_with("instances") || it.starts_with("late");
+    name.strip_prefix("fault-bounds-").is_some_and(is_it) || is_rare(name)
+}
+
+/// Whether it needs an extension that lavapipe lacks.
+pub(crate) fn is_rare(name: &str) -> bool {
+    let all = ["object", "buffered", "chained-module", "rays-library", "generated"];
+    name.strip_prefix("fault-bounds-").is_some_and(|name| all.iter().any(|it| name.starts_with(it)))
 }
 
 #[test]

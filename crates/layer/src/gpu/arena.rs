@@ -84,6 +84,11 @@ impl Allocations {
 }
 
 impl Region {
+    /// A piece of a buffer of the application, of which the host sees nothing.
+    pub(super) fn of_application(buffer: Buffer, offset: u64, words: u32) -> Region {
+        Region { buffer, offset, words, ..Region::default() }
+    }
+
     pub(super) fn write(self, words: &[u32]) {
         self.write_at(0, words);
     }
@@ -246,6 +251,7 @@ impl Gpu {
             let allocate = self.next.allocate_memory?;
             is_fine(allocate(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.memory)))?;
             self.allocations.add();
+            self.taken.add(block.bytes);
             is_fine((self.next.bind_buffer_memory?)(self.device, block.buffer, block.memory, 0))?;
             let (map, flags) = (self.next.map_memory?, MemoryMapFlags::default());
             is_fine(map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()))?;
@@ -283,6 +289,7 @@ impl Gpu {
             }
             if block.memory.0 != 0 {
                 self.allocations.remove();
+                self.taken.remove(block.bytes);
             }
             if let Some(free) = self.next.free_memory {
                 free(self.device, block.memory, Ptr::NULL);

@@ -7,8 +7,8 @@ use super::gpu_of;
 use crate::DeviceTable;
 use crate::fence::fence;
 
-const GRAPHICS: usize = 0;
-const COMPUTE: usize = 1;
+pub(super) const GRAPHICS: usize = 0;
+pub(super) const COMPUTE: usize = 1;
 const RAYS: usize = 2;
 
 /// Defines a function for each, and one that puts them into a table.

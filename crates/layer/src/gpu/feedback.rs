@@ -82,7 +82,7 @@ impl Gpu {
             let secondaries = slot.with(|it| {
                 it.executions += 1;
                 it.object = object(handle);
-                it.secondaries.clone()
+                it.secondaries.iter().map(|it| it.0).collect::<Vec<u64>>()
             });
             open.extend(secondaries.unwrap_or_default());
             all.push(handle);

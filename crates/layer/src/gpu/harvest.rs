@@ -128,7 +128,7 @@ impl State {
             if sites.is_empty() {
                 continue;
             }
-            let checked = self.pipelines.get(&variant.application.0.0).cloned();
+            let checked = self.checked_of(variant);
             match checked.filter(|it| it.can_be_made_again()) {
                 Some(checked) => {
                     let style = checked.ask(variant, &sites);
@@ -148,7 +148,11 @@ impl Gpu {
         for handle in commands {
             let Some(slot) = self.slot(*handle) else { continue };
             let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
-            for handle in std::iter::once(*handle).chain(secondaries) {
+            for (handle, labels) in &secondaries {
+                let name = |it: &mut Commands| it.draws.iter_mut().for_each(|it| it.outer = Arc::clone(labels));
+                _ = self.slot(*handle).and_then(|it| it.with(name));
+            }
+            for handle in std::iter::once(*handle).chain(secondaries.iter().map(|it| it.0)) {
                 let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
                 let has_draws = self.slot(handle).and_then(|it| it.with(has_any));
                 all.extend((has_draws == Some(true)).then_some(handle));
@@ -159,10 +163,12 @@ impl Gpu {
 
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
-        let all = match self.gives_feedback() {
-            true => self.note_executions(&batch.commands),
-            false => self.with_draws(&batch.commands),
-        };
+        let mut all = self.with_draws(&batch.commands);
+        if self.gives_feedback() {
+            all = self.note_executions(&batch.commands);
+        }
+        self.renew_late(&all);
+        self.renew_buffered(&all);
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();
         let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
@@ -198,7 +204,7 @@ impl Gpu {
     }
 
     fn uses_fixed(&self, handle: u64) -> bool {
-        let uses = |it: &mut Commands| it.variants.iter().any(|it| it.fixed.is_some() && it.reads_addresses);
+        let uses = |it: &mut Commands| it.variants.iter().any(|it| !it.fixed.is_empty() && it.reads_addresses);
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }
 

@@ -3,6 +3,7 @@
 //! Every layout is changed by the same rule, so that those that were compatible stay so.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 
@@ -18,6 +19,8 @@ pub(super) struct SetLayout {
     pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
     pub(super) bindings: Vec<Slot>,
+    /// Where bindings begin, if descriptors are in a buffer.
+    pub(super) offsets: Vec<u64>,
 }
 
 /// A binding.
@@ -71,7 +74,7 @@ impl SetLayout {
             let flags = flags.map_or(&[][..], |it| slice(it.p_binding_flags, it.binding_count));
             (slice(info.p_bindings, info.binding_count), flags)
         };
-        let mut layout = SetLayout { flags: info.flags.0, bindings: Vec::new() };
+        let mut layout = SetLayout { flags: info.flags.0, ..SetLayout::default() };
         for (at, it) in all.iter().enumerate() {
             let number = it.binding as usize;
             if layout.bindings.len() <= number {
@@ -92,12 +95,14 @@ impl SetLayout {
         layout
     }
 
-    pub(super) fn is_push(&self) -> bool {
-        self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 != 0
+    /// Whether it is for pipelines whose descriptors are in buffers.
+    fn is_for_buffers(&self) -> bool {
+        self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
     }
 
-    fn is_in_buffer(&self) -> bool {
-        self.flags & DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT.0 != 0
+    /// Whether its descriptors are in a buffer: there, too, some may be pushed.
+    pub(super) fn is_in_buffer(&self) -> bool {
+        self.is_for_buffers() && self.flags & DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR.0 == 0
     }
 
     /// How many dynamic offsets a set of this layout takes.
@@ -157,6 +162,11 @@ impl Layout {
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
     }
 
+    /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
+    pub(super) fn is_in_buffers(&self) -> bool {
+        self.sets.iter().flatten().any(|it| it.is_for_buffers())
+    }
+
     pub(super) fn slot(&self, set: u32, binding: u32) -> Option<&Slot> {
         let slot = self.sets.get(set as usize)?.as_ref()?.bindings.get(binding as usize)?;
         (slot.count > 0).then_some(slot)
@@ -191,10 +201,19 @@ impl Layout {
         self.driver_ranges.iter().filter(is_in).fold(0, |all, it| all | it.stage_flags.0)
     }
 
+    /// Whether it has these sets and push constants.
+    pub(super) fn is_of(&self, sets: &[Option<Arc<SetLayout>>], ranges: &[PushConstantRange]) -> bool {
+        self.sets == sets && self.ranges.iter().copied().eq(ranges.iter().map(words_of))
+    }
+
     /// Whether values that are pushed with either of the two are there for the other as well.
     pub(super) fn has_ranges_of(&self, other: &Layout) -> bool {
         self.ranges == other.ranges
     }
+}
+
+fn words_of(range: &PushConstantRange) -> [u32; 3] {
+    [range.stage_flags.0, range.offset, range.size]
 }
 
 /// What of a set layout counts against limits, in one stage or in all.
@@ -230,7 +249,7 @@ fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool 
 
 impl Gpu {
     /// What the driver is asked for instead: the application's sets, empty ones, and ours.
-    fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
+    pub(super) fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
         let mut all = sets.to_vec();
         all.resize(self.set as usize, self.empty_layout);
         all.push(self.set_layout);
@@ -240,7 +259,7 @@ impl Gpu {
     /// Whether our set fits beside those of the application.
     fn has_room(&self, sets: &[Option<Arc<SetLayout>>]) -> bool {
         sets.len() <= self.set as usize
-            && !sets.iter().flatten().any(|it| it.is_in_buffer())
+            && !sets.iter().flatten().any(|it| it.is_for_buffers())
             && fits(sets, &self.limits)
     }
 
@@ -255,6 +274,7 @@ impl Gpu {
             return (Some(Way::Push), handles.to_vec(), ranges);
         }
         if self.has_room(sets) {
+            self.binds_sets.store(true, Ordering::Relaxed);
             return (Some(Way::Set), self.with_set(handles), ranges.to_vec());
         }
         (self.has_addresses.then_some(Way::Constant), handles.to_vec(), ranges.to_vec())
@@ -300,13 +320,31 @@ impl Gpu {
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
-            let ranges = ranges.iter().map(|it| [it.stage_flags.0, it.offset, it.size]).collect();
+            let ranges = ranges.iter().map(words_of).collect();
             state.layouts.insert(handle.0, Arc::new(Layout { handle, way, own, sets, ranges, driver_ranges }));
         }
         Some(result)
     }
 
-    fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {
+    /// A layout of ours with such sets and push constants, by the same rule.
+    pub(super) fn own_layout(&self, handles: &[DescriptorSetLayout], ranges: &[PushConstantRange]) -> Option<Layout> {
+        let sets = self.known_sets(handles);
+        let (way, driver_sets, driver_ranges) = self.way_of(&sets, handles, ranges);
+        let mut info = PipelineLayoutCreateInfo::zeroed();
+        info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
+        info.set_layout_count = driver_sets.len() as u32;
+        info.p_set_layouts = Ptr::to_slice(&driver_sets);
+        info.push_constant_range_count = driver_ranges.len() as u32;
+        info.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
+        let (create, mut made) = (self.next.create_pipeline_layout?, PipelineLayout::default());
+        // SAFETY: a device and set layouts that are alive, and a place of ours.
+        is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
+        self.state().own_layouts.push(made);
+        let ranges = ranges.iter().map(words_of).collect();
+        Some(Layout { handle: made, way, own: Some(made), sets, ranges, driver_ranges })
+    }
+
+    pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {
         let state = self.state();
         // A set that a part of a pipeline does not use has no layout there.
         let known = |it: &DescriptorSetLayout| match it.0 {

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod arena;
+mod buffered;
 mod cache;
 mod codes;
 mod commands;
@@ -15,17 +16,23 @@ mod descriptors;
 mod draws;
 mod features;
 mod feedback;
+mod generated;
 mod harvest;
 mod hooks;
 mod labels;
+mod late;
 mod layouts;
+mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
+mod pushes;
 mod rays;
 mod recipe;
 mod scope;
 mod structures;
+mod structures_nv;
+mod taken;
 mod tell;
 mod variants;
 mod worker;
@@ -47,15 +54,19 @@ use crate::messages::Messages;
 
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
+use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
+use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
+use taken::Taken;
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
 use worker::Worker;
@@ -98,6 +109,9 @@ pub(crate) struct Gpu {
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
+    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    binds_sets: AtomicBool,
+    taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
     /// It is not known any more whether all was executed. Relaxed, as above.
@@ -107,6 +121,8 @@ pub(crate) struct Gpu {
     next_pipeline: AtomicU32,
     /// What looks at instances of acceleration structures. Made when needed.
     looking: OnceLock<Option<Looking>>,
+    /// The same for structures of `VK_NV_ray_tracing`.
+    looking_nv: OnceLock<Option<Looking>>,
     /// Addresses of the slots of command buffers.
     slots: TaggedMap,
     spares: Mutex<Spares>,
@@ -122,6 +138,7 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// The words that their cells take.
@@ -134,6 +151,10 @@ struct State {
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
+    templates: HashMap<u64, Template>,
+    buffered: DescriptorBuffers,
+    /// How many sets there were that nobody allocated.
+    pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
@@ -141,6 +162,10 @@ struct State {
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
     structures: Structures,
+    /// Those of `VK_NV_ray_tracing`.
+    structures_nv: Structures,
+    /// Buffers with instances of theirs that can be bound.
+    bindable: HashSet<u64>,
     /// Shader modules whose creation asks for checks.
     marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
@@ -215,11 +240,14 @@ impl Gpu {
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
+            binds_sets: AtomicBool::new(false),
+            taken: Taken::default(),
             has_failed: AtomicBool::new(false),
             is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
+            looking_nv: OnceLock::new(),
             slots: TaggedMap::default(),
             spares: Mutex::default(),
             worker: Worker::default(),
@@ -232,9 +260,14 @@ impl Gpu {
         }
         watch_exit();
         hooks::install(table);
+        objects::install(table);
+        pushes::install(table);
+        buffered::install(table);
+        generated::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);
+        structures_nv::install(table);
         rays::install(table);
         Some(gpu)
     }
@@ -386,6 +419,7 @@ impl Gpu {
     pub(crate) fn end(&self) {
         self.worker.end();
         self.harvest_all();
+        self.taken.tell();
         self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
@@ -401,6 +435,7 @@ impl Gpu {
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
+        self.end_objects(&mut state.objects);
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -421,10 +456,7 @@ impl Gpu {
 
     /// Destroys the forms of a pipeline that the application does not know.
     fn destroy_forms(&self, checked: &Checked) {
-        if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
-            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
-        }
+        checked.take_own().iter().for_each(|it| self.destroy_form(it));
     }
 }
 

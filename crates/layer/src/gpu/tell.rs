@@ -1,6 +1,6 @@
 //! What shaders found, in words.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 
 use lavascope_abi::*;
@@ -64,8 +64,9 @@ pub(super) struct Spot {
 
 impl Spot {
     fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Spot {
-        let (pipeline, instruction) = (variant.application.1, site.at.0);
-        Spot { pipeline, stage: stage.index, instruction, check: site.check }
+        // A shader object is the same whatever it is drawn with.
+        let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
+        Spot { pipeline, stage, instruction: site.at.0, check: site.check }
     }
 }
 
@@ -123,18 +124,18 @@ impl State {
             it.message
         );
         it.function = draw.command.to_owned();
-        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.to_vec() };
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.all_labels() };
         let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
         it.facts.extend(facts_of(&record.error));
-        if draw.variant.fixed.is_none() {
+        if draw.variant.fixed.is_empty() {
             it.facts.push(fact("draw", draw.number));
         }
         it.facts.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant)), cell, Some(record.error)))
+        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.error)))
     }
 
     /// Whether a site that was seen is told already.
@@ -156,7 +157,7 @@ impl State {
         let mut it = self.diagnostic(variant, stage, site, code);
         it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
         let cell = Cell::of(variant, stage, number);
-        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant)), cell, None))
+        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant, stage)), cell, None))
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
@@ -177,9 +178,10 @@ impl State {
 
     /// How often faults happened, in all forms of their pipelines.
     pub(super) fn counts(&self) -> HashMap<Spot, u32> {
-        let mut counts = HashMap::new();
+        let (mut counts, mut known) = (HashMap::new(), HashSet::new());
         for variant in &self.variants {
-            for stage in &variant.stages {
+            // Shader objects are in many.
+            for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
                 for site in &stage.made.sites {
                     let Some(number) = site.verdict.number() else { continue };
                     let count = Cell::of(variant, stage, number).count();
@@ -215,8 +217,11 @@ impl State {
     fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
-        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
-        it.objects.push(Object::new("VkPipeline", u64::from(variant.application.1), name));
+        let name = self.pipeline_name(variant, stage);
+        it.objects.push(match stage.object {
+            Some((_, number)) => Object::new("VkShaderEXT", u64::from(number), name),
+            None => Object::new("VkPipeline", u64::from(variant.application.1), name),
+        });
         if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
             it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
@@ -238,9 +243,12 @@ impl State {
         it
     }
 
-    /// `Pipeline (name)(0x45). Shader Module (0x43).`
+    /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
     pub(super) fn shader_text(&self, variant: &Variant, stage: &CheckedStage) -> String {
-        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        let name = self.pipeline_name(variant, stage);
+        if let Some((handle, _)) = stage.object {
+            return format!("Shader Object {}.", named(name.as_deref(), handle.0));
+        }
         let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
         if stage.module.0 != 0 {
             let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
@@ -253,17 +261,21 @@ impl State {
     pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
-        let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
+        let labels = Labels { queue: Vec::new(), commands: draw.all_labels() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
-        if draw.variant.fixed.is_some() {
+        if !draw.variant.fixed.is_empty() {
             return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
         }
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
-    pub(super) fn pipeline_name(&self, variant: &Variant) -> Option<String> {
-        self.name(ObjectType::PIPELINE, variant.application.0.0)
+    /// The name of the pipeline, or of the shader object.
+    pub(super) fn pipeline_name(&self, variant: &Variant, stage: &CheckedStage) -> Option<String> {
+        match stage.object {
+            Some((handle, _)) => self.name(ObjectType::SHADER_EXT, handle.0),
+            None => self.name(ObjectType::PIPELINE, variant.application.0.0),
+        }
     }
 
     pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
@@ -276,6 +288,9 @@ impl State {
     }
 
     fn objects_of(&self, variant: &Variant, stage: &CheckedStage) -> Vec<MessageObject> {
+        if let Some((handle, _)) = stage.object {
+            return vec![self.object(ObjectType::SHADER_EXT, "VkShaderEXT", handle.0)];
+        }
         let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
         if stage.module.0 != 0 {
             all.push(self.object(ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0));

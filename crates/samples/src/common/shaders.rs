@@ -15,7 +15,7 @@ pub(crate) struct Shader {
 
 impl Shader {
     /// The stage that the name of the source ends with.
-    pub(super) fn stage(self) -> vk::ShaderStageFlags {
+    pub(crate) fn stage(self) -> vk::ShaderStageFlags {
         match self.name.rsplit('.').next().unwrap_or_default() {
             "vert" => vk::ShaderStageFlags::VERTEX,
             "frag" => vk::ShaderStageFlags::FRAGMENT,

@@ -58,7 +58,7 @@ fn a_stretch_covers_what_lies_in_it_and_chains() {
 
 #[test]
 fn keys_with_equal_rows_share_one() {
-    let mut table: Table<Stages> = Table::new(8);
+    let mut table: Table<Stages> = Table::default();
     let cell = |stage| lane(0, Stage(stage));
     let mut row = Row::default();
     row.raise(0, 1 << 3, 7);
@@ -93,7 +93,7 @@ fn a_table_is_a_row_for_each_key() {
     const KEYS: usize = 6;
     let mut dice = Dice(23);
     for _ in 0..300 {
-        let (mut table, mut rows): (Table<Stages>, _) = (Table::new(KEYS), vec![Row::default(); KEYS]);
+        let (mut table, mut rows): (Table<Stages>, _) = (Table::default(), vec![Row::default(); KEYS]);
         for _ in 0..1 + dice.below(12) {
             let (keys, by) =
                 (dice.below(1 << KEYS), lanes(&[(dice.below(2) as u8, dice.below(3) as u8, dice.below(4))]));
@@ -101,7 +101,7 @@ fn a_table_is_a_row_for_each_key() {
             (0..KEYS).filter(|it| keys >> it & 1 != 0).for_each(|it| rows[it].raise_all(&by));
             check_table(&table, &rows);
         }
-        let mut other: Table<Stages> = Table::new(KEYS);
+        let mut other: Table<Stages> = Table::default();
         let (keys, by) = (dice.below(1 << KEYS), lanes(&[(0, 0, 3), (0, 1, 3), (1, 0, 3), (0, 2, dice.below(4))]));
         other.raise(Stages(keys), &by);
         let joined = (0..KEYS).filter(|it| keys >> it & 1 != 0).fold(Row::default(), |mut all, it| {

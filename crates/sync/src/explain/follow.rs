@@ -10,7 +10,6 @@ use super::known::{Known, Marks, only, only_usage};
 use super::pair::{Pair, used};
 use super::timeline::{Completion, Happens, Moment, Resumption, Timeline, Used};
 use super::{Operation, Role};
-use crate::device::all_stages;
 use crate::order;
 use crate::scope;
 use crate::usage::{Stages, TABLES, TRANSITION, TRANSITION_WRITE, Usages};
@@ -223,7 +222,7 @@ impl<'t> Follower<'t> {
                 self.signal(moment, stages);
             }
             Happens::Completes(completion) => {
-                let mut known = self.signal_of(queue, all_stages());
+                let mut known = self.signal_of(queue, scope::EVERYTHING.stages);
                 known.join(self.signaled[queue]);
                 self.known.insert(self.now, known);
                 if *completion == Completion::Fence {
@@ -264,7 +263,7 @@ impl<'t> Follower<'t> {
         if queue == self.timeline.host() {
             self.host.join(Known { happened: true, available: true, ..Known::default() });
             let host = self.host;
-            self.marks[usize::from(queue)].wait(host, scope::host());
+            self.marks[usize::from(queue)].wait(host, scope::EVERYTHING.host);
         }
     }
 
@@ -443,7 +442,7 @@ impl<'t> Follower<'t> {
     fn begin_batch(&mut self, moment: &Moment) {
         let Some(known) = moment.submitted.and_then(|it| self.submits.get(&it)).copied() else { return };
         // What the host knows is visible to the device, not to the host: that takes a barrier.
-        let device = Stages(all_stages().0 & !scope::host().0);
+        let device = scope::EVERYTHING.device;
         self.marks[usize::from(moment.queue)].wait(known, device);
         self.note_submit(moment, known);
     }
@@ -504,10 +503,10 @@ impl<'t> Follower<'t> {
         self.host.join(learned);
         let marks = &mut self.marks[usize::from(self.timeline.host())];
         if learned.happened {
-            marks.happened = marks.happened.union(scope::host());
+            marks.happened = marks.happened.union(scope::EVERYTHING.host);
         }
         if learned.available {
-            marks.available = marks.available.union(scope::host());
+            marks.available = marks.available.union(scope::EVERYTHING.host);
         }
         marks.visible = marks.visible.union(learned.host);
     }

@@ -18,7 +18,8 @@ pub(super) struct Marks {
 impl Marks {
     /// What a signal or the end of a batch hands on to whoever waits for it.
     pub(super) fn signal(&self, stages: Stages) -> Known {
-        let host = if stages.0 & scope::host().0 != 0 { scope::usages_of(scope::host()) } else { Usages::default() };
+        let host =
+            if stages.0 & scope::EVERYTHING.host.0 != 0 { scope::EVERYTHING.host_usages } else { Usages::default() };
         Known {
             happened: self.happened.0 & stages.0 != 0,
             available: self.available.0 & stages.0 != 0,

@@ -292,8 +292,11 @@ impl<'a> Builder<'a> {
                 self.set_semaphore(*point, moment);
             }
             Step::SetEvent(event) => {
-                let what =
-                    Happens::SetsEvent { stages: scope::host(), given: PipelineStageFlags2::HOST.0, recorded: None };
+                let what = Happens::SetsEvent {
+                    stages: scope::EVERYTHING.host,
+                    given: PipelineStageFlags2::HOST.0,
+                    recorded: None,
+                };
                 let moment = self.host(index, host, what);
                 self.set_event(event.0 as usize, moment);
             }

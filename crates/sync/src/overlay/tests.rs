@@ -1,7 +1,5 @@
 //! What an overlay keeps of a dependency, and what follows from it.
 
-use std::collections::HashMap;
-
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use smallvec::smallvec;
 
@@ -185,13 +183,13 @@ fn the_host_sees_what_it_knows_of() {
     let host_write = usage(S::HOST, A::HOST_WRITE);
     for (known, is_seen) in [(9, false), (10, true), (11, true)] {
         let mut clock = Clock::default();
-        clock.raise_batches(&HashMap::from([(0, known)]));
+        clock.batches.raise(0, known);
         let now = Now { queue: 1, ..now(&clock, 20) };
         assert_eq!(overlay.is_visible(&now, host_read()), is_seen);
         assert!(!overlay.is_visible(&now, host_write));
     }
     let mut clock = Clock::default();
-    clock.raise_batches(&HashMap::from([(1, 99)]));
+    clock.batches.raise(1, 99);
     assert!(!overlay.is_visible(&Now { queue: 1, ..now(&clock, 20) }, host_read()));
     let to_host = |it: &Overlay| {
         let all = it.rest.as_ref().map_or(&[][..], |it| &it.to_host);

@@ -21,6 +21,7 @@ mod lab;
 mod late;
 mod memory;
 mod objects;
+mod observed;
 mod passes;
 mod presents;
 mod program;
@@ -65,6 +66,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    observed::ALL,
     objects::ALL,
     pushes::ALL,
     blocks::ALL,

@@ -157,6 +157,11 @@ impl Region {
         }
     }
 
+    /// Not more than so many words.
+    pub(super) fn first(self, words: u32) -> Region {
+        Region { words: self.words.min(words), ..self }
+    }
+
     pub(super) fn info(self) -> DescriptorBufferInfo {
         DescriptorBufferInfo { buffer: self.buffer, offset: self.offset, range: u64::from(self.words) * 4 }
     }

@@ -17,7 +17,7 @@ use super::pushed::Pushed;
 use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
-use super::{Gpu, TABLES, descriptors};
+use super::{Gpu, TABLES, descriptors, feedback};
 
 /// The place of a command buffer. It stays where it is until the device ends, and is used again.
 #[derive(Default)]
@@ -78,6 +78,12 @@ pub(super) struct Commands {
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
+    /// As the records call it, once it was submitted.
+    pub(super) object: Option<ObjectId>,
+    /// How often it was executed since what it touched was read.
+    pub(super) executions: u32,
+    /// Where the next draw keeps what it touches.
+    touches: Option<Region>,
     /// Sets that were pushed.
     pub(super) pushed_sets: Vec<u64>,
     /// Where the buffers with descriptors begin.
@@ -91,8 +97,11 @@ pub(super) struct Draw {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub(super) number: u32,
     pub(super) command: &'static str,
+    pub(super) function: Command,
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
+    /// Where its shaders keep what they touch; none where they do not.
+    pub(super) touches: Option<Region>,
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the command buffer that executes this one, where it was submitted last.
     pub(super) outer: Arc<Vec<String>>,
@@ -372,10 +381,12 @@ impl Gpu {
     ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
         let own = self.tell_tables(commands, handle, point, &chosen);
+        let touches = commands.touches.take();
         for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
             let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
-            let (command, outer) = (command.desc().name, Arc::default());
-            commands.draws.push(Draw { number, command, variant, records, labels, outer });
+            let (name, outer) = (command.desc().name, Arc::default());
+            let draw = Draw { number, command: name, function: command, variant, records, touches, labels, outer };
+            commands.draws.push(draw);
         }
         self.after(commands, point, chosen.is_disturbing)
     }
@@ -525,8 +536,10 @@ impl Gpu {
 
     /// Records and a root table for a draw.
     fn own_root(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
-        let all = commands.arena.allocate(self, ROOT_SPACE + self.record_words(variant))?;
-        let records = all.from(ROOT_SPACE);
+        let (record_words, touch_words) = (self.record_words(variant), feedback::touch_words(variant));
+        let all = commands.arena.allocate(self, ROOT_SPACE + record_words + touch_words)?;
+        let records = all.from(ROOT_SPACE).first(record_words);
+        commands.touches = (touch_words > 0).then(|| all.from(ROOT_SPACE + record_words));
         let mut addresses = self.everywhere;
         if variant.reads_addresses {
             addresses = self.addresses_now();
@@ -537,7 +550,11 @@ impl Gpu {
             };
             commands.roots.push(all);
         }
-        all.write(&root_words([records, table, addresses, variant.cells]));
+        let mut root = root_words([records, table, addresses, variant.cells]);
+        if let Some(area) = commands.touches {
+            feedback::lead_to(&mut root, area);
+        }
+        all.write(&root);
         Some((records, Quiet::Root(all)))
     }
 

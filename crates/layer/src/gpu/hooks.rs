@@ -484,6 +484,10 @@ impl Gpu {
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
     fn after_call(&'static self, result: Result) -> Result {
+        if result.0 < 0 {
+            // What was submitted may not have been executed.
+            self.stop_feedback();
+        }
         if result == Result::ERROR_DEVICE_LOST {
             fence("a lost device", || self.device_idle(), || ());
         }

@@ -16,6 +16,7 @@ mod descriptors;
 mod draws;
 mod ended;
 mod features;
+mod feedback;
 mod generated;
 mod harvest;
 mod hooks;
@@ -115,6 +116,8 @@ pub(crate) struct Gpu {
     taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
+    /// It is not known any more whether all was executed. Relaxed, as above.
+    is_feedback_broken: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
@@ -242,6 +245,7 @@ impl Gpu {
             binds_sets: AtomicBool::new(false),
             taken: Taken::default(),
             has_failed: AtomicBool::new(false),
+            is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
@@ -467,7 +471,11 @@ const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {
     extern "C" fn tell() {
-        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        let end = |it: &Gpu| {
+            it.stop_feedback();
+            it.harvest_all();
+        };
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(end);
         crate::fence::fence("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();

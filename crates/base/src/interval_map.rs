@@ -67,6 +67,12 @@ impl<V> Leaf<V> {
         self.values.insert(at, value);
     }
 
+    fn remove(&mut self, those: Range<usize>) {
+        self.starts.drain(those.clone());
+        self.ends.drain(those.clone());
+        self.values.drain(those);
+    }
+
     fn clear(&mut self) {
         self.starts.clear();
         self.ends.clear();
@@ -227,7 +233,30 @@ impl<V: Clone + Default> IntervalMap<V> {
 
     /// Takes everything out of `range`.
     pub fn remove(&mut self, range: Range<u64>) {
-        self.update(range, |_, value| *value = None);
+        if range.is_empty() {
+            return;
+        }
+        self.split(range.start);
+        self.split(range.end);
+        let Spot { leaf: first, mut at } = self.first_ending_after(range.start);
+        let mut end = first;
+        while let Some(leaf) = self.leaves.get_mut(end) {
+            let (count, until) = (leaf.starts.len(), at + leaf.starts[at..].partition_point(|it| *it < range.end));
+            leaf.remove(at..until);
+            self.len -= until - at;
+            if let Some(start) = leaf.starts.first() {
+                self.firsts[end] = *start;
+            }
+            if until < count {
+                break;
+            }
+            (end, at) = (end + 1, 0);
+        }
+        // Those that are empty now lie one behind the other.
+        let is_empty = |it: &usize| self.leaves[*it].starts.is_empty();
+        let Some(begin) = (first..end).find(is_empty) else { return };
+        self.leaves.drain(begin..end);
+        self.firsts.drain(begin..end);
     }
 
     /// Takes everything out, and keeps some of the room.
@@ -344,9 +373,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         match value {
             Some(value) => leaf.values[spot.at] = value,
             None => {
-                leaf.starts.remove(spot.at);
-                leaf.ends.remove(spot.at);
-                leaf.values.remove(spot.at);
+                leaf.remove(spot.at..spot.at + 1);
                 self.len -= 1;
                 if leaf.starts.is_empty() {
                     self.leaves.remove(spot.leaf);

@@ -14,19 +14,21 @@ pub(crate) enum Name {
     Own,
     /// For programs that ask for the Khronos layer by name.
     Khronos,
+    /// Under a replay: the first, with surfaces that nobody sees.
+    Replay,
 }
 
 impl Name {
     pub(crate) fn layer(self) -> &'static str {
         match self {
-            Name::Own => "VK_LAYER_LAVASCOPE_inspect",
+            Name::Own | Name::Replay => "VK_LAYER_LAVASCOPE_inspect",
             Name::Khronos => "VK_LAYER_KHRONOS_validation",
         }
     }
 
     pub(crate) fn manifest_file(self) -> &'static str {
         match self {
-            Name::Own => "VkLayer_lavascope.json",
+            Name::Own | Name::Replay => "VkLayer_lavascope.json",
             Name::Khronos => "VkLayer_khronos_validation.json",
         }
     }
@@ -37,6 +39,7 @@ impl Name {
         match self {
             Name::Own => "layer",
             Name::Khronos => "layer-as-khronos",
+            Name::Replay => "layer-of-replay",
         }
     }
 }
@@ -55,9 +58,13 @@ const INSTANCE_EXTENSIONS: [(&str, u32); 5] = [
     ("VK_EXT_validation_flags", 3),
 ];
 
+/// What it has if it is told so (`unseen_surfaces`).
+const SURFACES: (&str, u32) = ("VK_EXT_headless_surface", 1);
+
 fn manifest(name: Name, library: &str) -> String {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
-    let extensions = INSTANCE_EXTENSIONS.map(extension);
+    let more = (name == Name::Replay).then_some(SURFACES);
+    let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
     let manifest = json!({
         "file_format_version": "1.2.0",
         "layer": {
@@ -104,6 +111,9 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
+        // Only under a replay are there surfaces that programs did not ask for.
+        let has = |name| manifest(name, "lib.so").contains("VK_EXT_headless_surface");
+        assert!(has(Name::Replay) && !has(Name::Own) && !has(Name::Khronos));
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub(crate) struct Process {
     pub(crate) prints_left_out: u64,
     /// How often and how long its threads waited for the validation.
     pub(crate) waited: Waited,
+    /// What checks in its shaders took of the memory of its devices.
+    #[serde(skip_serializing_if = "Checks::are_none")]
+    pub(crate) checks: Checks,
     /// Commands newer than the layer's registry.
     pub(crate) unknown_commands: BTreeSet<String>,
     pub(crate) stats: Option<Stats>,
@@ -172,6 +175,20 @@ pub(crate) struct Waited {
     pub(crate) milliseconds: u64,
 }
 
+/// Memory of devices that the program does not know of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Checks {
+    pub(crate) allocations: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Checks {
+    pub(crate) fn are_none(&self) -> bool {
+        self.allocations == 0
+    }
+}
+
 /// Something that a shader printed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Print {
@@ -243,6 +260,7 @@ enum Line {
     NotFollowed(Vec<NotFollowed>),
     Ignored(Vec<Ignored>),
     Waited(Waited),
+    Checks(Checks),
     DeviceLost(LostDevice),
     Printed(Print),
     Unknown { command: String },
@@ -250,7 +268,7 @@ enum Line {
     End {},
 }
 
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "process",
     "finding",
     "problem",
@@ -258,6 +276,7 @@ const KINDS: [&str; 12] = [
     "not-followed",
     "ignored",
     "waited",
+    "checks",
     "device-lost",
     "printed",
     "unknown",
@@ -385,6 +404,10 @@ impl Process {
             Line::NotFollowed(all) => self.not_followed = all,
             Line::Ignored(all) => self.ignored = all,
             Line::Waited(waited) => self.waited = waited,
+            Line::Checks(more) => {
+                self.checks.allocations += more.allocations;
+                self.checks.bytes += more.bytes;
+            }
             Line::DeviceLost(lost) => self.lost_devices.push(lost),
             Line::Printed(_) if self.prints.len() >= PRINTS_MAX => self.prints_left_out += 1,
             Line::Printed(print) => self.prints.push(print),
@@ -459,8 +482,10 @@ mod tests {
 {"waited":{"times":1,"milliseconds":5}}
 {"device-lost":{"text":"vkQueueSubmit() returned VK_ERROR_DEVICE_LOST","lines":["a","b"]}}
 {"waited":{"times":3,"milliseconds":70}}
+{"checks":{"allocations":2,"bytes":300}}
 {"unknown":{"command":"vkFooEXT"}}
 {"unknown":{"command":"vkFooEXT"}}
+{"checks":{"allocations":1,"bytes":50}}
 {"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a","count":2}}
 {"finding":{"code":"SYNC-HAZARD-READ-AFTER-WRITE","severity":"error","text":"a"}}
 {"stats":{"threads":1,"calls":1,"by_command":{"vkCmdDraw":1}}}
@@ -474,6 +499,7 @@ mod tests {
         assert_eq!(process.bugs[0].place, "vkCmdDraw");
         assert_eq!(process.lost_devices[0].lines, ["a", "b"]);
         assert_eq!(process.waited, Waited { times: 3, milliseconds: 70 });
+        assert_eq!(process.checks, Checks { allocations: 3, bytes: 350 }, "of both devices");
         assert_eq!(process.unknown_commands.len(), 1);
         assert_eq!(process.stats.as_ref().map(|it| (it.threads, it.calls)), Some((3, 9)));
         assert_eq!(process.damaged_lines, 0);

@@ -203,6 +203,12 @@ fn statistics(out: &mut String, report: &Report, wanted: StatsWanted, paint: Pai
         let more = counted(rest.len() as u64, "command");
         let _ = writeln!(out, "  {rest_calls:>width$}  {more} more (`--stats=all`)");
     }
+    let checks = report.processes.iter().map(|it| it.checks);
+    let (allocations, bytes) = checks.fold((0, 0), |all, it| (all.0 + it.allocations, all.1 + it.bytes));
+    if allocations > 0 {
+        let (times, size) = (counted(allocations, "allocation"), bytes.div_ceil(1024));
+        let _ = writeln!(out, "  checks in shaders took {size} KiB of device memory, in {times}");
+    }
 }
 
 fn process_row(process: &Process) -> Vec<String> {

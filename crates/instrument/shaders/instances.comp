@@ -22,6 +22,8 @@ layout(push_constant) uniform Push {
     uint has_addresses;
     // How many instances can be told of.
     uint room;
+    // Where the device has put how many instances there are, and how far behind `instances`; null where the host knows.
+    uvec2 range;
 };
 
 // Where the reference is in an instance of sixteen words.
@@ -48,10 +50,19 @@ bool is_known(uvec2 reference) {
 
 void main() {
     uint at = gl_GlobalInvocationID.x;
-    if (at >= count) {
+    uint most = count;
+    uvec2 begin = instances;
+    if (range != uvec2(0u)) {
+        Words told = Words(range);
+        most = min(count, told.words[0]);
+        uint carry;
+        begin.x = uaddCarry(begin.x, told.words[1], carry);
+        begin.y += carry;
+    }
+    if (at >= most) {
         return;
     }
-    Words instance = Words(instances);
+    Words instance = Words(begin);
     uint first = at * 16u;
     if (has_addresses != 0u) {
         instance = Words(uvec2(instance.words[at * 2u], instance.words[at * 2u + 1u]));

@@ -61,7 +61,7 @@ fn label(cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
 }
 
 /// Runs `inside` where a condition holds.
-fn when(
+pub(crate) fn when(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     condition: u32,

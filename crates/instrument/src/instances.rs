@@ -6,7 +6,9 @@
 /// Invocations of a group; each looks at one instance.
 pub const GROUP: u32 = 64;
 /// Bytes of push constants.
-pub const PUSH_BYTES: u32 = 40;
+pub const PUSH_BYTES: u32 = 48;
+/// The same of the shader with everything bound.
+pub const BOUND_PUSH_BYTES: u32 = 16;
 
 /// What the shader is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,20 @@ pub struct Look {
     pub found: u64,
     /// How many instances can be told of.
     pub room: u32,
+    /// The address where the device finds how many instances there are, at most `count`, and how many bytes behind
+    /// `instances` they begin; zero where that is known.
+    pub range: u64,
+}
+
+/// What the shader with everything bound is told: instances at binding 0, what is known at 1, what is found at 2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundLook {
+    /// Where the first instance begins.
+    pub first_word: u32,
+    pub count: u32,
+    pub known_count: u32,
+    /// How many instances can be told of.
+    pub room: u32,
 }
 
 /// An instance whose reference leads to no structure.
@@ -33,15 +49,30 @@ pub struct Wrong {
 
 /// The words of the shader.
 pub fn words() -> Vec<u32> {
-    const BYTES: &[u8] = include_bytes!("../shaders/instances.comp.spv");
-    BYTES.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it)).collect()
+    words_of(include_bytes!("../shaders/instances.comp.spv"))
+}
+
+/// The words of the shader with everything bound, for instances that have no address.
+pub fn bound_words() -> Vec<u32> {
+    words_of(include_bytes!("../shaders/instances_bound.comp.spv"))
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|it| u32::from_le_bytes(*it)).collect()
 }
 
 impl Look {
     /// The push constants.
     pub fn push(&self) -> [u32; PUSH_BYTES as usize / 4] {
-        let [[a, b], [c, d], [e, f]] = [self.instances, self.known, self.found].map(halves);
-        [a, b, c, d, e, f, self.count, self.known_count, u32::from(self.has_addresses), self.room]
+        let [[a, b], [c, d], [e, f], [g, h]] = [self.instances, self.known, self.found, self.range].map(halves);
+        [a, b, c, d, e, f, self.count, self.known_count, u32::from(self.has_addresses), self.room, g, h]
+    }
+}
+
+impl BoundLook {
+    /// The push constants.
+    pub fn push(&self) -> [u32; BOUND_PUSH_BYTES as usize / 4] {
+        [self.first_word, self.count, self.known_count, self.room]
     }
 }
 

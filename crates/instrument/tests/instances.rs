@@ -4,9 +4,9 @@ mod common;
 
 use common::{
     complaints,
-    vulkan::{Dispatch, Gpu},
+    vulkan::{Bound, Dispatch, Gpu},
 };
-use lavascope_instrument::instances::{self, GROUP, Look, Wrong};
+use lavascope_instrument::instances::{self, BoundLook, GROUP, Look, Wrong};
 
 /// Sixteen words, of which the last two are the reference.
 fn instance(reference: u64) -> Vec<u32> {
@@ -21,7 +21,7 @@ fn dispatch(instances: Vec<u32>, known: &[u64], count: u32, has_addresses: bool,
     let (table, known_count) = instances::table(known.iter().copied());
     let table = if table.is_empty() { vec![0; 2] } else { table };
     let found = vec![0; instances::found_words(room) as usize];
-    let push = vec![count, known_count, u32::from(has_addresses), room];
+    let push = vec![count, known_count, u32::from(has_addresses), room, 0, 0];
     let groups = count.div_ceil(GROUP);
     Dispatch { addressed: vec![instances, table, found], push, groups, ..Dispatch::default() }
 }
@@ -78,6 +78,44 @@ fn the_push_constants_are_those_of_the_shader() {
         known_count: 8,
         found: 0x5_0000_0006,
         room: 9,
+        range: 0xb_0000_000a,
     };
-    assert_eq!(look.push(), [2, 1, 4, 3, 6, 5, 7, 8, 1, 9]);
+    assert_eq!(look.push(), [2, 1, 4, 3, 6, 5, 7, 8, 1, 9, 10, 11]);
+    let look = BoundLook { first_word: 1, count: 2, known_count: 3, room: 4 };
+    assert_eq!(look.push(), [1, 2, 3, 4]);
+}
+
+/// The device tells how many instances there are, and where they begin.
+#[test]
+fn instances_are_counted_by_the_device() {
+    let gpu = Gpu::new();
+    let range = gpu.buffer(&[2, 64, 0, 0]);
+    let words: Vec<u32> = [0x2000, 0x1000, 0x2001, 0x2002].iter().flat_map(|it| instance(*it)).collect();
+    let mut dispatch = dispatch(words.clone(), &KNOWN, 3, false, 4);
+    dispatch.push[4..].copy_from_slice(&[range.address as u32, (range.address >> 32) as u32]);
+    let left = gpu.run(&instances::words(), &dispatch);
+    assert_eq!(instances::read(&left[2]), (1, vec![Wrong { instance: 1, reference: 0x2001 }]));
+    assert_eq!(left[0], [&words[..32], &instance(0), &words[48..]].concat(), "the first and the last are not built");
+}
+
+/// The same where nothing has an address.
+#[test]
+fn instances_that_are_bound_are_looked_at() {
+    assert_eq!(complaints(&instances::bound_words(), "vulkan1.1"), None);
+    let gpu = Gpu::new();
+    let references = [0x1000, 0x3000, 0x7_0000_2000, 0, 0xffff_ffff_0000_0101];
+    let words: Vec<u32> = [0; 4].into_iter().chain(references.iter().flat_map(|it| instance(*it))).collect();
+    let (table, known_count) = instances::table(KNOWN);
+    let look = BoundLook { first_word: 4, count: 5, known_count, room: 4 };
+    let found = vec![0; instances::found_words(look.room) as usize];
+    let bound = [words, table, found].into_iter().zip(0..).map(|(it, at)| Bound::storage(at, it)).collect();
+    let left = gpu.run(
+        &instances::bound_words(),
+        &Dispatch { bound, push: look.push().to_vec(), groups: 1, ..Dispatch::default() },
+    );
+    let wrong = [1, 4].map(|at| Wrong { instance: at, reference: references[at as usize] });
+    assert_eq!(instances::read(&left[2]), (2, wrong.to_vec()));
+    let mended = [0x1000, 0, 0x7_0000_2000, 0, 0];
+    let want: Vec<u32> = [0; 4].into_iter().chain(mended.iter().flat_map(|it| instance(*it))).collect();
+    assert_eq!(left[0], want);
 }

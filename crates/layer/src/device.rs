@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::*;
+use lavascope_validate::Feedback;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
@@ -21,6 +22,7 @@ use crate::lost;
 use crate::memory::{Memories, Wish};
 use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
+use crate::unseen::Unseen;
 use crate::validation::Inbox;
 
 /// A device and what comes after us in its chain.
@@ -40,6 +42,8 @@ pub(crate) struct DeviceData {
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
     pub(crate) gpu: Option<Box<Gpu>>,
+    /// None where all surfaces are the driver's.
+    pub(crate) unseen: Option<Unseen>,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -49,6 +53,13 @@ impl DeviceData {
     pub(crate) fn deliver(&self) {
         if let Some(inbox) = &self.inbox {
             inbox.deliver(&self.names);
+        }
+    }
+
+    /// Tells the validator what shaders touched.
+    pub(crate) fn feedback(&self, all: Vec<Feedback>) {
+        if let Some(inbox) = &self.inbox {
+            inbox.feedback(all, &self.names);
         }
     }
 
@@ -113,6 +124,11 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             // SAFETY: the device was just made.
             unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
         });
+        // SAFETY: the device was just made with this info, and the table has its functions.
+        let unseen = instance.unseen.as_ref().and_then(|_| unsafe {
+            let info = params.p_create_info.as_ptr().as_ref()?;
+            Unseen::begin(device, info, &mut table)
+        });
         let import = wish.as_ref().filter(|_| has_wish.0).map(|it| (it, &mut table));
         let memories = Memories::of(instance, params.physical_device, import);
         let data = DeviceData {
@@ -127,11 +143,15 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
             names: Names::of_device(memories),
             inbox: inbox_of(instance, device),
             gpu: gpu.map(Box::new),
+            unseen,
             messages: Arc::clone(&instance.messages),
         };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         let data = CHAINS[CHAIN].devices.insert(key, data);
+        if let Some(inbox) = data.inbox.as_ref().filter(|_| data.gpu.as_ref().is_some_and(|it| it.gives_feedback())) {
+            inbox.expect_feedback();
+        }
         if HUB.is_capturing() {
             // SAFETY: the device was just made on that physical device.
             unsafe { facts::tell_device(instance, params.physical_device, device) };

@@ -87,7 +87,7 @@ pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
 /// # Safety
 ///
 /// `p_count` must be valid, and `p_properties` null or valid for that many.
-unsafe fn answer<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
+pub(crate) unsafe fn answer<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
     // SAFETY: valid, by the caller's word; a null count is an application's mistake.
     let Some(count) = (unsafe { p_count.as_mut_ptr().as_mut() }) else { return FAILED };
     if p_properties.is_null() {

@@ -19,7 +19,7 @@ use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
 use crate::validation::Wanted;
-use crate::{InstanceTable, library, report};
+use crate::{InstanceTable, library, report, unseen};
 
 /// An instance and what comes after us in its chain.
 pub(crate) struct InstanceData {
@@ -43,6 +43,8 @@ pub(crate) struct InstanceData {
     pub(crate) api_version: u32,
     /// What shaders check themselves, and what of it is shown; none if nothing.
     pub(crate) gpu: Option<Arc<gpu::Config>>,
+    /// What surfaces of ours stand in the place of; none where there are none.
+    pub(crate) unseen: Option<unseen::OfInstance>,
     /// Whether the application is told of one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
@@ -117,9 +119,11 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: the application's own parameters.
     let result = unsafe { call_next(&way, params, listeners) };
     if result == Result::SUCCESS {
-        let data = |table| InstanceData {
+        let unseen = settings.unseen_surfaces && listeners != 0;
+        let data = |mut table| InstanceData {
             get_instance_proc_addr: way.get,
             get_physical_device_proc_addr: way.get_physical,
+            unseen: unseen.then(|| unseen::OfInstance::begin(&mut table)),
             table,
             listeners,
             wanted: (settings.sync && listeners & (Hub::READS | Hub::INLINE) != 0).then(|| Wanted::of(&settings)),
@@ -175,6 +179,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             wants_results: false,
             api_version: 0,
             gpu: None,
+            unseen: None,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };

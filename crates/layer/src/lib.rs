@@ -46,6 +46,7 @@ mod shim;
 mod stats;
 mod thread_end;
 mod told;
+mod unseen;
 mod validation;
 
 pub use entry::vkNegotiateLoaderLayerInterfaceVersion;

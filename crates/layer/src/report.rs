@@ -64,6 +64,11 @@ pub(crate) fn waited(times: u64, time: Duration) {
     say("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
+/// What checks in shaders of a device took of its memory, at most.
+pub(crate) fn checks(allocations: u64, bytes: u64) {
+    say("checks", json!({ "allocations": allocations, "bytes": bytes }));
+}
+
 /// Findings that nobody wants to hear of.
 pub(crate) struct Ignored {
     /// The rule that fits them.

@@ -19,6 +19,15 @@ struct Space {
 
 static SPACE: Mutex<Space> = Mutex::new(Space { used: BTreeMap::new(), next: FIRST });
 
+/// Has the space begin elsewhere, unless somebody has a part of it.
+pub(crate) fn begin(salt: u64) {
+    const STEP: u64 = 4 << 30;
+    let mut space = SPACE.lock().unwrap_or_else(PoisonError::into_inner);
+    if salt != 0 && space.used.is_empty() {
+        space.next = FIRST + salt % ((END - FIRST) / STEP / 2) * STEP;
+    }
+}
+
 /// A range of addresses, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Addresses {

@@ -226,6 +226,7 @@ pub(crate) fn get_descriptor_ext(c: C<'_>, call: &GetDescriptorEXTParams) {
         _ => 0,
     };
     bytes[8..16].copy_from_slice(&word.to_le_bytes());
+    bytes[16..24].copy_from_slice(&c.device(call.device).settings.salt.to_le_bytes());
     let out = c.slice_mut(call.p_descriptor.cast::<u8>(), call.data_size);
     let size = out.len().min(bytes.len());
     out[..size].copy_from_slice(&bytes[..size]);

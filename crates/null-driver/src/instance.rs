@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use crate::addresses;
 use crate::answer::fence;
 use crate::arena;
 use crate::c::C;
 use crate::extensions::{self, Block, Kind};
 use crate::generated::{by_hand, by_hand_in_transfers, by_table, empty};
+use crate::log;
 use crate::settings::{API_VERSION, Execute, Settings};
 
 /// What lies behind a `VkInstance`.
@@ -71,11 +73,16 @@ pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance
 
 /// The function of a command. Recorded transfers are empty unless they are to be performed.
 pub(crate) fn entry_point(command: Command, execute: Execute) -> FnPtr {
+    if log::is_on() { entry_point_that::<true>(command, execute) } else { entry_point_that::<false>(command, execute) }
+}
+
+fn entry_point_that<const LOGS: bool>(command: Command, execute: Execute) -> FnPtr {
     let transfer = match execute {
-        Execute::Transfer => by_hand_in_transfers(command),
+        Execute::Transfer => by_hand_in_transfers::<LOGS>(command),
         Execute::Nothing => None,
     };
-    transfer.or_else(|| by_hand(command)).or_else(|| by_table(command)).or_else(|| empty(command)).unwrap_or_default()
+    let made = transfer.or_else(|| by_hand::<LOGS>(command)).or_else(|| by_table::<LOGS>(command));
+    made.or_else(|| empty::<LOGS>(command)).unwrap_or_default()
 }
 
 fn execute_of(c: C<'_>, instance: Instance) -> Execute {
@@ -130,6 +137,7 @@ pub(crate) fn create_instance(c: C<'_>, call: &CreateInstanceParams) -> Result {
             return Result::ERROR_EXTENSION_NOT_PRESENT;
         }
     }
+    addresses::begin(settings.salt);
     let Some(physical) = arena::begin(PhysicalDeviceData { settings: Arc::clone(&settings) }) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };

@@ -1,4 +1,6 @@
 //! What the generated entry points are made of: one macro per way of answering a command.
+//!
+//! Every entry point exists twice: as it is, and with a line in the log (`log.rs`) before it.
 
 /// The address of a function with the type of its command.
 macro_rules! address {
@@ -14,13 +16,16 @@ macro_rules! empty {
             use crate::answer::Answer;
             use lavascope_abi::*;
 
-            $(unsafe extern "system" fn $name($(_: $parameter),*) -> $result {
+            $(unsafe extern "system" fn $name<const LOGS: bool>($(_: $parameter),*) -> $result {
+                if LOGS {
+                    crate::log::note(Command::$command);
+                }
                 Answer::accepted()
             })*
 
-            pub(crate) fn empty(command: Command) -> Option<FnPtr> {
+            pub(crate) fn empty<const LOGS: bool>(command: Command) -> Option<FnPtr> {
                 match command {
-                    $(Command::$command => Some(address!($name, $ty)),)*
+                    $(Command::$command => Some(address!($name::<LOGS>, $ty)),)*
                     _ => None,
                 }
             }
@@ -36,16 +41,19 @@ macro_rules! by_table {
             use crate::answer::{Answer, fence};
             use lavascope_abi::*;
 
-            $(unsafe extern "system" fn $name($($parameter: $parameter_ty),*) -> $result {
+            $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
+                if LOGS {
+                    crate::log::note(Command::$command);
+                }
                 let params = $params { $($parameter),* };
                 // SAFETY: these are the parameters of this command, valid as the specification demands.
                 let work = || unsafe { crate::tabled::answer(Command::$command, &params) };
                 fence(stringify!($command), || Answer::of(work()), Answer::failed)
             })*
 
-            pub(crate) fn by_table(command: Command) -> Option<FnPtr> {
+            pub(crate) fn by_table<const LOGS: bool>(command: Command) -> Option<FnPtr> {
                 match command {
-                    $(Command::$command => Some(address!($name, $ty)),)*
+                    $(Command::$command => Some(address!($name::<LOGS>, $ty)),)*
                     _ => None,
                 }
             }
@@ -62,16 +70,19 @@ macro_rules! hand_written {
             use crate::c::C;
             use lavascope_abi::*;
 
-            $(unsafe extern "system" fn $name($($parameter: $parameter_ty),*) -> $result {
+            $(unsafe extern "system" fn $name<const LOGS: bool>($($parameter: $parameter_ty),*) -> $result {
+                if LOGS {
+                    crate::log::note(Command::$command);
+                }
                 let params = $params { $($parameter),* };
                 // SAFETY: these are the parameters of this command, valid as the specification demands.
                 let c = unsafe { C::in_call() };
                 fence(stringify!($command), || crate::$home::$name(c, &params), Answer::failed)
             })*
 
-            pub(crate) fn $finder(command: Command) -> Option<FnPtr> {
+            pub(crate) fn $finder<const LOGS: bool>(command: Command) -> Option<FnPtr> {
                 match command {
-                    $(Command::$command => Some(address!($name, $ty)),)*
+                    $(Command::$command => Some(address!($name::<LOGS>, $ty)),)*
                     _ => None,
                 }
             }

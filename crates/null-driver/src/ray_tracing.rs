@@ -1,4 +1,5 @@
-//! Acceleration structures, micromaps and shader groups: sizes, addresses and handles that are the same in every run.
+//! Acceleration structures, micromaps and shader groups: sizes, addresses and handles that are the same in every run
+//! unless another salt is set.
 
 use lavascope_abi::*;
 
@@ -123,9 +124,9 @@ pub(crate) fn get_device_micromap_compatibility_ext(c: C<'_>, call: &GetDeviceMi
 }
 
 /// A handle is the pipeline and the number of the group.
-fn put_group_handles(pipeline: Pipeline, first: u32, count: u32, out: &mut [u8]) {
+fn put_group_handles(salt: u64, pipeline: Pipeline, first: u32, count: u32, out: &mut [u8]) {
     for (at, handle) in out.chunks_mut(GROUP_HANDLE_BYTES).take(count as usize).enumerate() {
-        let words = [pipeline.0, u64::from(first) + at as u64, 0x6c61_7661, 0x7363_6f70];
+        let words = [pipeline.0, u64::from(first) + at as u64, 0x6c61_7661 ^ salt, 0x7363_6f70];
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
         handle.copy_from_slice(&bytes[..handle.len()]);
     }
@@ -136,7 +137,8 @@ pub(crate) fn get_ray_tracing_shader_group_handles_khr(
     call: &GetRayTracingShaderGroupHandlesKHRParams,
 ) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
-    put_group_handles(call.pipeline, call.first_group, call.group_count, out);
+    let salt = c.device(call.device).settings.salt;
+    put_group_handles(salt, call.pipeline, call.first_group, call.group_count, out);
     Result::SUCCESS
 }
 
@@ -145,7 +147,8 @@ pub(crate) fn get_ray_tracing_capture_replay_shader_group_handles_khr(
     call: &GetRayTracingCaptureReplayShaderGroupHandlesKHRParams,
 ) -> Result {
     let out = c.slice_mut(call.p_data.cast::<u8>(), call.data_size);
-    put_group_handles(call.pipeline, call.first_group, call.group_count, out);
+    let salt = c.device(call.device).settings.salt;
+    put_group_handles(salt, call.pipeline, call.first_group, call.group_count, out);
     Result::SUCCESS
 }
 

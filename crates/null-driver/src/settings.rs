@@ -13,6 +13,8 @@ pub(crate) struct Settings {
     pub(crate) execute: Execute,
     /// The submission over which the device is lost, from one; zero for never.
     pub(crate) lose: u64,
+    /// Where this is another number, so are addresses, handles of shader groups and descriptors.
+    pub(crate) salt: u64,
     /// A command of devices that no registry has.
     pub(crate) future: Option<String>,
     /// The size of each memory heap.
@@ -38,6 +40,7 @@ impl Settings {
         Settings {
             execute: Execute::Nothing,
             lose: 0,
+            salt: 0,
             future: None,
             heap_bytes: HEAP_BYTES,
             queue_families: queue_families().into(),
@@ -62,6 +65,10 @@ impl Settings {
         if let Some(value) = std::env::var_os("LAVASCOPE_NULL_LOSE").filter(|it| !it.is_empty()) {
             let number = value.to_str().and_then(|it| it.parse().ok());
             settings.lose = number.ok_or("LAVASCOPE_NULL_LOSE: say the number of a submission, from 1")?;
+        }
+        if let Some(value) = std::env::var_os("LAVASCOPE_NULL_SALT").filter(|it| !it.is_empty()) {
+            let number = value.to_str().and_then(|it| it.parse().ok());
+            settings.salt = number.ok_or("LAVASCOPE_NULL_SALT: say a number")?;
         }
         settings.future = std::env::var("LAVASCOPE_NULL_FUTURE").ok().filter(|it| !it.is_empty());
         Ok(settings)

@@ -10,10 +10,13 @@ use std::sync::LazyLock;
 
 use lavascope_abi as vk;
 use lavascope_abi::{FnPtr, Ptr};
-use libmimalloc_sys::{mi_free, mi_malloc_aligned, mi_realloc_aligned};
+use libmimalloc_sys::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
 use crate::error::ReplayError;
 use crate::perform::{Done, Performer};
+
+/// What every piece of memory is aligned to, however small it is.
+const ALIGNED: usize = 8;
 
 static CALLBACKS: LazyLock<vk::AllocationCallbacks> = LazyLock::new(|| vk::AllocationCallbacks {
     p_user_data: Ptr::NULL,
@@ -54,7 +57,12 @@ fn address(function: *const ()) -> FnPtr {
 
 unsafe extern "system" fn allocate(_: *mut c_void, size: usize, alignment: usize, _scope: u32) -> *mut c_void {
     // SAFETY: any size can be asked for, and alignments are powers of two, as the specification has it.
-    unsafe { mi_malloc_aligned(size, alignment) }
+    unsafe {
+        match alignment <= ALIGNED {
+            true => mi_malloc(size),
+            false => mi_malloc_aligned(size, alignment),
+        }
+    }
 }
 
 unsafe extern "system" fn reallocate(

@@ -11,7 +11,7 @@ use lavascope_abi::Structure;
 use lavascope_event::{Call, Outcome};
 use rustc_hash::FxHashMap;
 
-use crate::device::Device;
+use crate::device::{About, Device};
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
@@ -120,7 +120,7 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Resu
     let device = performer.device(done)?;
     let there = outcome.p_descriptor();
     let ty = call.p_descriptor_info().map_or(vk::DescriptorType(0), |it| it.type_);
-    if device.is_foreign && size_of_descriptor(&device, ty) != Some(there.len() as u64) {
+    if !has_size(&device, ty, there.len() as u64) {
         return Err(performer.error(done, "descriptors of this type have another size on this device"));
     }
     let laid = performer.lay_out(done)?;
@@ -176,30 +176,47 @@ unsafe fn bytes_at<'a>(address: u64, size: usize) -> &'a [u8] {
     }
 }
 
-fn size_of_descriptor(device: &Device, ty: vk::DescriptorType) -> Option<u64> {
+/// Whether descriptors of a type are so large here. Those that are looked at with care may be larger.
+fn has_size(device: &Device, ty: vk::DescriptorType, size: u64) -> bool {
+    let own = device.descriptors.get_or_init(|| descriptors(&device.about));
+    let Some(own) = own else { return !device.is_foreign };
+    let sizes = match ty {
+        vk::DescriptorType::SAMPLER => [own.sampler_descriptor_size; 2],
+        // Those for images of a lower density have another size.
+        vk::DescriptorType::COMBINED_IMAGE_SAMPLER if !device.is_foreign => return true,
+        vk::DescriptorType::COMBINED_IMAGE_SAMPLER => [own.combined_image_sampler_descriptor_size; 2],
+        vk::DescriptorType::SAMPLED_IMAGE => [own.sampled_image_descriptor_size; 2],
+        vk::DescriptorType::STORAGE_IMAGE => [own.storage_image_descriptor_size; 2],
+        vk::DescriptorType::UNIFORM_TEXEL_BUFFER => {
+            [own.uniform_texel_buffer_descriptor_size, own.robust_uniform_texel_buffer_descriptor_size]
+        }
+        vk::DescriptorType::STORAGE_TEXEL_BUFFER => {
+            [own.storage_texel_buffer_descriptor_size, own.robust_storage_texel_buffer_descriptor_size]
+        }
+        vk::DescriptorType::UNIFORM_BUFFER => {
+            [own.uniform_buffer_descriptor_size, own.robust_uniform_buffer_descriptor_size]
+        }
+        vk::DescriptorType::STORAGE_BUFFER => {
+            [own.storage_buffer_descriptor_size, own.robust_storage_buffer_descriptor_size]
+        }
+        vk::DescriptorType::INPUT_ATTACHMENT => [own.input_attachment_descriptor_size; 2],
+        vk::DescriptorType::ACCELERATION_STRUCTURE_KHR => [own.acceleration_structure_descriptor_size; 2],
+        _ => return !device.is_foreign,
+    };
+    sizes.contains(&size)
+}
+
+/// What a device says of its descriptors.
+fn descriptors(about: &About) -> Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT> {
     let mut own = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::zeroed();
     let mut all =
         vk::PhysicalDeviceProperties2 { p_next: out(&mut own).cast(), ..vk::PhysicalDeviceProperties2::zeroed() };
-    let about = &device.about;
     driver!(
         about.functions,
         GetPhysicalDeviceProperties2,
         FnGetPhysicalDeviceProperties2(about.physical, out(&mut all))
     )?;
-    let size = match ty {
-        vk::DescriptorType::SAMPLER => own.sampler_descriptor_size,
-        vk::DescriptorType::COMBINED_IMAGE_SAMPLER => own.combined_image_sampler_descriptor_size,
-        vk::DescriptorType::SAMPLED_IMAGE => own.sampled_image_descriptor_size,
-        vk::DescriptorType::STORAGE_IMAGE => own.storage_image_descriptor_size,
-        vk::DescriptorType::UNIFORM_TEXEL_BUFFER => own.uniform_texel_buffer_descriptor_size,
-        vk::DescriptorType::STORAGE_TEXEL_BUFFER => own.storage_texel_buffer_descriptor_size,
-        vk::DescriptorType::UNIFORM_BUFFER => own.uniform_buffer_descriptor_size,
-        vk::DescriptorType::STORAGE_BUFFER => own.storage_buffer_descriptor_size,
-        vk::DescriptorType::INPUT_ATTACHMENT => own.input_attachment_descriptor_size,
-        vk::DescriptorType::ACCELERATION_STRUCTURE_KHR => own.acceleration_structure_descriptor_size,
-        _ => return None,
-    };
-    Some(size)
+    Some(own)
 }
 
 /// What is left out where addresses cannot be those of the trace: they are others here, and put in their places.

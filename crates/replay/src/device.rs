@@ -1,6 +1,6 @@
 //! Devices and queues: those of here, as near as they can be to those of the trace.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
@@ -12,9 +12,11 @@ use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
 use crate::options::Show;
 use crate::origin::{Origin, memory_of};
+use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;
+use crate::waiters::Limit;
 
 /// A device here.
 pub(crate) struct Device {
@@ -39,6 +41,8 @@ pub(crate) struct Device {
     queues: Vec<(u32, u32)>,
     /// Whether several queues of the trace are one here.
     pub(crate) shares_queues: bool,
+    /// What it says of descriptors, when somebody asks.
+    pub(crate) descriptors: OnceLock<Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT>>,
     pub(crate) about: About,
 }
 
@@ -167,6 +171,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let device = describe(performer, done, handle, (origin, asked, about))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
+    pages::give_back();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 
@@ -349,6 +354,7 @@ fn describe(
         family,
         queues,
         shares_queues,
+        descriptors: OnceLock::new(),
         about,
     })
 }
@@ -417,5 +423,6 @@ pub(crate) fn wait_idle(performer: &mut Performer<'_>, done: &Done<'_>) -> Resul
     }
     let queue = performer.replay.queue_lock(device.queue.0);
     let _guard = lock(&queue);
+    let _waiting = performer.waits(done, "the device", Limit::None);
     performer.plain(done)
 }

@@ -14,10 +14,10 @@ pub enum ReplayError {
     /// A record that is none.
     #[error("thread {stream}: {what}")]
     Record { stream: u32, what: String },
-    /// Threads that wait for each other, each in the words of [`Waiting`](crate::Waiting).
+    /// Threads that wait for each other: who, before which call, and for whom.
     #[error("the order of the trace has a circle: {0}")]
     Circle(String),
-    /// The device or a thread does not get on.
+    /// The device or a thread does not get on: who waits for what.
     #[error("nothing has happened for {seconds} seconds: {what}")]
     Stuck { seconds: u64, what: String },
     /// The device is another one than that of the trace, so what cannot be done here is looked for first.

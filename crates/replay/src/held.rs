@@ -18,6 +18,7 @@ use crate::error::ReplayError;
 use crate::perform::{Done, Laid, Performer};
 use crate::present;
 use crate::replay::lock;
+use crate::waiters::Limit;
 
 /// What is held back.
 #[derive(Default)]
@@ -211,6 +212,7 @@ pub(crate) fn signal(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
 pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let queue = done.subject();
     performer.until_free(done, |it| *it == queue)?;
+    let _waiting = performer.waits(done, "the device", Limit::None);
     performer.plain(done)
 }
 
@@ -288,15 +290,14 @@ impl Performer<'_> {
     /// Returns when nothing is held back of queues that somebody wants to be idle.
     pub(crate) fn until_free(&self, done: &Done<'_>, is_meant: impl Fn(&ObjectId) -> bool) -> Result<(), ReplayError> {
         const NAP: Duration = Duration::from_micros(100);
-        let mut watch = self.replay.positions.watch(self.replay.options.patience);
+        let mut waiting = self.waits(done, "work that nobody signals", Limit::Short);
         loop {
             let state = lock(&self.replay.held.0);
             if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {
                 return Ok(());
             }
             drop(state);
-            let (stream, call, name) = (self.stream, done.enter.call_number(), done.command().desc().name);
-            watch.look(&format!("call {call} of thread {stream}, {name}, waits for work that nobody signals"))?;
+            waiting.look()?;
             std::thread::sleep(NAP);
         }
     }

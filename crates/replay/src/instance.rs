@@ -12,7 +12,9 @@ use crate::chain;
 use crate::error::ReplayError;
 use crate::functions::{Functions, Source, driver};
 use crate::objects::Object;
+use crate::options::Show;
 use crate::origin::{Origin, memory_of};
+use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::{GLOBAL, lock};
@@ -40,10 +42,14 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    let available = available(performer);
     let image = laid.image.cast::<vk::CreateInstanceParams>();
     // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
-    let names: Vec<Ptr<u8>> = unsafe {
+    let is_asked = unsafe { (*(*image).p_create_info.as_ptr()).enabled_extension_count > 0 };
+    // The loader goes through all its files for that.
+    let is_asked = is_asked || performer.replay.options.show != Show::Nothing;
+    let available = if is_asked { available(performer) } else { Vec::new() };
+    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    let kept: Vec<Ptr<u8>> = unsafe {
         let info = (*image).p_create_info.as_mut_ptr();
         chain::retain(info, |it| !is_foreign(it));
         (*info).enabled_layer_count = 0;
@@ -53,26 +59,36 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         for it in missing.iter().map(|it| text_of(*it)).filter(|it| !is_window_system(it)) {
             performer.replay.remark(format!("this machine does not have the instance extension {it}"));
         }
-        kept.into_iter().chain(shown(performer, &available)).collect()
+        kept
     };
-    // SAFETY: as above; the names live until the call is over.
-    let result = unsafe {
-        let info = (*image).p_create_info.as_mut_ptr();
-        (*info).enabled_extension_count = names.len() as u32;
-        (*info).pp_enabled_extension_names = Ptr::to_slice(&names);
-        performer.call(done, laid)?
-    };
+    let all: Vec<Ptr<u8>> = kept.iter().copied().chain(shown(performer, &available)).collect();
+    let mut result = 0;
+    // A layer may have surfaces without windows, which only it knows of; so that is tried.
+    for names in if all.len() > kept.len() { vec![all, kept] } else { vec![kept] } {
+        // SAFETY: as above; the names live until the call is over.
+        result = unsafe {
+            let info = (*image).p_create_info.as_mut_ptr();
+            (*info).enabled_extension_count = names.len() as u32;
+            (*info).pp_enabled_extension_names = Ptr::to_slice(&names);
+            performer.call(done, laid)?
+        };
+        if vk::Result(result as u32 as i32) != vk::Result::ERROR_EXTENSION_NOT_PRESENT {
+            break;
+        }
+    }
     // SAFETY: room for a handle, zero if the call failed.
     let instance = unsafe { (*image).p_instance.as_ptr().read() };
     let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
+    pages::give_back();
     performer.after(done, Laid { owner, ..laid }, result)
 }
 
 /// Extensions that the trace need not have, for one who wants to see frames.
 fn shown(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item = Ptr<u8>> {
     let wanted = screen::instance_extensions(performer.replay.options.show).iter();
-    let has = |it: &&&CStr| it.to_str().is_ok_and(|it| available.iter().any(|own| own == it));
+    let is_tried = performer.replay.options.show == Show::Unseen;
+    let has = move |it: &&&CStr| is_tried || it.to_str().is_ok_and(|it| available.iter().any(|own| own == it));
     wanted.filter(has).map(|it| Ptr::new(it.as_ptr().expose_provenance() as u64)).collect::<Vec<_>>().into_iter()
 }
 

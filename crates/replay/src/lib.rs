@@ -43,6 +43,7 @@ mod model;
 mod objects;
 mod options;
 mod origin;
+mod pages;
 mod pair;
 mod perform;
 mod picture;
@@ -57,7 +58,10 @@ mod screen;
 mod straight;
 mod treat;
 mod wait;
+mod waiters;
+mod wayland;
 mod window;
+mod x11;
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -67,13 +71,15 @@ use lavascope_trace::{Tail, Trace};
 
 pub use error::ReplayError;
 pub use memory::Results;
-pub use options::{Begin, Frames, Options, Pause, Paused, Show, Stopped, Watcher};
+pub use options::{Begin, Frames, Hung, Options, Pause, Paused, Show, Stopped, Watcher};
 pub use picture::Picture;
 pub use plan::{Plan, PlannedDevice, Refusal};
+pub use waiters::end_process;
 
 use alone::Part;
 use play::Player;
 use replay::{Purpose, Replay};
+use waiters::{Hang, INTERVAL};
 
 /// What a replay did.
 #[derive(Clone, Debug, Default)]
@@ -168,13 +174,19 @@ fn go_through(
 
 /// Does something, and tells whoever watches how far it is.
 fn watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
-    const INTERVAL: Duration = Duration::from_millis(100);
-    let Some(watcher) = replay.options.watcher.clone().filter(|_| !replay.is_plan()) else { return act() };
+    let Options { watcher, hung, .. } = &replay.options;
+    if replay.is_plan() || (watcher.is_none() && hung.is_none()) {
+        return act();
+    }
     std::thread::scope(|scope| {
         let (end, ended) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
+            let mut hang = Hang::new(replay);
             while ended.recv_timeout(INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                watcher(replay.positions.calls(), replay.clock.frames());
+                if let Some(watcher) = watcher {
+                    watcher(replay.positions.calls(), replay.clock.frames());
+                }
+                hang.look();
             }
         });
         let result = act();

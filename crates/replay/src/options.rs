@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use crate::error::ReplayError;
 use crate::picture::Picture;
 
 /// Who gets the pictures of frames, with the number of the frame.
@@ -31,6 +32,10 @@ pub type Paused = Arc<dyn Fn(&Stopped) + Send + Sync>;
 
 /// Who is told how far a replay is, several times a second: calls that are complete, and frames.
 pub type Watcher = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// Who is told that the driver does not return from a wait. The replay does not return then either: whoever is told ends
+/// the process, with [`end_process`](crate::end_process).
+pub type Hung = Arc<dyn Fn(&ReplayError) + Send + Sync>;
 
 /// Where frames are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,6 +92,7 @@ pub struct Options {
     pub frames: Option<Frames>,
     /// Who is told how far it is.
     pub watcher: Option<Watcher>,
+    pub hung: Option<Hung>,
     /// Set by somebody who does not want any more.
     pub interrupt: Arc<AtomicBool>,
 }
@@ -108,6 +114,7 @@ impl Default for Options {
             pictures: Vec::new(),
             frames: None,
             watcher: None,
+            hung: None,
             interrupt: Arc::default(),
         }
     }

@@ -172,14 +172,27 @@ impl Positions {
             if self.done(other) >= until {
                 return None;
             }
-            let (call, stream) = (own.call.load(Ordering::Relaxed), self.all[other].stream);
-            texts.push(format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream));
+            texts.push(self.text(own, other, until));
             at = other;
             if at == place {
                 return Some(texts.join(", "));
             }
         }
         None
+    }
+
+    /// Who sleeps for whom.
+    pub(crate) fn waits(&self) -> Vec<String> {
+        let one = |own: &Position| {
+            let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
+            Some(self.text(own, other, own.waits_until.load(Ordering::Relaxed)))
+        };
+        self.all.iter().filter_map(one).collect()
+    }
+
+    fn text(&self, own: &Position, other: usize, until: u64) -> String {
+        let (call, stream) = (own.call.load(Ordering::Relaxed), self.all[other].stream);
+        format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream)
     }
 
     /// Calls that are complete, of threads that are not at their end.
@@ -189,7 +202,7 @@ impl Positions {
     }
 
     /// How far all threads are, as one number that changes whenever anybody gets on.
-    fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         self.all.iter().fold(0, |sum, it| sum.wrapping_add(it.done.get()))
     }
 
@@ -209,7 +222,7 @@ pub(crate) struct Watch<'a> {
 
 impl Watch<'_> {
     /// Looks again: an error if the replay was stopped, or nobody gets on.
-    pub(crate) fn look(&mut self, what: &str) -> Result<(), ReplayError> {
+    pub(crate) fn look(&mut self, what: impl FnOnce() -> String) -> Result<(), ReplayError> {
         if self.positions.is_stopped() {
             return Err(ReplayError::Stopped);
         }
@@ -220,7 +233,7 @@ impl Watch<'_> {
         if self.since.elapsed() < self.patience {
             return Ok(());
         }
-        Err(ReplayError::Stuck { seconds: self.patience.as_secs(), what: what.to_owned() })
+        Err(ReplayError::Stuck { seconds: self.patience.as_secs(), what: what() })
     }
 }
 
@@ -289,11 +302,11 @@ mod tests {
     fn somebody_who_waits_for_ever_is_told() {
         let positions = Positions::new(&[1], Arc::default());
         let mut watch = positions.watch(Duration::from_millis(20));
-        assert!(watch.look("a fence").is_ok());
+        assert!(watch.look(|| "a fence".to_owned()).is_ok());
         thread::sleep(Duration::from_millis(15));
         positions.publish(0, 1);
-        assert!(watch.look("a fence").is_ok());
+        assert!(watch.look(|| "a fence".to_owned()).is_ok());
         thread::sleep(Duration::from_millis(30));
-        assert!(watch.look("a fence").is_err_and(|it| it.to_string().contains("a fence")));
+        assert!(watch.look(|| "a fence".to_owned()).is_err_and(|it| it.to_string().contains("a fence")));
     }
 }

@@ -20,6 +20,7 @@ use crate::pair::ids_of;
 use crate::perform::{Done, Performer, result_name};
 use crate::replay::lock;
 use crate::screen::{Screen, Surface};
+use crate::waiters::Limit;
 
 /// Swapchains here, by their id in the trace.
 #[derive(Default)]
@@ -194,7 +195,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     };
     let device = performer.device(done)?;
     let object = Object { handle: stand_in(id), owner: device.owner };
-    let screen = performer.screen(&device, info.get()).map_err(|it| performer.error(done, it))?;
+    let screen = performer.screen(done, &device, info.get()).map_err(|it| performer.error(done, it))?;
     let swapchain = Swapchain { device, info: *info.get(), images: Mutex::default(), screen: Mutex::new(screen) };
     lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
     performer.name(done, id, object)
@@ -206,7 +207,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let removed = lock(&performer.replay.swapchains.all).remove(&id);
     if let Some(it) = removed {
         // What presenting waits for was submitted, and is not over for sure.
-        performer.idle(&it.device);
+        performer.idle(done, &it.device);
         it.destroy();
     }
     performer.forget(done);
@@ -266,7 +267,7 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             let swapchain = performer.swapchain(done, swapchain.0)?;
             let image = swapchain.image(*index as usize).map_err(|it| performer.error(done, it))?;
-            performer.idle_queue(&device, queue);
+            performer.idle_queue(done, &device, queue);
             let picture = performer.read(&swapchain, image).map_err(|it| performer.error(done, it))?;
             performer.replay.options.give_frame(frame, picture);
         }
@@ -281,12 +282,17 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
 
 impl Performer<'_> {
     /// The real swapchain for one of the trace, where somebody wants to see it.
-    fn screen(&self, device: &Arc<Device>, info: &vk::SwapchainCreateInfoKHR) -> Result<Option<Screen>, String> {
+    fn screen(
+        &self,
+        done: &Done<'_>,
+        device: &Arc<Device>,
+        info: &vk::SwapchainCreateInfoKHR,
+    ) -> Result<Option<Screen>, String> {
         let (options, swapchains) = (&self.replay.options, &self.replay.swapchains);
         if options.show == Show::Nothing || self.replay.is_plan() {
             return Ok(None);
         }
-        self.idle(device);
+        self.idle(done, device);
         swapchains.hide(info.surface);
         let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
         let known = lock(&swapchains.surfaces).get(&id).cloned();
@@ -310,6 +316,7 @@ impl Performer<'_> {
         if self.replay.options.show == Show::Nothing {
             return Ok(());
         }
+        let _waiting = self.waits(done, "the window", Limit::None);
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
             let swapchain = self.swapchain(done, swapchain.0)?;
             let image = swapchain.image(*index as usize).map_err(|it| self.error(done, it))?;
@@ -352,13 +359,14 @@ impl Performer<'_> {
         check("a submission of ours", result)
     }
 
-    pub(crate) fn idle_queue(&self, device: &Device, queue: vk::Queue) {
+    pub(crate) fn idle_queue(&self, done: &Done<'_>, device: &Device, queue: vk::Queue) {
+        let _waiting = self.waits(done, "the device", Limit::None);
         let queue_lock = self.replay.queue_lock(queue.0);
         let _guard = lock(&queue_lock);
         driver!(device.functions, QueueWaitIdle, FnQueueWaitIdle(queue));
     }
 
-    fn idle(&self, device: &Device) {
-        self.idle_queue(device, device.queue);
+    fn idle(&self, done: &Done<'_>, device: &Device) {
+        self.idle_queue(done, device, device.queue);
     }
 }

@@ -1,6 +1,6 @@
 //! All that the threads of a replay share.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
@@ -27,6 +27,7 @@ use crate::plan::Planning;
 use crate::positions::Positions;
 use crate::present::Swapchains;
 use crate::treat::Treatments;
+use crate::waiters::Waiters;
 
 /// What is behind these locks is whole at every moment.
 pub(crate) fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,6 +39,10 @@ pub(crate) struct Replay {
     pub(crate) options: Options,
     pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
+    /// Whether work was submitted that waits for the host, so that waiting for the device may be in vain.
+    pub(crate) waits_for_host: AtomicBool,
+    /// Who waits for the device.
+    pub(crate) waiters: Waiters,
     pub(crate) treatments: Treatments,
     /// Whether the trace has what the device wrote into memory that the host can see.
     pub(crate) has_results: bool,
@@ -110,6 +115,8 @@ impl Replay {
             left_out: Mutex::default(),
             objects: Arc::new(Objects::new()),
             positions: Positions::new(streams, options.interrupt.clone()),
+            waits_for_host: AtomicBool::new(false),
+            waiters: Waiters::default(),
             treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
             options,
             has_results: facts.iter().any(|it| it["results"] == true),

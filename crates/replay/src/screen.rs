@@ -14,7 +14,7 @@ use crate::instance::out;
 use crate::options::{Options, Show};
 use crate::picture::transition;
 use crate::present::check;
-use crate::window::Window;
+use crate::window::{self, Window};
 
 /// What frames are shown on.
 pub(crate) struct Surface {
@@ -29,7 +29,7 @@ pub(crate) struct Surface {
 pub(crate) fn instance_extensions(show: Show) -> &'static [&'static std::ffi::CStr] {
     match show {
         Show::Nothing => &[],
-        Show::Window => &[c"VK_KHR_surface", c"VK_KHR_xcb_surface"],
+        Show::Window => window::EXTENSIONS,
         Show::Unseen => &[c"VK_KHR_surface", c"VK_EXT_headless_surface"],
     }
 }
@@ -43,19 +43,8 @@ impl Surface {
         let window = match options.show {
             Show::Nothing => return Ok(None),
             Show::Window => {
-                let window = Window::open(c"lavascope replay", extent.width, extent.height)?;
-                let (connection, id) = window.handles();
-                let info = vk::XcbSurfaceCreateInfoKHR {
-                    connection: Ptr::new(connection),
-                    window: id,
-                    ..vk::XcbSurfaceCreateInfoKHR::zeroed()
-                };
-                let made = driver!(
-                    functions,
-                    CreateXcbSurfaceKHR,
-                    FnCreateXcbSurfaceKHR(instance, Ptr::to(&info), Ptr::NULL, out(&mut handle))
-                );
-                check("a surface", made)?;
+                let (window, surface) = Window::open(&functions, instance, extent)?;
+                handle = surface;
                 Some(window)
             }
             Show::Unseen => {
@@ -104,7 +93,7 @@ impl Screen {
         is_original_speed: bool,
     ) -> Result<Screen, String> {
         if let Some(window) = &surface.window {
-            window.resize(extent.width, extent.height);
+            window.resize(extent);
         }
         let mut screen = Screen {
             device: device.clone(),

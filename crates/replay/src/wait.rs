@@ -12,6 +12,7 @@ use lavascope_event::Outcome;
 use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::perform::{Done, Laid, Performer};
+use crate::waiters::Limit;
 
 /// How long the driver waits before we look whether it makes sense to go on.
 const SLICE: Duration = Duration::from_millis(200);
@@ -19,7 +20,7 @@ const SLICE: Duration = Duration::from_millis(200);
 impl Performer<'_> {
     /// Asks until the answer is success.
     fn until(&self, done: &Done<'_>, mut ask: impl FnMut() -> Option<vk::Result>) -> Result<(), ReplayError> {
-        let mut watch = self.replay.positions.watch(self.replay.options.patience);
+        let mut waiting = self.waits(done, "the device", Limit::Short);
         loop {
             match ask() {
                 Some(vk::Result::SUCCESS) | None => return Ok(()),
@@ -28,9 +29,7 @@ impl Performer<'_> {
                     return Err(self.error(done, format!("the driver answers {}", crate::perform::result_name(it))));
                 }
             }
-            let (stream, call) = (self.stream, done.enter.call_number());
-            let what = format!("call {call} of thread {stream}, {}, waits for the device", done.command().desc().name);
-            watch.look(&what)?;
+            waiting.look()?;
         }
     }
 }
@@ -62,14 +61,13 @@ pub(crate) fn semaphores(performer: &mut Performer<'_>, done: &Done<'_>) -> Resu
 
 /// Makes a call with a time limit until it succeeds.
 fn repeat(performer: &mut Performer<'_>, done: &Done<'_>, laid: Laid) -> Result<(), ReplayError> {
-    let mut watch = performer.replay.positions.watch(performer.replay.options.patience);
+    let mut waiting = performer.waits(done, "the device", Limit::Short);
     loop {
         let result = performer.call(done, laid)?;
         if result != u64::from(vk::Result::TIMEOUT.0 as u32) {
             return performer.after(done, laid, result);
         }
-        let (stream, call) = (performer.stream, done.enter.call_number());
-        watch.look(&format!("call {call} of thread {stream}, {}, waits for the device", done.command().desc().name))?;
+        waiting.look()?;
     }
 }
 
@@ -145,6 +143,7 @@ pub(crate) fn query_results(performer: &mut Performer<'_>, done: &Done<'_>) -> R
         let image = laid.image.cast::<vk::GetQueryPoolResultsParams>();
         (*image).flags.0 |= vk::QueryResultFlags::WAIT.0;
     }
+    let _waiting = performer.waits(done, "the device", Limit::None);
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)
 }
@@ -155,12 +154,12 @@ pub(crate) fn join(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    let mut watch = performer.replay.positions.watch(performer.replay.options.patience);
+    let mut waiting = performer.waits(done, "an operation that other threads perform", Limit::Short);
     loop {
         let result = performer.call(done, laid)?;
         let code = vk::Result(result as u32 as i32);
         if code == vk::Result::THREAD_IDLE_KHR {
-            watch.look("an operation that other threads perform")?;
+            waiting.look()?;
             std::thread::yield_now();
             continue;
         }

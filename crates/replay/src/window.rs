@@ -1,175 +1,106 @@
-//! A window of X11, made with the system's libxcb, which is opened when somebody wants one.
+//! A window of the display that the environment names: of Wayland, or of X11.
 
-use std::ffi::{CStr, c_int, c_void};
-use std::mem::ManuallyDrop;
+use std::ffi::CStr;
 
-use libloading::Library;
+use lavascope_abi as vk;
+use lavascope_abi::{Ptr, Structure};
 
-const LIBRARY: &str = "libxcb.so.1";
-
-/// Numbers of the X protocol.
-const INPUT_OUTPUT: u16 = 1;
-const REPLACE: u8 = 0;
-const ATOM_STRING: u32 = 31;
-const ATOM_WM_NAME: u32 = 39;
-const WIDTH_AND_HEIGHT: u16 = 4 | 8;
-
-/// The beginning of what the server tells of a screen.
-#[repr(C)]
-struct XScreen {
-    root: u32,
-    default_colormap: u32,
-    white_pixel: u32,
-    black_pixel: u32,
-    current_input_masks: u32,
-    pixels: [u16; 2],
-    millimeters: [u16; 2],
-    installed_maps: [u16; 2],
-    root_visual: u32,
-    backing_stores: u8,
-    save_unders: u8,
-    root_depth: u8,
-}
-
-#[repr(C)]
-struct XScreens {
-    data: *const XScreen,
-    rest: c_int,
-    index: c_int,
-}
-
-/// The functions that are needed; what the server answers to them is not.
-struct Xcb {
-    connect: unsafe extern "C" fn(*const u8, *mut c_int) -> *mut c_void,
-    has_error: unsafe extern "C" fn(*mut c_void) -> c_int,
-    disconnect: unsafe extern "C" fn(*mut c_void),
-    setup: unsafe extern "C" fn(*mut c_void) -> *const c_void,
-    screens: unsafe extern "C" fn(*const c_void) -> XScreens,
-    generate_id: unsafe extern "C" fn(*mut c_void) -> u32,
-    create_window:
-        unsafe extern "C" fn(*mut c_void, u8, u32, u32, i16, i16, u16, u16, u16, u16, u32, u32, *const u32) -> u32,
-    map_window: unsafe extern "C" fn(*mut c_void, u32) -> u32,
-    configure: unsafe extern "C" fn(*mut c_void, u32, u16, *const u32) -> u32,
-    change_property: unsafe extern "C" fn(*mut c_void, u8, u32, u32, u32, u8, u32, *const u8) -> u32,
-    flush: unsafe extern "C" fn(*mut c_void) -> c_int,
-    poll: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
-    /// Never closed: the driver uses it too.
-    _library: ManuallyDrop<Library>,
-}
+use crate::functions::{Functions, driver};
+use crate::instance::out;
+use crate::present::check;
+use crate::{wayland, x11};
 
 /// A window, until it is dropped.
-pub(crate) struct Window {
-    xcb: Xcb,
-    connection: *mut c_void,
-    id: u32,
+pub(crate) enum Window {
+    Wayland(wayland::Window),
+    X11(x11::Window),
 }
 
-// SAFETY: libxcb locks its connections itself; the pointer is not used in another way.
-unsafe impl Send for Window {}
-// SAFETY: as above.
-unsafe impl Sync for Window {}
-
-impl Xcb {
-    fn open() -> Result<Xcb, String> {
-        // SAFETY: the system's library; its initializers have no preconditions.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
-        macro_rules! function {
-            ($name:literal) => {{
-                // SAFETY: the headers of the library give the symbol the type of the field.
-                let found = unsafe { library.get($name) };
-                *found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
-            }};
-        }
-        Ok(Xcb {
-            connect: function!("xcb_connect"),
-            has_error: function!("xcb_connection_has_error"),
-            disconnect: function!("xcb_disconnect"),
-            setup: function!("xcb_get_setup"),
-            screens: function!("xcb_setup_roots_iterator"),
-            generate_id: function!("xcb_generate_id"),
-            create_window: function!("xcb_create_window"),
-            map_window: function!("xcb_map_window"),
-            configure: function!("xcb_configure_window"),
-            change_property: function!("xcb_change_property"),
-            flush: function!("xcb_flush"),
-            poll: function!("xcb_poll_for_event"),
-            _library: ManuallyDrop::new(library),
-        })
-    }
-}
+/// Extensions of an instance that can show something in one of them.
+pub(crate) const EXTENSIONS: &[&CStr] = &[c"VK_KHR_surface", c"VK_KHR_wayland_surface", c"VK_KHR_xcb_surface"];
 
 impl Window {
-    /// A window of this size on the display of the environment.
-    pub(crate) fn open(title: &CStr, width: u32, height: u32) -> Result<Window, String> {
-        let xcb = Xcb::open()?;
-        // SAFETY: no name stands for the display of the environment.
-        let connection = unsafe { (xcb.connect)(std::ptr::null(), std::ptr::null_mut()) };
-        // SAFETY: a connection, whether it works or not.
-        if unsafe { (xcb.has_error)(connection) } != 0 {
-            // SAFETY: also one that does not work is given back.
-            unsafe { (xcb.disconnect)(connection) };
-            return Err("there is no X display; set DISPLAY".to_owned());
-        }
-        let size = |it: u32| u16::try_from(it).unwrap_or(u16::MAX).max(1);
-        // SAFETY: a connection that works; the screens lie in memory of it, and the list of values is empty.
-        let id = unsafe {
-            let screen = (xcb.screens)((xcb.setup)(connection)).data;
-            if screen.is_null() {
-                (xcb.disconnect)(connection);
-                return Err("the X display has no screen".to_owned());
+    /// A window and the surface on it. Where both kinds of displays are there, that of Wayland, unless the driver
+    /// cannot use it.
+    pub(crate) fn open(
+        functions: &Functions,
+        instance: vk::Instance,
+        extent: vk::Extent2D,
+    ) -> Result<(Window, vk::SurfaceKHR), String> {
+        let has = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+        let mut why = "there is no display; set WAYLAND_DISPLAY or DISPLAY".to_owned();
+        for (name, open) in [("WAYLAND_DISPLAY", on_wayland as Open), ("DISPLAY", on_x11)] {
+            if !has(name) {
+                continue;
             }
-            let id = (xcb.generate_id)(connection);
-            let (root, visual) = ((*screen).root, (*screen).root_visual);
-            let (width, height) = (size(width), size(height));
-            let none = std::ptr::null();
-            (xcb.create_window)(connection, 0, id, root, 0, 0, width, height, 0, INPUT_OUTPUT, visual, 0, none);
-            let text = title.to_bytes();
-            let length = text.len() as u32;
-            (xcb.change_property)(connection, REPLACE, id, ATOM_WM_NAME, ATOM_STRING, 8, length, text.as_ptr());
-            (xcb.map_window)(connection, id);
-            (xcb.flush)(connection);
-            id
-        };
-        Ok(Window { xcb, connection, id })
+            match open(functions, instance, extent) {
+                Ok(it) => return Ok(it),
+                Err(it) => why = it,
+            }
+        }
+        Err(why)
     }
 
-    pub(crate) fn resize(&self, width: u32, height: u32) {
-        let values = [width, height];
-        // SAFETY: a connection that works, and as many values as there are marks.
-        unsafe {
-            (self.xcb.configure)(self.connection, self.id, WIDTH_AND_HEIGHT, values.as_ptr());
-            (self.xcb.flush)(self.connection);
+    /// A window of X11 has a size of its own; one of Wayland is as large as what is shown in it.
+    pub(crate) fn resize(&self, extent: vk::Extent2D) {
+        if let Window::X11(it) = self {
+            it.resize(extent.width, extent.height);
         }
     }
 
-    /// What a driver wants to know: the connection, and the number of the window.
-    pub(crate) fn handles(&self) -> (u64, u32) {
-        (self.connection.expose_provenance() as u64, self.id)
-    }
-
-    /// Takes what the server has to say, so that it does not pile up.
+    /// Takes what the display has to say, so that it does not pile up.
     pub(crate) fn listen(&self) {
-        // SAFETY: a connection that works; events are given by `malloc`.
-        unsafe {
-            loop {
-                let event = (self.xcb.poll)(self.connection);
-                if event.is_null() {
-                    return;
-                }
-                free(event);
-            }
+        match self {
+            Window::Wayland(it) => it.listen(),
+            Window::X11(it) => it.listen(),
         }
     }
 }
 
-unsafe extern "C" {
-    /// Of the C library: events of libxcb are given back to it.
-    fn free(memory: *mut c_void);
+type Open = fn(&Functions, vk::Instance, vk::Extent2D) -> Result<(Window, vk::SurfaceKHR), String>;
+
+const TITLE: &CStr = c"lavascope replay";
+
+fn on_wayland(
+    functions: &Functions,
+    instance: vk::Instance,
+    _: vk::Extent2D,
+) -> Result<(Window, vk::SurfaceKHR), String> {
+    let window = wayland::Window::open(TITLE)?;
+    let (display, surface) = window.handles();
+    let info = vk::WaylandSurfaceCreateInfoKHR {
+        display: Ptr::new(display),
+        surface: Ptr::new(surface),
+        ..vk::WaylandSurfaceCreateInfoKHR::zeroed()
+    };
+    let mut handle = vk::SurfaceKHR(0);
+    let made = driver!(
+        functions,
+        CreateWaylandSurfaceKHR,
+        FnCreateWaylandSurfaceKHR(instance, Ptr::to(&info), Ptr::NULL, out(&mut handle))
+    );
+    check("a surface on the Wayland display", made)?;
+    Ok((Window::Wayland(window), handle))
 }
 
-impl Drop for Window {
-    fn drop(&mut self) {
-        // SAFETY: the connection ends with this, and its window with it.
-        unsafe { (self.xcb.disconnect)(self.connection) };
-    }
+fn on_x11(
+    functions: &Functions,
+    instance: vk::Instance,
+    extent: vk::Extent2D,
+) -> Result<(Window, vk::SurfaceKHR), String> {
+    let window = x11::Window::open(TITLE, extent.width, extent.height)?;
+    let (connection, id) = window.handles();
+    let info = vk::XcbSurfaceCreateInfoKHR {
+        connection: Ptr::new(connection),
+        window: id,
+        ..vk::XcbSurfaceCreateInfoKHR::zeroed()
+    };
+    let mut handle = vk::SurfaceKHR(0);
+    let made = driver!(
+        functions,
+        CreateXcbSurfaceKHR,
+        FnCreateXcbSurfaceKHR(instance, Ptr::to(&info), Ptr::NULL, out(&mut handle))
+    );
+    check("a surface on the X display", made)?;
+    Ok((Window::X11(window), handle))
 }

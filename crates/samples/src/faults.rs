@@ -7,22 +7,30 @@
 mod addresses;
 mod attachments;
 mod barriers;
+mod blocks;
 mod bounds;
 mod bounds_stages;
+mod bounds_ways;
+mod buffered;
 mod dispatches;
 mod draws;
 mod events;
 mod extensions;
 mod host;
 mod lab;
+mod late;
 mod memory;
+mod objects;
+mod observed;
 mod passes;
 mod presents;
 mod program;
+mod pushes;
 mod queues;
 mod resubmits;
 mod secondaries;
 mod structures;
+mod structures_nv;
 mod transfers;
 
 use crate::Sample;
@@ -58,4 +66,12 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    observed::ALL,
+    objects::ALL,
+    pushes::ALL,
+    blocks::ALL,
+    late::ALL,
+    structures_nv::ALL,
+    buffered::ALL,
+    bounds_ways::ALL,
 ];

@@ -41,4 +41,5 @@ pub(crate) const ALL: &[&Sample] = &[
     &queries::SAMPLE,
     &recording::SAMPLE,
     &printf::SAMPLE,
+    &printf::AGAIN,
 ];

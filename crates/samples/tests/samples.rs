@@ -72,9 +72,30 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 11] = [
+const RARE: [&str; 32] = [
+    "fault-bounds-mesh",
+    "fault-bounds-chained-module",
+    "fault-bounds-rays-library",
+    "fault-bounds-generated",
+    "fault-bounds-buffered",
+    "fault-bounds-buffered-index",
+    "fault-bounds-buffered-address",
+    "fault-bounds-buffered-unmapped",
+    "fault-bounds-object",
+    "fault-bounds-object-constants",
+    "fault-bounds-object-full",
+    "fault-bounds-object-many",
+    "fault-bounds-object-linked",
+    "fault-bounds-object-apart",
+    "fault-bounds-object-uniform",
+    "fault-bounds-object-binary",
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
+    "fault-bounds-instances-indirect",
+    "fault-bounds-instances-nv",
+    "fault-bounds-late",
+    "fault-bounds-late-short",
+    "fault-bounds-rays-nv",
     "fault-bounds-sampler-index",
     "fault-barrier-queue",
     "fault-ownership-race",

@@ -346,6 +346,11 @@ settings! {
         help: "Capture what the device writes into memory that the host can see as well, so that a replay can be compared with it; all of that memory is looked at after each wait.",
         aliases: [],
     }
+    unseen_surfaces: bool {
+        kind: Kind::Flag, default: "off", exists: true,
+        help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture. `lavascope replay --recapture` switches it on.",
+        aliases: [],
+    }
     capture_flush_ms: u64 {
         kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
         help: "After how many milliseconds at most a call is safe from a loss of power.",

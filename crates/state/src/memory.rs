@@ -281,10 +281,13 @@ impl Device {
     pub(crate) fn host_wrote(&mut self, written: Written<'_>) {
         let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
         let before = own.contents.pages();
-        own.contents.write(written);
         // What is bound later would know only a part.
-        let is_wanted = own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices);
-        if !is_wanted || self.host_pages + own.contents.pages() - before > HOST_PAGES_MAX {
+        if own.residents.is_empty() || own.residents.iter().any(|it| it.may_have_indices) {
+            own.contents.write(written);
+        } else {
+            own.contents = Contents::Unknown;
+        }
+        if self.host_pages + own.contents.pages() - before > HOST_PAGES_MAX {
             own.contents = Contents::Unknown;
         }
         self.host_pages = self.host_pages + own.contents.pages() - before;

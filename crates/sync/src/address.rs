@@ -146,6 +146,10 @@ impl Addresses {
         *self.unplaced.entry(why).or_default() += 1;
     }
 
+    pub(crate) fn has_unplaced(&self) -> bool {
+        !self.unplaced.is_empty()
+    }
+
     /// For what there was no room since the last time, and how often.
     pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
         std::mem::take(&mut self.unplaced)

@@ -197,6 +197,12 @@ impl Engine {
         self.device.unsignaled(queue)
     }
 
+    /// Whether there was no room for something since the last time.
+    #[inline]
+    pub fn has_unplaced(&self) -> bool {
+        self.device.addresses.has_unplaced()
+    }
+
     /// For what there was no room since the last time, and how often: nothing is found where it is used.
     pub fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
         self.device.addresses.take_unplaced()

@@ -11,6 +11,7 @@ use lavascope_sync::{EventRace, EventRaces};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
+use crate::feedback::Feed;
 use crate::recording::{Mark, Recorded, Recording};
 use crate::window::{Forgotten, Kept, Submitted, Window};
 
@@ -28,6 +29,10 @@ pub(crate) struct Device {
     pub(crate) forgotten: Vec<ObjectId>,
     /// Whether it was told what still waits.
     pub(crate) is_finished: bool,
+    /// What the device told of what it did; none where it does not.
+    pub(crate) feed: Option<Box<Feed>>,
+    /// Whether nothing will be explained, so that nothing is kept for that.
+    explains_nothing: bool,
 }
 
 /// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
@@ -66,7 +71,15 @@ impl Device {
             submits: 0,
             forgotten: Vec::new(),
             is_finished: false,
+            feed: None,
+            explains_nothing: false,
         }
+    }
+
+    /// Only finds out whether there is something to be told.
+    pub(crate) fn check_when_executed(&mut self) {
+        self.live.check_when_executed();
+        self.explains_nothing = true;
     }
 
     pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
@@ -285,6 +298,13 @@ impl Device {
         }
         let (index, found) = self.live.step(&step);
         let races = self.races_of(index, &step, &buffers);
+        if self.explains_nothing {
+            if let Step::Destroy(id) = step {
+                self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
+            }
+            return (found, races);
+        }
+        self.open_step(index, &step, &buffers);
         let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));

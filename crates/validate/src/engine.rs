@@ -54,6 +54,11 @@ impl Live {
         self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
     }
 
+    #[inline]
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.engine.has_unplaced()
+    }
+
     /// For what the engine had no room since the last time, and how often.
     pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
         self.engine.take_unplaced()

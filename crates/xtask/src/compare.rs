@@ -20,8 +20,10 @@ use crate::screen::Screen;
 use crate::system;
 use hazards::{Hazard, Hazards};
 use notes::Notes;
-use programs::{Driver, Program};
-use tools::{Bench, Tool};
+use programs::Driver;
+pub(crate) use programs::{Program, foreign};
+pub(crate) use tools::Bench;
+use tools::Tool;
 
 /// Those whose verdicts are compared.
 const JUDGES: [Tool; 3] = [Tool::Old, Tool::New, Tool::Ours];
@@ -89,12 +91,18 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
 
 /// Gets and builds everything.
 fn prepare(root: &Path, no_install: bool) -> Result<(Bench, Screen)> {
+    let (bench, screen) = stage(root, no_install)?;
+    tools::provide_new_layer(&bench.folder)?;
+    Ok((bench, screen))
+}
+
+/// Gets and builds what the programs need, and what is ours.
+pub(crate) fn stage(root: &Path, no_install: bool) -> Result<(Bench, Screen)> {
     system::provide_for_comparison(root, no_install)?;
     let program = std::env::current_exe().context("the place of this program is not known")?;
     // `target/debug/xtask`
     let built = program.parent().context("this program is not in a build folder")?.to_owned();
     let folder = built.parent().context("this program is not in a build folder")?.join("compare");
-    tools::provide_new_layer(&folder)?;
     process::provide_python(root, &folder.join("python"), &programs::PYTHON_PACKAGES)?;
     let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
     let arguments: Vec<&str> = ["build"].into_iter().chain(packages.iter().flat_map(|it| ["--package", it])).collect();

@@ -13,6 +13,7 @@ mod demo;
 mod fresh;
 mod fuzz;
 mod process;
+mod programs;
 mod proofs;
 mod registry_files;
 mod screen;
@@ -100,6 +101,18 @@ enum Command {
         #[arg(value_name = "NAME", default_value = "")]
         filter: String,
     },
+    /// Capture programs of others and replay them, on all their threads and on one, and what was captured again.
+    Programs {
+        /// Write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only programs whose name contains this.
+        #[arg(value_name = "NAME", default_value = "")]
+        filter: String,
+    },
     /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
     Sim {
         /// How many programs of each kind.
@@ -157,6 +170,7 @@ fn main() -> Result<()> {
         }
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
+        Command::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
         Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),

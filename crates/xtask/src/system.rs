@@ -40,6 +40,7 @@ const TESTS: &[Need] = &[
         is_there: || is_on_path("vulkaninfo") && is_on_path("vkcube"),
     },
     Need { what: "an X server without a screen", package: "xvfb", is_there: || is_on_path("Xvfb") },
+    Need { what: "a Wayland compositor without a screen", package: "weston", is_there: || is_on_path("weston") },
     Need { what: "the validator of SPIR-V", package: "spirv-tools", is_there: || is_on_path("spirv-val") },
     Need { what: "the compiler of GLSL", package: "glslang-tools", is_there: || is_on_path("glslangValidator") },
     Need { what: "valgrind", package: "valgrind", is_there: || is_on_path("valgrind") },

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     /// the thread and a colon where it is not the first
     #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
     pub(crate) pause_at: Option<Pause>,
-    /// Show the frames in a window on the X display of the environment
+    /// Show the frames in a window on the Wayland or X display of the environment
     #[arg(long)]
     pub(crate) window: bool,
     /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
@@ -193,7 +193,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // Of our allocator: a replay asks for little, so that pages of two megabytes would be mostly empty, and so would
     // the tables of a large arena.
     command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
-    // Of the system's: what loader and driver ask for at once is theirs alone, and gone when they free it.
+    // Of the system's: what the loader asks for at once is its alone, and gone when it frees it.
     command.env("MALLOC_MMAP_THRESHOLD_", "131072");
     if arguments.null {
         command.envs(driver_files::variables()?);
@@ -201,7 +201,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let folder = Folder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
-        command.envs(layer_files::variables(Name::Own)?).env("LAVASCOPE_REPORT", folder.path());
+        command.envs(layer_files::variables(Name::Replay)?).env("LAVASCOPE_REPORT", folder.path());
     }
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");
@@ -212,6 +212,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(path) = &arguments.recapture {
         let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
         command.env("LAVASCOPE_CAPTURE", path);
+        if !arguments.window {
+            // Frames are in the file, also where the driver can only present in windows.
+            command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
+        }
     }
     let end = program::run(&mut command)?;
     let mut has_findings = false;

@@ -236,6 +236,7 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, beg
         pictures,
         frames: Some(Arc::new(frames)),
         watcher: None,
+        hung: Some(hung(arguments)),
         interrupt: Arc::default(),
     }
 }
@@ -274,6 +275,15 @@ fn watcher(progress: Arc<Progress>) -> lavascope_replay::Watcher {
     Arc::new(move |calls, frames| {
         let speed = calls as f64 / began.elapsed().as_secs_f64().max(1e-3);
         progress.tell(calls, format!(", {frames} frames, {speed:.0} calls/s"));
+    })
+}
+
+/// The driver does not return: nothing else can be done in this process.
+fn hung(arguments: &Arguments) -> lavascope_replay::Hung {
+    let name = arguments.file.display().to_string();
+    Arc::new(move |it| {
+        text::tell(&format!("lavascope: {:#}\n", refusal(&name, it)));
+        lavascope_replay::end_process(2)
     })
 }
 

@@ -66,7 +66,7 @@ fn ended(command: &mut Command) -> i32 {
     output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or_default())
 }
 
-fn compiled(stage: &Stage, source: &str) -> std::path::PathBuf {
+pub(crate) fn compiled(stage: &Stage, source: &str) -> std::path::PathBuf {
     let program = stage.folder.join("program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let mut command = Command::new("cc");

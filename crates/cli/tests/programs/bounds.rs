@@ -3,20 +3,20 @@
 use std::path::PathBuf;
 
 use crate::common::{output, text};
-use crate::faults::is_only_for_null;
+use crate::faults::{is_only_for_null, is_rare};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
 /// A finding: what its message is called, what it says, and how often it happened.
-type Expected = (&'static str, &'static [&'static str], u64);
+pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
 
-const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
+pub(crate) const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
 const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
 const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
 
 /// Samples, and what is found in them.
-const FAULTS: [(&str, &[Expected]); 25] = [
+const FAULTS: [(&str, &[Expected]); 31] = [
     (
         "fault-bounds-read",
         &[(
@@ -241,6 +241,18 @@ const FAULTS: [(&str, &[Expected]); 25] = [
     // Pending twice at once, in a secondary command buffer, and nobody waits for a fence.
     ("fault-bounds-again", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 256)]),
     ("fault-bounds-exit", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-pushed", &[(STORAGE, &["binding = 0", "where 512 bytes", "with indices from 128 to 255"], 128)]),
+    ("fault-bounds-pushed-template", &[(STORAGE, &["binding = 0", "where 512 bytes", "from 128 to 255"], 128)]),
+    (
+        "fault-bounds-pushed-never",
+        &[("VUID-vkCmdDispatch-None-08114", &["index 2 was never written (set = 0, binding = 0)"], 256)],
+    ),
+    ("fault-bounds-pushed-kept", &[(STORAGE, &["binding = 0", "where 512 bytes", "from 128 to 255"], 256)]),
+    (
+        "fault-bounds-labels",
+        &[(STORAGE, &["in \"frame::around::inside\")", "Command buffer (inside)", "from 128 to 255"], 128)],
+    ),
+    ("fault-bounds-families", &[(STORAGE, &["binding = 0", "where 512 bytes", "from 128 to 255"], 256)]),
     ("fault-bounds-full-sets", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
     ("fault-bounds-full-constants", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
     ("fault-bounds-full", &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)]),
@@ -274,7 +286,7 @@ const INDEXING_FAULTS: [(&str, &[Expected]); 2] = [
 ];
 
 /// Runs a sample with its fault and without it.
-fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
+pub(crate) fn compare(stage: &Stage, name: &str, expected: &[Expected], change: impl Fn(&mut std::process::Command)) {
     let mut command = stage.counted(&["--gpu"], samples());
     change(command.arg(name));
     let run = output(&mut command);
@@ -310,7 +322,7 @@ fn accesses_out_of_bounds_are_told_and_mended_ones_are_not() {
 }
 
 /// Where SwiftShader is: lavapipe cannot index arrays of images freely.
-fn swiftshader() -> Option<PathBuf> {
+pub(crate) fn swiftshader() -> Option<PathBuf> {
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/swiftshader/vk_swiftshader_icd.json");
     let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
     let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);
@@ -329,6 +341,24 @@ fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     };
     for (name, expected) in INDEXING_FAULTS {
         compare(&stage, name, expected, change);
+    }
+}
+
+/// What lavapipe lacks is at least called right: nothing fails, and nothing is told that is not so.
+#[test]
+fn rare_extensions_are_taken_on_the_null_driver() {
+    let stage = Stage::new("gpu-rare");
+    let all: Vec<String> = names().into_iter().filter(|it| is_rare(it)).collect();
+    assert!(all.len() >= 15, "{all:?}");
+    for name in all {
+        for planted in [&[][..], &["--mended"]] {
+            let mut command = stage.counted(&["--gpu", "--null-driver"], samples());
+            let run = succeed(command.args([&name, "--no-check"]).args(planted));
+            assert_eq!(stage.report().0["findings"].as_array().map(Vec::len), Some(0), "{name}");
+            let said = text(&run.stderr);
+            let is_left = ["-binary", "-unmapped"].iter().any(|it| name.ends_with(it));
+            assert_eq!(said.matches("not checked").count(), usize::from(is_left), "{name}: {said}");
+        }
     }
 }
 

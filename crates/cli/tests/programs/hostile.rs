@@ -7,17 +7,18 @@ use lavascope_event::{Head, Kind, Touch};
 use lavascope_trace::{BlockWriter, Codec, RawBlock, Recorded, Recorder, StreamReader, Trace};
 
 use crate::common::{output, text};
+use crate::replay_options::capture_on_null;
 use crate::stage::Stage;
 
 /// A record of a stream.
-struct Piece {
+pub(crate) struct Piece {
     stream: u32,
     time: u64,
-    words: Vec<u64>,
+    pub(crate) words: Vec<u64>,
 }
 
 impl Piece {
-    fn head(&self) -> Head {
+    pub(crate) fn head(&self) -> Head {
         Head::from_words(self.words[0], self.words[1])
     }
 
@@ -36,7 +37,10 @@ impl Piece {
 }
 
 fn read(name: &str) -> Vec<Piece> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu").join(name);
+    read_from(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/other-gpu").join(name))
+}
+
+pub(crate) fn read_from(path: &Path) -> Vec<Piece> {
     let bytes = std::fs::read(path).expect("the trace is here");
     let trace = Trace::open(&bytes).expect("it is whole");
     let mut all = Vec::new();
@@ -132,6 +136,21 @@ fn a_circle_of_threads_is_told_with_its_calls() {
     assert!(said.contains(&format!("of thread {one} waits for call 1000000 of thread {other}")), "{said}");
     let (code, said) = replay(&stage, &["--threads", "1"]);
     assert!(code == Some(2) && said.contains("the order of the trace has a circle"), "{code:?}: {said}");
+}
+
+/// The driver has the thread, and does not give it back: the host waits for work that waits for the host.
+#[test]
+fn a_wait_that_never_ends_is_told_with_its_call() {
+    let stage = Stage::new("hostile-hang");
+    capture_on_null(&stage, &["timeline"]);
+    let asked = [Command::SignalSemaphore, Command::WaitSemaphores, Command::GetSemaphoreCounterValue];
+    let gone = |it: &Piece| asked.iter().chain([&Command::WaitForFences]).any(|own| it.head().command == *own as u16);
+    let mut pieces = read_from(&stage.folder.join("trace.lava"));
+    pieces.retain(|it| !gone(it));
+    assert!(pieces.iter().any(|it| it.is(Command::DeviceWaitIdle)), "it waits for the device in the end");
+    fails(&stage, &pieces, "nothing has happened for 2 seconds: call ");
+    let (_, said) = replay(&stage, &[]);
+    assert!(said.contains(" of thread 1, vkDeviceWaitIdle, waits for the device"), "{said}");
 }
 
 /// Bits are turned over in records that are whole otherwise: the worst is an error.

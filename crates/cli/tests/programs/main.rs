@@ -10,10 +10,13 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
+mod gpu;
 mod hostile;
 mod known;
 mod leaks;
 mod message_types;
+mod observed;
+mod own_bytes;
 mod replay;
 mod replay_options;
 mod samples;

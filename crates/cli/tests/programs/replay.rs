@@ -49,7 +49,22 @@ fn every_sample_is_replayed_with_equal_results() {
             let has_results = is_fault || WITHOUT_RESULTS.contains(&name.as_str());
             assert!(has_results || told["equal_bytes"].as_u64() > Some(0), "{name}: {told:#}");
         }
+        if !is_fault {
+            replay_again(&stage, name);
+        }
     }
+}
+
+/// What a replay did is captured, and replayed in its turn.
+fn replay_again(stage: &Stage, name: &str) {
+    let mut command = replay(stage, &["--recapture", "again.lava"]);
+    let first = succeed(command.env("LAVASCOPE_CAPTURE_RESULTS", "1"));
+    let first: Value = serde_json::from_slice(&first.stdout).expect("JSON");
+    let again = succeed(stage.lavascope().args(["replay", "--json", "--verify", "again.lava"]));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!((&again["different_bytes"], &again["frames"]), (&0.into(), &first["frames"]), "{name}: {again:#}");
+    let has_results = WITHOUT_RESULTS.contains(&name) || again["equal_bytes"].as_u64() > Some(0);
+    assert!(has_results && again["threads"].as_u64() >= first["threads"].as_u64(), "{name}: {again:#}");
 }
 
 #[test]

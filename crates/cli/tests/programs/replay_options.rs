@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::common::{output, text};
-use crate::screen::Screen;
+use crate::screen::{Compositor, Screen};
 use crate::stage::{Stage, samples, succeed};
 
 fn capture(stage: &Stage, program: &[&str], screen: &Screen) {
@@ -23,7 +23,7 @@ fn capture_cube(stage: &Stage, screen: &Screen, frames: &str) {
 }
 
 /// A sample on the null driver, which has all that lavapipe lacks, and really copies.
-fn capture_on_null(stage: &Stage, arguments: &[&str]) {
+pub(crate) fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(samples()).args(arguments);
     let manifest = null_manifest(stage);
@@ -33,7 +33,7 @@ fn capture_on_null(stage: &Stage, arguments: &[&str]) {
     assert!(matches!(told.status.code(), Some(0 | 1)), "{}", text(&told.stderr));
 }
 
-fn null_manifest(stage: &Stage) -> PathBuf {
+pub(crate) fn null_manifest(stage: &Stage) -> PathBuf {
     let command = stage.lavascope();
     let library = command.get_envs().find(|it| it.0 == "LAVASCOPE_NULL_DRIVER_LIBRARY").and_then(|it| it.1);
     let library = library.expect("the stage sets it").to_str().expect("a path");
@@ -295,15 +295,49 @@ fn frames_are_shown_in_a_window_and_captured_again() {
     assert_eq!((&told["frames"], &told["differences"], length(&told["pictures"])), (&8.into(), &0.into(), Some(8)));
     let told = output(&mut replay(&stage, &["--window"]));
     assert_eq!(told.status.code(), Some(2));
-    assert!(text(&told.stderr).contains("there is no X display; set DISPLAY"), "{}", text(&told.stderr));
+    assert!(
+        text(&told.stderr).contains("there is no display; set WAYLAND_DISPLAY or DISPLAY"),
+        "{}",
+        text(&told.stderr)
+    );
+}
+
+#[test]
+fn frames_are_shown_in_a_window_of_wayland() {
+    let (stage, screen, compositor) = (Stage::new("replay-wayland"), Screen::start(), Compositor::start());
+    capture_cube(&stage, &screen, "8");
+    let shots = ["--screenshot", "0..8", "--screenshots"];
+    replayed(&stage, &[&shots[..], &["first"]].concat());
+    let mut command = replay(&stage, &["--window", "--recapture", "again.lava"]);
+    command.env("WAYLAND_DISPLAY", Compositor::DISPLAY).env("XDG_RUNTIME_DIR", &compositor.folder);
+    let told = json(&succeed(&mut command).stdout);
+    assert_eq!(told["frames"], 8, "{told:#}");
+    let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
+    assert_eq!((&info["frames"], &info["commands"]["vkCreateWaylandSurfaceKHR"]), (&8.into(), &1.into()), "{info:#}");
+    std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
+    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!((&told["differences"], length(&told["pictures"])), (&0.into(), Some(8)), "{told:#}");
+    // Where there is no such display, that of X11 does.
+    let mut command = replay(&stage, &["--window"]);
+    succeed(command.env("WAYLAND_DISPLAY", "nobody").env("DISPLAY", &screen.display));
+    let told = output(replay(&stage, &["--window"]).env("WAYLAND_DISPLAY", "nobody"));
+    assert!(text(&told.stderr).contains("there is no Wayland display"), "{}", text(&told.stderr));
 }
 
 #[test]
 fn frames_are_in_a_capture_of_a_replay_that_nobody_sees() {
     let (stage, screen) = (Stage::new("replay-unseen"), Screen::start());
     capture_cube(&stage, &screen, "8");
-    // The null driver has surfaces without windows.
-    replayed(&stage, &["--null", "--recapture", "again.lava"]);
-    let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
-    assert_eq!(info["frames"], 8, "{info:#}");
+    let shots = ["--screenshot", "0..8", "--screenshots"];
+    replayed(&stage, &[&shots[..], &["first"]].concat());
+    // This driver presents in windows only; the layer below the replay has surfaces without.
+    for options in [&["--null"][..], &[], &["--validate", "sync"]] {
+        let told = replayed(&stage, &[options, &["--recapture", "again.lava"]].concat());
+        assert_eq!((&told["frames"], length(&told["remarks"])), (&8.into(), Some(0)), "{options:?}: {told:#}");
+        let info = json(&succeed(stage.lavascope().args(["info", "--json", "again.lava"])).stdout);
+        assert_eq!(info["frames"], 8, "{options:?}: {info:#}");
+    }
+    std::fs::rename(stage.folder.join("again.lava"), stage.folder.join("trace.lava")).expect("it is there");
+    let told = replayed(&stage, &[&shots[..], &["second", "--compare", "first"]].concat());
+    assert_eq!((&told["differences"], length(&told["pictures"])), (&0.into(), Some(8)), "{told:#}");
 }

@@ -1,8 +1,12 @@
-//! An X server that shows nothing, for the time of a test.
+//! Displays that show nothing, for the time of a test.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+/// An X server.
 pub(crate) struct Screen {
     process: Child,
     pub(crate) display: String,
@@ -21,6 +25,44 @@ impl Screen {
         let screen = Screen { process, display: format!(":{}", number.trim()) };
         assert!(screen.display.len() > 1, "Xvfb names no display");
         screen
+    }
+}
+
+/// A Wayland compositor that shows nothing, for the time of a test.
+pub(crate) struct Compositor {
+    process: Child,
+    pub(crate) folder: PathBuf,
+}
+
+impl Compositor {
+    pub(crate) const DISPLAY: &str = "wayland-test";
+
+    pub(crate) fn start() -> Compositor {
+        // Names of sockets are short, so it is not in the folder of the test.
+        let folder = std::env::temp_dir().join(format!("lavascope-wayland-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("it can be made");
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+        let mut command = Command::new("weston");
+        command.args(["--backend=headless-backend.so", "--no-config", "--idle-time=0", "--socket", Self::DISPLAY]);
+        command.env("XDG_RUNTIME_DIR", &folder).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("weston: install weston");
+        let mut compositor = Compositor { process, folder };
+        for _ in 0..600 {
+            if compositor.folder.join(Self::DISPLAY).exists() {
+                return compositor;
+            }
+            assert!(compositor.process.try_wait().is_ok_and(|it| it.is_none()), "weston has ended");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("weston has no socket");
+    }
+}
+
+impl Drop for Compositor {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -158,17 +158,31 @@ fn a_signal_begins_and_ends_the_part_that_is_wanted() {
     let children = || std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
     let trigger =
         |pid: &str| output(stage.lavascope().args(["capture", "--attach-trigger", pid])).status.code() == Some(0);
-    let wait = || std::thread::sleep(std::time::Duration::from_millis(300));
-    let mut tries = 0;
-    // Nobody listens before there is an instance, and a program that does not listen must not be ended.
-    while !trigger(children().trim()) {
-        tries += 1;
-        assert!(tries < 100, "nobody listens");
-        wait();
+    // The file tells how far the program is, and what the capture knows of the signal: machines may be slow.
+    let info = || {
+        let told = output(stage.lavascope().args(["info", "--json", "part.lava"]));
+        serde_json::from_slice::<Value>(&told.stdout).unwrap_or_default()
+    };
+    let until = |what: &str, is_so: &dyn Fn(&Value) -> bool| {
+        let began = std::time::Instant::now();
+        while !is_so(&info()) {
+            assert!(began.elapsed() < std::time::Duration::from_secs(120), "never {what}: {:#}", info());
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    };
+    let frames = |it: &Value| it["frames"].as_u64().unwrap_or(0);
+    let facts = |it: &Value| it["stored"]["facts"]["unpacked"].as_u64().unwrap_or(0);
+    until("a few frames", &|it| frames(it) > 3);
+    for what in ["a beginning", "an end"] {
+        let before = info();
+        // Nobody listens before there is an instance, and a program that does not listen must not be ended.
+        assert!(trigger(children().trim()), "somebody listens");
+        until(what, &|it| facts(it) > facts(&before));
+        let there = frames(&info());
+        if what == "a beginning" {
+            until("frames of the part", &|it| frames(it) > there + 3);
+        }
     }
-    wait();
-    assert!(trigger(children().trim()));
-    wait();
     let pid = children().trim().parse().ok().and_then(rustix::process::Pid::from_raw).expect("it runs");
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it runs");
     capture.wait().expect("it ends");

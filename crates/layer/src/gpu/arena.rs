@@ -84,6 +84,18 @@ impl Allocations {
 }
 
 impl Region {
+    /// A piece of a buffer of the application, of which the host sees nothing.
+    pub(super) fn of_application(buffer: Buffer, offset: u64, words: u32) -> Region {
+        Region { buffer, offset, words, ..Region::default() }
+    }
+
+    /// Words of a test.
+    #[cfg(test)]
+    pub(super) fn over(words: &mut [u32]) -> Region {
+        let address = words.as_mut_ptr().expose_provenance() as u64;
+        Region { words: words.len() as u32, address, ..Region::default() }
+    }
+
     pub(super) fn write(self, words: &[u32]) {
         self.write_at(0, words);
     }
@@ -143,6 +155,11 @@ impl Region {
             device_address: self.device_address + bytes,
             ..self
         }
+    }
+
+    /// Not more than so many words.
+    pub(super) fn first(self, words: u32) -> Region {
+        Region { words: self.words.min(words), ..self }
     }
 
     pub(super) fn info(self) -> DescriptorBufferInfo {
@@ -241,6 +258,7 @@ impl Gpu {
             let allocate = self.next.allocate_memory?;
             is_fine(allocate(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.memory)))?;
             self.allocations.add();
+            self.taken.add(block.bytes);
             is_fine((self.next.bind_buffer_memory?)(self.device, block.buffer, block.memory, 0))?;
             let (map, flags) = (self.next.map_memory?, MemoryMapFlags::default());
             is_fine(map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()))?;
@@ -278,6 +296,7 @@ impl Gpu {
             }
             if block.memory.0 != 0 {
                 self.allocations.remove();
+                self.taken.remove(block.bytes);
             }
             if let Some(free) = self.next.free_memory {
                 free(self.device, block.memory, Ptr::NULL);

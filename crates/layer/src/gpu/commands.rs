@@ -2,18 +2,22 @@
 //!
 //! Whoever records a command buffer takes it out of its slot and puts it back: the driver is called without a lock.
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use lavascope_abi::*;
+use rustc_hash::FxHashMap;
 
 use super::arena::{Arena, POOL_SETS, Region};
+use super::buffered::Buffered;
+use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
+use super::objects::Bound;
 use super::pushed::Pushed;
+use super::pushes::Push;
 use super::structures::Build;
 use super::variants::{Checked, Quiet, ROOT_SPACE, Variant, lock, root_words};
-use super::{Gpu, descriptors};
+use super::{Gpu, TABLES, descriptors, feedback};
 
 /// The place of a command buffer. It stays where it is until the device ends, and is used again.
 #[derive(Default)]
@@ -43,6 +47,9 @@ pub(super) struct Commands {
     pub(super) pool: u64,
     /// Counted from zero, in the order of allocation.
     pub(super) number: u32,
+    pub(super) is_primary: bool,
+    /// The last rendering goes on in another command buffer, and nothing may be between.
+    pub(super) is_suspended: bool,
     /// How many draws and dispatches were recorded.
     count: u32,
     points: [Point; 3],
@@ -51,24 +58,40 @@ pub(super) struct Commands {
     pub(super) builds: Vec<Build>,
     /// The forms of pipelines that they use, once each.
     pub(super) variants: Vec<Arc<Variant>>,
-    /// Those it executes.
-    pub(super) secondaries: Vec<u64>,
+    /// Those it executes, and the debug labels that are open there.
+    pub(super) secondaries: Vec<(u64, Arc<Vec<String>>)>,
     /// The debug labels that are open, the outermost first.
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the queue that it was submitted to last.
     pub(super) queue_labels: Vec<String>,
+    /// The layout of the sets that were bound last.
+    pub(super) last_layout: Option<(u64, Arc<Layout>)>,
     arena: Arena,
     pools: Vec<DescriptorPool>,
     /// Sets that are left in the last pool.
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
     table: Option<(Vec<u32>, Region)>,
+    /// Tables of descriptors that are looked at again when they are submitted.
+    pub(super) late: Vec<Late>,
     /// What was chosen before, by pipeline, sets and offsets.
     known: Known,
     /// Root tables that lead to the table of addresses, and the one that they lead to.
     pub(super) roots: Vec<Region>,
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
+    /// As the records call it, once it was submitted.
+    pub(super) object: Option<ObjectId>,
+    /// How often it was executed since what it touched was read.
+    pub(super) executions: u32,
+    /// Where the next draw keeps what it touches.
+    touches: Option<Region>,
+    /// Sets that were pushed.
+    pub(super) pushed_sets: Vec<u64>,
+    /// Where the buffers with descriptors begin.
+    pub(super) descriptor_buffers: Vec<u64>,
+    /// Tables of descriptors in buffers.
+    pub(super) buffered: Vec<Buffered>,
 }
 
 /// A draw or dispatch with checks.
@@ -76,9 +99,21 @@ pub(super) struct Draw {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub(super) number: u32,
     pub(super) command: &'static str,
+    pub(super) function: Command,
     pub(super) variant: Arc<Variant>,
     pub(super) records: Region,
+    /// Where its shaders keep what they touch; none where they do not.
+    pub(super) touches: Option<Region>,
     pub(super) labels: Arc<Vec<String>>,
+    /// Those of the command buffer that executes this one, where it was submitted last.
+    pub(super) outer: Arc<Vec<String>>,
+}
+
+impl Draw {
+    /// All debug labels around it, the outermost first.
+    pub(super) fn all_labels(&self) -> Vec<String> {
+        self.outer.iter().chain(&*self.labels).cloned().collect()
+    }
 }
 
 /// What is bound for graphics, or for compute.
@@ -87,6 +122,8 @@ struct Point {
     pipeline: Option<Arc<Checked>>,
     /// The pipeline as the driver has it.
     driver_pipeline: Pipeline,
+    /// Shader objects in the place of a pipeline.
+    objects: Bound,
     /// The earliest first.
     binds: Vec<Bind>,
     /// For the draws from here on, until something else is bound.
@@ -98,7 +135,7 @@ struct Point {
 struct Known {
     /// As many writes into sets there were.
     version: u64,
-    by_key: HashMap<Box<[u64]>, Chosen>,
+    by_key: FxHashMap<Box<[u64]>, Chosen>,
     /// The key that is looked for.
     key: Vec<u64>,
 }
@@ -118,11 +155,14 @@ struct Chosen {
 /// Sets that were bound in one call.
 #[derive(Clone)]
 pub(super) struct Bind {
-    layout: Arc<Layout>,
+    pub(super) layout: Arc<Layout>,
     first: u32,
-    /// Zero for what was pushed, of which nothing is known.
     sets: Vec<u64>,
     offsets: Vec<u32>,
+    /// Where nothing is bound but pushed: the calls that did so.
+    pub(super) pushes: Vec<Arc<Push>>,
+    /// The sets are addresses: descriptors are in a buffer.
+    pub(super) is_in_buffer: bool,
 }
 
 /// What is done again behind a draw.
@@ -140,16 +180,16 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
     }
 
-    fn numbers(&self) -> std::ops::Range<usize> {
+    pub(super) fn numbers(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.sets.len()
     }
 
     /// A set, with the dynamic offsets that are its own.
-    fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
+    pub(super) fn set(&self, number: usize) -> Option<(u64, Vec<u32>)> {
         let handle = *self.sets.get(number.checked_sub(self.first as usize)?)?;
         let count = |it: usize| self.layout.sets.get(it).and_then(Option::as_ref).map_or(0, |it| it.dynamic_count());
         let before: usize = (self.first as usize..number).map(count).sum();
@@ -159,6 +199,19 @@ impl Bind {
 }
 
 impl Point {
+    /// Sets take the place of those that the last call bound, if that was alike. Whether it was.
+    fn bind_again(&mut self, layout: &Arc<Layout>, first: u32, sets: &[DescriptorSet], offsets: &[u32]) -> bool {
+        let is_it =
+            |it: &&mut Bind| Arc::ptr_eq(&it.layout, layout) && it.first == first && it.sets.len() == sets.len();
+        let Some(last) = self.binds.last_mut().filter(is_it) else { return false };
+        last.sets.clear();
+        last.sets.extend(sets.iter().map(|it| it.0));
+        last.offsets.clear();
+        last.offsets.extend(offsets);
+        self.chosen = None;
+        true
+    }
+
     fn bind(&mut self, bind: Bind) {
         let numbers = bind.numbers();
         self.binds.retain(|it| it.numbers().any(|it| !numbers.contains(&it)));
@@ -185,7 +238,9 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
+        let is_safe = |it: &Bind| {
+            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+        };
         !self.binds.iter().all(is_safe)
     }
 }
@@ -199,27 +254,75 @@ pub(super) fn point_of(point: PipelineBindPoint) -> Option<usize> {
 }
 
 impl Commands {
-    pub(super) fn new(pool: u64, number: u32) -> Commands {
-        Commands { pool, number, ..Commands::default() }
+    pub(super) fn new(pool: u64, number: u32, is_primary: bool) -> Commands {
+        Commands { pool, number, is_primary, ..Commands::default() }
+    }
+
+    /// Whether there may be a barrier at its end.
+    pub(super) fn may_end_with_barrier(&self) -> bool {
+        self.is_primary && !self.is_suspended
+    }
+
+    /// Whether its shaders, or those that it executes, may write records.
+    pub(super) fn writes_for_us(&self) -> bool {
+        !self.draws.is_empty() || !self.builds.is_empty() || !self.secondaries.is_empty()
     }
 
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
         let point = &mut self.points[point];
         (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
+        point.objects = Bound::default();
     }
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
         self.points[point].bind(bind);
     }
 
-    /// Other shaders are bound in another way, or nothing is known any more.
-    pub(super) fn unbind(&mut self) {
-        self.points.iter_mut().for_each(|it| (it.pipeline, it.chosen) = (None, None));
+    /// Sets were bound by one call.
+    pub(super) fn bind_call(
+        &mut self,
+        point: usize,
+        layout: &Arc<Layout>,
+        first: u32,
+        sets: &[DescriptorSet],
+        offsets: &[u32],
+    ) {
+        let point = &mut self.points[point];
+        if !point.bind_again(layout, first, sets, offsets) {
+            let sets = sets.iter().map(|it| it.0).collect();
+            point.bind(Bind::new(layout, first, sets, offsets.to_vec()));
+        }
+    }
+
+    /// The layout that was used last, if it is this one: none is destroyed while commands are recorded with it.
+    pub(super) fn last_layout(&self, handle: PipelineLayout) -> Option<Arc<Layout>> {
+        self.last_layout.as_ref().filter(|it| it.0 == handle.0).map(|it| Arc::clone(&it.1))
+    }
+
+    /// What a set was bound by last.
+    pub(super) fn bound_at(&self, point: usize, set: usize) -> Option<&Bind> {
+        self.points[point].binds.iter().rev().find(|it| it.numbers().contains(&set))
+    }
+
+    /// Shader objects are bound, in the place of a pipeline.
+    pub(super) fn bind_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
+        let point = &mut self.points[point];
+        (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
+        point.objects.bind(stage, shader);
+    }
+
+    pub(super) fn objects(&mut self, point: usize) -> &mut Bound {
+        &mut self.points[point].objects
+    }
+
+    /// What the shader objects of a point are together.
+    pub(super) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<Checked>>) {
+        self.points[point].pipeline = pipeline;
     }
 
     /// Secondary command buffers leave nothing bound.
     pub(super) fn execute(&mut self, secondaries: impl Iterator<Item = u64>) {
-        self.secondaries.extend(secondaries);
+        self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&self.labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
     }
@@ -227,6 +330,23 @@ impl Commands {
     /// Memory that lives as long as what is recorded.
     pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
         gpu.or_fail(self.arena.allocate(gpu, words)).filter(|it| it.device_address != 0)
+    }
+
+    /// A table of descriptors of its own.
+    pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate(gpu, words.len() as u32)?;
+        region.write(words);
+        Some(region)
+    }
+
+    /// A set of ours that lives as long as what is recorded.
+    pub(super) fn write_set(&mut self, gpu: &Gpu, regions: [Region; TABLES]) -> Option<DescriptorSet> {
+        if self.sets_left == 0 {
+            self.pools.push(gpu.take_pool()?);
+            self.sets_left = POOL_SETS;
+        }
+        self.sets_left -= 1;
+        gpu.write_set(*self.pools.last()?, regions)
     }
 
     /// What is bound for compute, as the driver has it.
@@ -252,7 +372,11 @@ impl Gpu {
             }
             state.free_slots.push(slot);
         } else {
-            slot.put(Box::new(Commands::new(old.pool, old.number)));
+            slot.put(Box::new(Commands::new(old.pool, old.number, old.is_primary)));
+        }
+        if !old.pushed_sets.is_empty() {
+            let mut state = self.state();
+            old.pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
         }
         let (arena, pools) = old.into_parts();
         self.give_back(arena.blocks, pools);
@@ -270,6 +394,9 @@ impl Gpu {
     fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
         let number = commands.count;
         commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
@@ -277,12 +404,63 @@ impl Gpu {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
+    }
+
+    fn record_chosen(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        (number, command): (u32, Command),
+        chosen: Chosen,
+    ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
-        if let Some(records) = self.tell_tables(commands, handle, point, &chosen) {
-            let (name, labels) = (command.desc().name, Arc::clone(&commands.labels));
-            commands.draws.push(Draw { number, command: name, variant: chosen.variant, records, labels });
+        let own = self.tell_tables(commands, handle, point, &chosen);
+        let touches = commands.touches.take();
+        for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
+            let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
+            let (name, outer) = (command.desc().name, Arc::default());
+            let draw = Draw { number, command: name, function: command, variant, records, touches, labels, outer };
+            commands.draws.push(draw);
         }
         self.after(commands, point, chosen.is_disturbing)
+    }
+
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
+    pub(super) fn before_generated(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.take() else { return After::default() };
+        let after = self.record_generated(&mut commands, handle, point, command);
+        // For what is drawn next it is chosen anew.
+        commands.points[point].chosen = None;
+        slot.put(commands);
+        after
+    }
+
+    fn record_generated(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+    ) -> After {
+        let number = commands.count;
+        commands.count += 1;
+        if commands.points[point].objects.is_new() {
+            self.combine(commands, handle, point);
+        }
+        let bound = &commands.points[point];
+        let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
+            commands.variants.push(Arc::clone(&variant));
+        }
+        let chosen = Chosen { variant, table, is_disturbing };
+        self.record_chosen(commands, handle, point, (number, command), chosen)
     }
 
     /// Takes what was chosen before for the same.
@@ -305,15 +483,25 @@ impl Gpu {
         let point = &commands.points[at];
         let Some(checked) = point.pipeline.clone() else { return };
         let Some(selected) = checked.selected() else { return };
+        let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&selected.layout, &self.state().sets, |it| point.set(it));
         let form = self.form_for(&checked, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
-        if let Some(fixed) = &variant.fixed {
-            fixed.add(&words);
-        }
+        variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
-        let table = if is_quiet { None } else { self.or_fail(self.table(commands, words)) };
+        let table = match is_quiet {
+            true => None,
+            false if variant.layout.is_in_buffers() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
+                self.or_fail(self.buffered_table(commands, &variant, sets, words))
+            }
+            false if variant.layout.has_late() => {
+                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
+                self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
+            }
+            false => self.or_fail(self.table(commands, words)),
+        };
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
@@ -330,8 +518,7 @@ impl Gpu {
         match &commands.table {
             Some((same, region)) if *same == words => Some(*region),
             _ => {
-                let region = commands.arena.allocate(self, words.len() as u32)?;
-                region.write(&words);
+                let region = commands.allocate_table(self, &words)?;
                 commands.table = Some((words, region));
                 Some(region)
             }
@@ -340,6 +527,9 @@ impl Gpu {
 
     /// Binds the form of a pipeline where the driver has another.
     fn bind_form(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, variant: &Variant) {
+        if let Some(objects) = &variant.objects {
+            return self.bind_objects(commands, handle, point, objects.bound());
+        }
         let bound = &mut commands.points[point].driver_pipeline;
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
@@ -351,7 +541,7 @@ impl Gpu {
         }
     }
 
-    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if anywhere.
+    /// Makes the tables of a draw and tells its shaders. Gives where its records will be, if in tables of its own.
     fn tell_tables(
         &self,
         commands: &mut Commands,
@@ -360,11 +550,8 @@ impl Gpu {
         chosen: &Chosen,
     ) -> Option<Region> {
         let variant = &chosen.variant;
-        if variant.stages.is_empty() {
+        if variant.stages.is_empty() || !variant.fixed.is_empty() {
             return None;
-        }
-        if let Some(fixed) = &variant.fixed {
-            return Some(fixed.records);
         }
         let own = match (chosen.table, variant.way) {
             (None, _) => None,
@@ -385,8 +572,10 @@ impl Gpu {
 
     /// Records and a root table for a draw.
     fn own_root(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
-        let all = commands.arena.allocate(self, ROOT_SPACE + self.record_words(variant))?;
-        let records = all.from(ROOT_SPACE);
+        let (record_words, touch_words) = (self.record_words(variant), feedback::touch_words(variant));
+        let all = commands.arena.allocate(self, ROOT_SPACE + record_words + touch_words)?;
+        let records = all.from(ROOT_SPACE).first(record_words);
+        commands.touches = (touch_words > 0).then(|| all.from(ROOT_SPACE + record_words));
         let mut addresses = self.everywhere;
         if variant.reads_addresses {
             addresses = self.addresses_now();
@@ -397,20 +586,18 @@ impl Gpu {
             };
             commands.roots.push(all);
         }
-        all.write(&root_words([records, table, addresses, variant.cells]));
+        let mut root = root_words([records, table, addresses, variant.cells]);
+        if let Some(area) = commands.touches {
+            feedback::lead_to(&mut root, area);
+        }
+        all.write(&root);
         Some((records, Quiet::Root(all)))
     }
 
     /// Records and a set for a draw.
     fn own_set(&self, commands: &mut Commands, variant: &Variant, table: Region) -> Option<(Region, Quiet)> {
         let records = commands.arena.allocate(self, self.record_words(variant))?;
-        if commands.sets_left == 0 {
-            commands.pools.push(self.take_pool()?);
-            commands.sets_left = POOL_SETS;
-        }
-        commands.sets_left -= 1;
-        let pool = *commands.pools.last()?;
-        let set = self.write_set(pool, [records, table, self.everywhere, variant.cells])?;
+        let set = commands.write_set(self, [records, table, self.everywhere, variant.cells])?;
         Some((records, Quiet::Set(set)))
     }
 
@@ -436,13 +623,24 @@ impl Gpu {
         let mut after = After::default();
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0)).cloned().collect();
+            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));
             commands.pushed.mend();
         }
         after
+    }
+
+    /// Binds and pushes again what the application had for compute.
+    pub(super) fn bind_compute_again(&self, handle: CommandBuffer, commands: &Commands) {
+        let point = &commands.points[1];
+        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
+            // SAFETY: what the application bound, as the driver has it.
+            unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
+        }
+        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
+        self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
     }
 
     /// Binds and pushes again what the application had.
@@ -452,6 +650,10 @@ impl Gpu {
         }
         let Some(bind) = self.next.cmd_bind_descriptor_sets else { return };
         for it in &after.binds {
+            if !it.pushes.is_empty() {
+                it.pushes.iter().for_each(|it| self.push_again(handle, it));
+                continue;
+            }
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);

@@ -32,7 +32,7 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    fn word(self, offset: u32) -> u32 {
+    pub(super) fn word(self, offset: u32) -> u32 {
         let count = match self {
             Bound::Nothing => return 0,
             Bound::Some(count) => count,
@@ -44,10 +44,9 @@ impl Bound {
 }
 
 impl Set {
-    fn new(pool: u64, layout: &Arc<SetLayout>, variable: u32) -> Set {
+    pub(super) fn new(pool: u64, layout: &Arc<SetLayout>, variable: u32) -> Set {
         let bound = layout.bindings.iter().map(|it| {
             let first = match it.kind {
-                _ if it.is_late() => Bound::Unknown,
                 DescriptorType::SAMPLER if !it.samplers.is_empty() => Bound::Some(1),
                 _ if it.is_inline() => Bound::Some(u64::from(it.count)),
                 _ => Bound::Nothing,
@@ -78,10 +77,15 @@ impl Set {
         all
     }
 
-    fn put(&mut self, (binding, element): (usize, usize), it: Bound) {
-        if !self.layout.bindings[binding].is_late() {
-            self.bound[binding][element] = it;
+    /// What is written from an element of a binding on.
+    pub(super) fn put_all(&mut self, (binding, element): (u32, u32), bound: Vec<Bound>) {
+        for (place, bound) in self.places(binding, element, bound.len() as u32).into_iter().zip(bound) {
+            self.put(place, bound);
         }
+    }
+
+    fn put(&mut self, (binding, element): (usize, usize), it: Bound) {
+        self.bound[binding][element] = it;
     }
 }
 
@@ -111,9 +115,22 @@ impl State {
     ///
     /// The write must be valid, with its chain.
     pub(super) unsafe fn write(&mut self, write: &WriteDescriptorSet) {
+        // SAFETY: the caller's word.
+        let bound = unsafe { self.bound_by(write) };
+        if let Some(set) = self.sets.get_mut(&write.dst_set.0) {
+            set.put_all((write.dst_binding, write.dst_array_element), bound);
+        }
+    }
+
+    /// What a write binds, element by element.
+    ///
+    /// # Safety
+    ///
+    /// The write must be valid, with its chain.
+    pub(super) unsafe fn bound_by(&self, write: &WriteDescriptorSet) -> Vec<Bound> {
         let count = write.descriptor_count;
         // SAFETY: the caller's word: which of the arrays is there goes by the type.
-        let bound: Vec<Bound> = unsafe {
+        unsafe {
             match write.descriptor_type {
                 DescriptorType::UNIFORM_BUFFER
                 | DescriptorType::STORAGE_BUFFER
@@ -127,13 +144,9 @@ impl State {
                     views.map(|it| texels(it).map_or(Bound::Unknown, Bound::Some)).collect()
                 }
                 // What they hold is known from the layout.
-                DescriptorType::INLINE_UNIFORM_BLOCK => return,
+                DescriptorType::INLINE_UNIFORM_BLOCK => Vec::new(),
                 _ => vec![Bound::Some(1); count as usize],
             }
-        };
-        let Some(set) = self.sets.get_mut(&write.dst_set.0) else { return };
-        for (place, bound) in set.places(write.dst_binding, write.dst_array_element, count).into_iter().zip(bound) {
-            set.put(place, bound);
         }
     }
 
@@ -184,7 +197,8 @@ pub(super) fn table(
     let all = layout.sets.iter().enumerate().map(|(number, own)| {
         let Some(own) = own else { return tables::Set::default() };
         let found = bound(number);
-        let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_push());
+        // What is in a buffer is looked up elsewhere.
+        let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_in_buffer());
         let mut offsets = found.iter().flat_map(|it| it.1.iter().copied());
         let bindings = own.bindings.iter().enumerate().map(|(number, slot)| {
             let bound = set.and_then(|it| it.bound.get(number));

@@ -23,7 +23,7 @@ pub(crate) struct Wish {
     pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
     /// A copy of the chain's beginning, up to the last features that are changed.
-    chain: Vec<Box<[u64]>>,
+    chain: Copies,
     /// In front of the chain, where the application says nothing of addresses.
     addresses: Option<Box<PhysicalDeviceBufferDeviceAddressFeatures>>,
 }
@@ -210,13 +210,16 @@ fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(Phys
     Some((features, properties.api_version))
 }
 
+/// Copies of structures, word by word.
+pub(super) type Copies = Vec<Box<[u64]>>;
+
 /// Copies of the structures of a chain up to the one of a type; none where one of them is not known.
 ///
 /// # Safety
 ///
 /// The chain must be valid.
-unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<Vec<Box<[u64]>>> {
-    let mut all: Vec<Box<[u64]>> = Vec::new();
+pub(super) unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<Copies> {
+    let mut all = Copies::new();
     // SAFETY: the caller's word.
     for (ty, at) in unsafe { chain_types(first) } {
         let size = match ty.0 {

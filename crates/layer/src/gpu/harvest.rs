@@ -11,7 +11,7 @@ use lavascope_instrument::decode;
 use super::addresses::lead_to;
 use super::commands::Commands;
 use super::pipelines::Style;
-use super::tell::{Finding, Told};
+use super::tell::{Finding, Told, counts_of};
 use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
 use crate::application::find_in_chain;
@@ -128,7 +128,7 @@ impl State {
             if sites.is_empty() {
                 continue;
             }
-            let checked = self.pipelines.get(&variant.application.0.0).cloned();
+            let checked = self.checked_of(variant);
             match checked.filter(|it| it.can_be_made_again()) {
                 Some(checked) => {
                     let style = checked.ask(variant, &sites);
@@ -148,7 +148,11 @@ impl Gpu {
         for handle in commands {
             let Some(slot) = self.slot(*handle) else { continue };
             let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
-            for handle in std::iter::once(*handle).chain(secondaries) {
+            for (handle, labels) in &secondaries {
+                let name = |it: &mut Commands| it.draws.iter_mut().for_each(|it| it.outer = Arc::clone(labels));
+                _ = self.slot(*handle).and_then(|it| it.with(name));
+            }
+            for handle in std::iter::once(*handle).chain(secondaries.iter().map(|it| it.0)) {
                 let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
                 let has_draws = self.slot(handle).and_then(|it| it.with(has_any));
                 all.extend((has_draws == Some(true)).then_some(handle));
@@ -159,7 +163,12 @@ impl Gpu {
 
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
-        let all = self.with_draws(&batch.commands);
+        let mut all = self.with_draws(&batch.commands);
+        if self.gives_feedback() {
+            all = self.note_executions(&batch.commands);
+        }
+        self.renew_late(&all);
+        self.renew_buffered(&all);
         let addresses = self.lead_to_addresses(&all);
         let mut state = self.state();
         let labels = state.queue_labels.get(&queue.0).cloned().unwrap_or_default();
@@ -195,7 +204,7 @@ impl Gpu {
     }
 
     fn uses_fixed(&self, handle: u64) -> bool {
-        let uses = |it: &mut Commands| it.variants.iter().any(|it| it.fixed.is_some() && it.reads_addresses);
+        let uses = |it: &mut Commands| it.variants.iter().any(|it| !it.fixed.is_empty() && it.reads_addresses);
         self.slot(handle).and_then(|it| it.with(uses)) == Some(true)
     }
 
@@ -244,10 +253,11 @@ impl Gpu {
 
     /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
     fn read_all(&self, handles: &[u64]) -> (Vec<Finding>, Vec<(Arc<Checked>, Style)>) {
-        let (mut found, mut again) = (Vec::new(), Vec::new());
+        let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
             let Some(mut commands) = slot.take() else { continue };
+            touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read(*handle, &mut commands));
             let (wanted, told) = state.read_seen(&commands.variants);
@@ -256,6 +266,7 @@ impl Gpu {
             drop(state);
             slot.put(commands);
         }
+        self.give_feedback(touched);
         (found, again)
     }
 
@@ -322,10 +333,11 @@ impl Gpu {
     pub(super) fn harvest_all(&self) {
         let handles: Vec<u64> = self.slots.entries_unsorted().into_iter().map(|it| it.0).collect();
         let (mut found, _) = self.read_all(&handles);
-        found.extend(self.state().find_unrecorded());
+        let variants = self.state().variants.clone();
+        found.extend(self.state().find_unrecorded(&variants));
         self.tell_all(found);
         let mut state = self.state();
-        let counts = state.counts();
+        let counts = counts_of(&variants);
         state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
     }
 }

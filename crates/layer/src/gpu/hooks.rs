@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::commands::{Bind, Commands, point_of};
+use super::commands::{Commands, point_of};
 use super::harvest::Batch;
 use super::layouts::SetLayout;
 use super::pipelines::{Plan, read_words};
@@ -32,21 +32,30 @@ macro_rules! hooks {
     };
 }
 
+pub(super) use hooks;
+
 hooks! {
     create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_allocator, p_made);
         if result == Result::SUCCESS {
             let keep = || {
-                let layout = Arc::new(SetLayout::read(&*p_info.as_ptr()));
-                gpu.state().set_layouts.insert((*p_made.as_ptr()).0, layout);
+                let mut layout = SetLayout::read(&*p_info.as_ptr());
+                gpu.ask_offsets(*p_made.as_ptr(), &mut layout);
+                gpu.state().set_layouts.insert((*p_made.as_ptr()).0, Arc::new(layout));
             };
             fence("vkCreateDescriptorSetLayout", keep, || ());
         }
         result
     }
     destroy_descriptor_set_layout = fn(device: Device, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
-        fence("vkDestroyDescriptorSetLayout", || _ = gpu.state().set_layouts.remove(&it.0), || ());
-        next(device, it, p_allocator);
+        let is_kept = || {
+            let mut state = gpu.state();
+            state.set_layouts.remove(&it.0);
+            state.objects.keeps_set_layout(it, p_allocator)
+        };
+        if !fence("vkDestroyDescriptorSetLayout", is_kept, || false) {
+            next(device, it, p_allocator);
+        }
     }
     create_pipeline_layout = fn(device: Device, p_info: Ptr<PipelineLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<PipelineLayout>) -> Result, |gpu, next| {
         let create = || gpu.create_layout(next, p_info, p_allocator, p_made);
@@ -148,6 +157,7 @@ hooks! {
             drop(state);
             if let Some(checked) = removed {
                 gpu.sets_changed();
+                gpu.pipeline_ends(checked.number);
                 gpu.destroy_forms(&checked);
                 drop(checked);
                 gpu.sweep_passes();
@@ -170,6 +180,7 @@ hooks! {
     free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
         if it.0 != 0 {
             gpu.allocations.remove();
+            fence("vkFreeMemory", || gpu.unmapped(it), || ());
         }
         next(device, it, p_allocator);
     }
@@ -185,9 +196,14 @@ hooks! {
         address
     }
     create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, next| {
-        let result = next(device, p_info, p_allocator, p_made);
+        let info = &*p_info.as_ptr();
+        let usage = fence("vkCreateBuffer", || gpu.buffer_usage(info), || info.usage);
+        let result = next(device, Ptr::to(&BufferCreateInfo { usage, ..*info }), p_allocator, p_made);
         if result == Result::SUCCESS {
-            let keep = || _ = gpu.state().buffers.insert((*p_made.as_ptr()).0, (*p_info.as_ptr()).size);
+            let keep = || {
+                gpu.state().buffers.insert((*p_made.as_ptr()).0, info.size);
+                gpu.note_bindable(*p_made.as_ptr(), usage);
+            };
             fence("vkCreateBuffer", keep, || ());
         }
         result
@@ -196,6 +212,8 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             state.buffers.remove(&it.0);
+            state.bindable.remove(&it.0);
+            state.buffered.forget(it);
             let name = state.names.get(&(ObjectType::BUFFER.0, it.0)).cloned();
             state.addresses.remove(it.0, name);
         };
@@ -252,23 +270,14 @@ hooks! {
         };
         fence("vkUpdateDescriptorSets", note, || ());
     }
-    update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, next| {
-        next(device, set, template, p_data);
-        let forget = || {
-            if let Some(set) = gpu.state().sets.get_mut(&set.0) {
-                set.forget();
-            }
-            gpu.sets_changed();
-        };
-        fence("vkUpdateDescriptorSetWithTemplate", forget, || ());
-    }
     allocate_command_buffers = fn(device: Device, p_info: Ptr<CommandBufferAllocateInfo>, p_made: Ptr<CommandBuffer>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_made);
         if result == Result::SUCCESS {
             let keep = || {
                 let info = &*p_info.as_ptr();
                 let made = slice(p_made, info.command_buffer_count);
-                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0));
+                let is_primary = info.level == CommandBufferLevel::PRIMARY;
+                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
             };
             fence("vkAllocateCommandBuffers", keep, || ());
         }
@@ -308,10 +317,6 @@ hooks! {
         };
         fence("vkCmdBindPipeline", note, || ());
     }
-    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
-        next(commands, count, p_stages, p_shaders);
-        fence("vkCmdBindShadersEXT", || gpu.with_commands(commands, Commands::unbind), || ());
-    }
     cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, next| {
         next(commands, point, layout, first, count, p_sets, offset_count, p_offsets);
         let (sets, offsets) = (slice(p_sets, count), slice(p_offsets, offset_count));
@@ -327,31 +332,6 @@ hooks! {
             gpu.bound(commands, points_of(it.stage_flags), (it.layout, it.first_set), sets, offsets);
         };
         fence("vkCmdBindDescriptorSets2", note, || ());
-    }
-    cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, next| {
-        next(commands, point, layout, set, count, p_writes);
-        let points = point_of(point).into_iter();
-        fence("vkCmdPushDescriptorSet", || gpu.bound(commands, points, (layout, set), PUSHED, &[]), || ());
-    }
-    cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, next| {
-        next(commands, p_info);
-        let note = || {
-            let it = &*p_info.as_ptr();
-            gpu.bound(commands, points_of(it.stage_flags), (it.layout, it.set), PUSHED, &[]);
-        };
-        fence("vkCmdPushDescriptorSet2", note, || ());
-    }
-    cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, next| {
-        next(commands, template, layout, set, p_data);
-        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.bound(commands, 0..3, (layout, set), PUSHED, &[]), || ());
-    }
-    cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, next| {
-        next(commands, p_info);
-        let note = || {
-            let it = &*p_info.as_ptr();
-            gpu.bound(commands, 0..3, (it.layout, it.set), PUSHED, &[]);
-        };
-        fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
     cmd_push_constants = fn(commands: CommandBuffer, layout: PipelineLayout, stages: ShaderStageFlags, offset: u32, size: u32, p_values: Ptr<u8>) -> (), |gpu, next| {
         let all = || gpu.pushed(commands, layout, (stages, offset), (p_values, size));
@@ -457,9 +437,6 @@ hooks! {
 const LACKS: [Result; 3] =
     [Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY, Result::ERROR_TOO_MANY_OBJECTS];
 
-/// A set of which nothing is known.
-const PUSHED: &[DescriptorSet] = &[DescriptorSet(0)];
-
 /// The stages of ray tracing.
 pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::ANY_HIT_KHR.0
@@ -469,7 +446,7 @@ pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::CALLABLE_KHR.0;
 
 /// The bind points that stages belong to.
-fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
+pub(super) fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
     [graphics, compute, RAYS].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
@@ -481,7 +458,7 @@ impl Gpu {
         self.sets_changed();
     }
 
-    fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
+    pub(super) fn with_commands(&self, handle: CommandBuffer, work: impl FnOnce(&mut Commands)) {
         if let Some(slot) = self.slot(handle.0) {
             slot.with(work);
         }
@@ -496,17 +473,21 @@ impl Gpu {
         sets: &[DescriptorSet],
         offsets: &[u32],
     ) {
-        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
-        self.with_commands(handle, |commands| {
-            for point in points {
-                let sets = sets.iter().map(|it| it.0).collect();
-                commands.bind_sets(point, Bind::new(&layout, first, sets, offsets.to_vec()));
-            }
+        let Some(slot) = self.slot(handle.0) else { return };
+        let known = slot.with(|it| it.last_layout(layout)).flatten();
+        let Some(found) = known.or_else(|| self.state().layouts.get(&layout.0).cloned()) else { return };
+        slot.with(|commands| {
+            points.for_each(|point| commands.bind_call(point, &found, first, sets, offsets));
+            commands.last_layout = Some((layout.0, found));
         });
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
     fn after_call(&'static self, result: Result) -> Result {
+        if result.0 < 0 {
+            // What was submitted may not have been executed.
+            self.stop_feedback();
+        }
         if result == Result::ERROR_DEVICE_LOST {
             fence("a lost device", || self.device_idle(), || ());
         }

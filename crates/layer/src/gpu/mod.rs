@@ -7,26 +7,36 @@
 
 mod addresses;
 mod arena;
+mod buffered;
 mod cache;
 mod codes;
 mod commands;
 mod config;
 mod descriptors;
 mod draws;
+mod ended;
 mod features;
+mod feedback;
+mod generated;
 mod harvest;
 mod hooks;
 mod labels;
+mod late;
 mod layouts;
+mod objects;
 mod pipelines;
 mod prints;
 mod pushed;
+mod pushes;
 mod rays;
 mod recipe;
 mod scope;
 mod structures;
+mod structures_nv;
+mod taken;
 mod tell;
 mod variants;
+mod visible;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -46,15 +56,19 @@ use crate::messages::Messages;
 
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
+use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use objects::Objects;
 use pipelines::{Key, Library, SCRATCH_BYTES};
+use pushes::Template;
 use recipe::Passes;
 use structures::{Looking, Structures};
+use taken::Taken;
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
 use worker::Worker;
@@ -97,13 +111,20 @@ pub(crate) struct Gpu {
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
     allocations: Allocations,
+    /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
+    binds_sets: AtomicBool,
+    taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
+    /// It is not known any more whether all was executed. Relaxed, as above.
+    is_feedback_broken: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
     /// What looks at instances of acceleration structures. Made when needed.
     looking: OnceLock<Option<Looking>>,
+    /// The same for structures of `VK_NV_ray_tracing`.
+    looking_nv: OnceLock<Option<Looking>>,
     /// Addresses of the slots of command buffers.
     slots: TaggedMap,
     spares: Mutex<Spares>,
@@ -119,6 +140,7 @@ struct State {
     modules: HashMap<u64, Arc<Vec<u32>>>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
+    objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
     /// The words that their cells take.
@@ -131,6 +153,10 @@ struct State {
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
     sets: HashMap<u64, Set>,
+    templates: HashMap<u64, Template>,
+    buffered: DescriptorBuffers,
+    /// How many sets there were that nobody allocated.
+    pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
     submissions: Vec<Submission>,
@@ -138,6 +164,10 @@ struct State {
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
     structures: Structures,
+    /// Those of `VK_NV_ray_tracing`.
+    structures_nv: Structures,
+    /// Buffers with instances of theirs that can be bound.
+    bindable: HashSet<u64>,
     /// Shader modules whose creation asks for checks.
     marked_modules: HashSet<u64>,
     /// Whether it was told that prints did not fit.
@@ -196,7 +226,7 @@ impl Gpu {
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
-            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
+            set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
@@ -212,10 +242,14 @@ impl Gpu {
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
             allocations: Allocations::new(),
+            binds_sets: AtomicBool::new(false),
+            taken: Taken::default(),
             has_failed: AtomicBool::new(false),
+            is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
+            looking_nv: OnceLock::new(),
             slots: TaggedMap::default(),
             spares: Mutex::default(),
             worker: Worker::default(),
@@ -228,10 +262,16 @@ impl Gpu {
         }
         watch_exit();
         hooks::install(table);
+        objects::install(table);
+        pushes::install(table);
+        buffered::install(table);
+        generated::install(table);
         draws::install(table);
         labels::install(table);
         structures::install(table);
+        structures_nv::install(table);
         rays::install(table);
+        visible::install(table);
         Some(gpu)
     }
 
@@ -297,7 +337,7 @@ impl Gpu {
     }
 
     /// A command buffer was allocated.
-    fn add_commands(&self, handle: u64, pool: u64) {
+    fn add_commands(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
         state.next_commands += 1;
@@ -310,7 +350,7 @@ impl Gpu {
             unsafe { &*address }
         });
         drop(state);
-        slot.put(Box::new(Commands::new(pool, number)));
+        slot.put(Box::new(Commands::new(pool, number, is_primary)));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 
@@ -382,6 +422,7 @@ impl Gpu {
     pub(crate) fn end(&self) {
         self.worker.end();
         self.harvest_all();
+        self.taken.tell();
         self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
@@ -397,6 +438,7 @@ impl Gpu {
         pools.extend(state.set_pools.into_iter().map(|it| it.0).chain(state.full_pools));
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
+        self.end_objects(&mut state.objects);
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
@@ -417,10 +459,7 @@ impl Gpu {
 
     /// Destroys the forms of a pipeline that the application does not know.
     fn destroy_forms(&self, checked: &Checked) {
-        if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: pipelines of ours; the application says that the device does not use them any more.
-            checked.take_own().iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
-        }
+        checked.take_own().iter().for_each(|it| self.destroy_form(it));
     }
 }
 
@@ -428,13 +467,15 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
-/// Where a device has many sets or no limit, ours is this one at most.
-const SET_MAX: u32 = 32;
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {
     extern "C" fn tell() {
-        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        let end = |it: &Gpu| {
+            it.stop_feedback();
+            it.harvest_all();
+        };
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(end);
         crate::fence::fence("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();

@@ -11,10 +11,11 @@ use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
+use super::features::{Copies, copy_until};
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
-use super::variants::{Checked, CheckedStage, Fixed, Quiet, Variant};
-use super::{Gpu, State, descriptors, place, slice};
+use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
+use super::{Gpu, State, descriptors, feedback, place, slice};
 use crate::application::find_in_chain;
 
 /// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
@@ -34,6 +35,8 @@ pub(super) struct Plan {
     stages: Vec<CheckedStage>,
     modules: Vec<ShaderModule>,
     specializations: Vec<Special>,
+    /// Copies of what is in the chains of stages before the words of a module.
+    chains: Vec<Copies>,
     cells: Region,
     quiet: Option<Quiet>,
     fixed: Option<Fixed>,
@@ -84,19 +87,19 @@ pub(super) struct Key {
     root: (u32, u32),
     branches: bool,
     immediate: Option<BTreeSet<u32>>,
+    touches: bool,
 }
 
 /// The application's specialization constants, and ours.
-struct Special {
+pub(super) struct Special {
     /// It stays where it is.
-    info: Box<SpecializationInfo>,
+    pub(super) info: Box<SpecializationInfo>,
     /// What the info leads to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
 
 /// Flags of pipelines that are left as they are: those whose sets are bound in other ways.
-const LEFT: u64 = PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.0 as u64
-    | PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
+const LEFT: u64 = PipelineCreateFlags::INDIRECT_BINDABLE_NV.0 as u64
     | PipelineCreateFlags2::INDIRECT_BINDABLE_EXT.0
     | PipelineCreateFlags2::DESCRIPTOR_HEAP_EXT.0;
 
@@ -113,7 +116,7 @@ impl Gpu {
         stages: &[PipelineShaderStageCreateInfo],
     ) -> Option<Plan> {
         // SAFETY: the caller's word.
-        unsafe { self.plan_in(layout, of, stages, &Style::FIRST) }
+        unsafe { self.plan_in(layout, of, (stages, &[]), &Style::FIRST) }
     }
 
     /// As above, for a pipeline that has no other form: the handles of its shaders are in tables of the application.
@@ -126,9 +129,10 @@ impl Gpu {
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
+        libraries: &[Pipeline],
     ) -> Option<Plan> {
         // SAFETY: the caller's word.
-        unsafe { self.plan_in(layout, of, stages, &Style::PART) }
+        unsafe { self.plan_in(layout, of, (stages, libraries), &Style::PART) }
     }
 
     /// # Safety
@@ -138,7 +142,7 @@ impl Gpu {
         &self,
         layout: PipelineLayout,
         (flags, chain): (PipelineCreateFlags, Ptr<Opaque>),
-        stages: &[PipelineShaderStageCreateInfo],
+        (stages, more): (&[PipelineShaderStageCreateInfo], &[Pipeline]),
         style: &Style,
     ) -> Option<Plan> {
         if self.has_failed() {
@@ -150,7 +154,7 @@ impl Gpu {
             return None;
         }
         // SAFETY: the caller's word.
-        let (part, libraries) = unsafe { part_of(flags, chain) };
+        let (part, libraries) = unsafe { part_of(flags, chain, more) };
         if part == Part::Whole && !self.config.scope.takes_next() {
             return None;
         }
@@ -174,6 +178,8 @@ impl Gpu {
             // SAFETY: the caller's word.
             return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
         }
+        // What is in buffers is known when work is submitted, so that nothing can be expected.
+        let style = if layout.is_in_buffers() { &Style::PART } else { style };
         // SAFETY: the caller's word.
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
@@ -294,7 +300,7 @@ impl Gpu {
         }
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
-        let p_next = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
+        let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
         let made = match found {
             Ok(Some(made)) => made,
             Ok(None) | Err(_) => {
@@ -317,11 +323,9 @@ impl Gpu {
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
-        let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
-        if let Some(fixed) = &plan.fixed {
-            let address = fixed.root.device_address;
-            constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
-        }
+        let touch_base = feedback::touch_base(&plan.stages);
+        let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
+        constants.extend((made.touches.words > 0).then_some((made.touch_constant, touch_base)));
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -332,8 +336,19 @@ impl Gpu {
         };
         plan.modules.push(driver_module);
         plan.specializations.push(special);
+        plan.chains.push(chain);
         let Source { words: original, module, .. } = source;
-        plan.stages.push(CheckedStage { shader, kind: info.stage, index: at, module, made, original, cell_base });
+        plan.stages.push(CheckedStage {
+            shader,
+            kind: info.stage,
+            index: at,
+            module,
+            object: None,
+            made,
+            original,
+            cell_base,
+            touch_base,
+        });
         Ok(())
     }
 
@@ -345,16 +360,28 @@ impl Gpu {
         info: &PipelineShaderStageCreateInfo,
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
-        if info.stage.0 & self.stages == 0 {
+        let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
+        let touches = self.gives_feedback() && plan.part == Part::Whole && feedback::stage_of(info.stage).is_some();
+        self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
+    }
+
+    /// As above, of any shader: whether it branches, and whether it keeps what it touches.
+    pub(super) fn check_words(
+        &self,
+        layout: &Layout,
+        stage: ShaderStageFlags,
+        words: &[u32],
+        (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
+    ) -> std::result::Result<Arc<Instrumented>, String> {
+        if stage.0 & self.stages == 0 {
             return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
         }
-        let root = match plan.layout.way {
+        let root = match layout.way {
             Some(Way::Push) => Root::PushConstant { offset: self.tail.unwrap_or(0) },
             Some(Way::Constant) => Root::Specialization,
             Some(Way::Set) | None => Root::Descriptor { set: self.set },
         };
-        let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let made = self.instrumented(&plan.sources[at].words, root, style.branches, immediate)?;
+        let made = self.instrumented(words, root, how, immediate)?;
         if made.reads_addresses && !self.has_addresses {
             return Err(
                 "device addresses cannot be checked on this device: shaders that use them are not checked".into()
@@ -363,7 +390,7 @@ impl Gpu {
         if made.scratch_bytes > SCRATCH_BYTES {
             return Err("a shader accesses more than 64 KiB at once by an address: it is not checked".into());
         }
-        let is_known = |it: &(u32, u32)| plan.layout.slot(it.0, it.1).is_some();
+        let is_known = |it: &(u32, u32)| layout.slot(it.0, it.1).is_some();
         if !made.sites.iter().filter_map(|it| it.binding).all(|it| is_known(&it)) {
             return Err("a shader uses a binding that is not in its pipeline layout: it is not checked".into());
         }
@@ -375,7 +402,7 @@ impl Gpu {
         &self,
         words: &[u32],
         root: Root,
-        branches: bool,
+        (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let place = match root {
@@ -385,7 +412,7 @@ impl Gpu {
         };
         // SAFETY: words are four bytes each, and any bytes are bytes.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate };
+        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate, touches };
         if let Some(known) = self.state().shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -393,7 +420,7 @@ impl Gpu {
         let complain = |it| format!("a shader is not checked: {it}");
         let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let mut options = Options { guard, checks, prints, ..Options::new(root) };
+        let mut options = Options { guard, checks, prints, touches, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
@@ -441,7 +468,7 @@ impl Gpu {
                 self.state().libraries.insert(handle.0, Arc::new(library));
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
-                let recipe = plan.recipe.take();
+                let recipe = plan.recipe.take().map(Origin::Pipeline);
                 let Some(first) = plan.into_variant(*handle, (*handle, number)) else { continue };
                 let first = Arc::new(first);
                 let checked = Arc::new(Checked::new(*handle, number, recipe, Arc::clone(&first)));
@@ -485,6 +512,7 @@ impl Plan {
             stages: Vec::new(),
             modules: Vec::new(),
             specializations: Vec::new(),
+            chains: Vec::new(),
             cells: Region::default(),
             quiet: None,
             fixed: None,
@@ -524,10 +552,11 @@ impl Plan {
             stages: self.stages,
             cells: self.cells,
             quiet: self.quiet,
-            fixed: self.fixed,
+            fixed: self.fixed.into_iter().map(Arc::new).collect(),
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
+            objects: None,
         })
     }
 }
@@ -536,7 +565,7 @@ impl Special {
     /// # Safety
     ///
     /// The application's own must be valid.
-    unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
+    pub(super) unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
         // SAFETY: the caller's word.
         let (mut entries, mut data) = unsafe {
             let entries = own.map_or(&[][..], |it| slice(it.p_map_entries, it.map_entry_count));
@@ -557,6 +586,20 @@ impl Special {
     }
 }
 
+/// The specialization constants of ours: which shader it is, where its cells begin, and where its tables are.
+pub(super) fn constants_of(
+    made: &Instrumented,
+    (shader, cell_base): (u32, u32),
+    fixed: Option<&Fixed>,
+) -> Vec<(u32, u32)> {
+    let mut constants = vec![(made.constants[0], shader), (made.constants[1], cell_base)];
+    if let Some(fixed) = fixed {
+        let address = fixed.root.device_address;
+        constants.extend(made.root_constants.into_iter().zip([address as u32, (address >> 32) as u32]));
+    }
+    constants
+}
+
 /// Why a pipeline is left as it is.
 ///
 /// # Safety
@@ -571,9 +614,12 @@ unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&
     if binaries > 0 {
         return Some("pipelines out of binaries have no shaders that could be checked");
     }
+    let groups = StructureType::GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV;
+    // SAFETY: as above.
+    let has_groups = unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
     // SAFETY: the caller's word.
-    (unsafe { all_flags(flags, chain) } & LEFT != 0)
-        .then_some("pipelines with descriptor buffers, or bound by the device, are not checked yet")
+    (has_groups || unsafe { all_flags(flags, chain) } & LEFT != 0)
+        .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
 }
 
 /// # Safety
@@ -591,12 +637,12 @@ unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
 /// # Safety
 ///
 /// The chain must be that of a valid info.
-unsafe fn part_of<'a>(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> (Part, &'a [Pipeline]) {
+unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeline]) -> (Part, &[Pipeline]) {
     let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
         let libraries = find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty).map(|it| &*it.as_ptr());
-        let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
+        let libraries = libraries.map_or(more, |it| slice(it.p_libraries, it.library_count));
         let part = match all_flags(flags, chain) & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
             true => Part::Library,
             false if libraries.is_empty() => Part::Whole,
@@ -624,19 +670,24 @@ unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Opti
     }
 }
 
-/// The chain of a stage without words for a module; none where they cannot be taken out.
+/// The chain of a stage without words for a module, and copies of what is before them; none where they cannot be
+/// taken out.
 ///
 /// # Safety
 ///
 /// The info must be valid, with its chain.
-unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<Ptr<Opaque>> {
+unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Copies)> {
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };
-    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some(info.p_next) };
-    // Further down it cannot be taken out without a copy of what is before it.
+    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, Vec::new())) };
     // SAFETY: as above.
-    (found.0 == info.p_next.0).then(|| unsafe { (*found.as_ptr()).p_next })
+    let (rest, mut before) = unsafe { ((*found.as_ptr()).p_next, copy_until(info.p_next, ty)?) };
+    before.pop();
+    let Some(last) = before.last_mut() else { return Some((rest, before)) };
+    // The second word of every structure leads to the next.
+    last[1] = rest.0;
+    Some((Ptr::to_slice(before.first()?).cast(), before))
 }
 
 /// # Safety

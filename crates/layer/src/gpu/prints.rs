@@ -65,7 +65,7 @@ impl State {
             "draw": draw.number,
             "place": place,
         });
-        let pipeline = self.pipeline_name(&draw.variant);
+        let pipeline = self.pipeline_name(&draw.variant, stage);
         Some(Printed { text, line, place, details, pipeline })
     }
 }

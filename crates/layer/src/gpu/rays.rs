@@ -1,7 +1,8 @@
 //! Ray tracing pipelines in the place of the driver's: their shaders check themselves.
 //!
 //! The handles of a pipeline's shaders go into tables of the application, so such a pipeline has one form, which
-//! expects nothing of what is bound. Pipelines out of libraries, and those that are made by and by, are left alone.
+//! expects nothing of what is bound. What could be made by and by is made at once: what the driver reads meanwhile
+//! is ours.
 
 use lavascope_abi::*;
 
@@ -32,7 +33,7 @@ unsafe extern "system" fn create(
     let Some(next) = gpu.next.create_ray_tracing_pipelines_khr else { return Result::ERROR_INITIALIZATION_FAILED };
     // SAFETY: the application's own parameters, valid as the specification demands, here and below.
     let infos = unsafe { slice(p_infos, count) };
-    let plan = |it: &RayTracingPipelineCreateInfoKHR| gpu.plan_khr(deferred, it);
+    let plan = |it: &RayTracingPipelineCreateInfoKHR| gpu.plan_khr(it);
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     let plans = fence("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<Plan>)| {
@@ -40,10 +41,19 @@ unsafe extern "system" fn create(
         RayTracingPipelineCreateInfoKHR { p_stages: stages, ..*info }
     };
     let changed: Vec<_> = infos.iter().zip(&plans).map(change).collect();
+    if plans.iter().all(Option::is_none) {
+        // SAFETY: as above.
+        return unsafe { next(device, deferred, cache, count, p_infos, p_allocator, p_made) };
+    }
+    let none = DeferredOperationKHR::default();
     // SAFETY: as above.
-    let create = |cache, infos| unsafe { next(device, deferred, cache, count, infos, p_allocator, p_made) };
+    let create = |cache, infos| unsafe { next(device, none, cache, count, infos, p_allocator, p_made) };
     // SAFETY: as above.
-    unsafe { gpu.create_planned((p_infos, &changed), cache, plans, p_made, create) }
+    let result = unsafe { gpu.create_planned((p_infos, &changed), cache, plans, p_made, create) };
+    match result {
+        Result::SUCCESS if deferred.0 != 0 => Result::OPERATION_NOT_DEFERRED_KHR,
+        _ => result,
+    }
 }
 
 unsafe extern "system" fn create_nv(
@@ -61,7 +71,7 @@ unsafe extern "system" fn create_nv(
     let infos = unsafe { slice(p_infos, count) };
     let plan = |it: &RayTracingPipelineCreateInfoNV| {
         // SAFETY: as above.
-        unsafe { gpu.plan_rays(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count)) }
+        unsafe { gpu.plan_rays(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count), &[]) }
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
     let plans = fence("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
@@ -77,15 +87,13 @@ unsafe extern "system" fn create_nv(
 }
 
 impl Gpu {
-    fn plan_khr(&self, deferred: DeferredOperationKHR, info: &RayTracingPipelineCreateInfoKHR) -> Option<Plan> {
+    fn plan_khr(&self, info: &RayTracingPipelineCreateInfoKHR) -> Option<Plan> {
         // SAFETY: a valid info.
-        let libraries = unsafe { info.p_library_info.as_ptr().as_ref() }.map_or(0, |it| it.library_count);
-        let is_library = info.flags.0 & PipelineCreateFlags::LIBRARY_KHR.0 != 0;
-        if deferred.0 != 0 || libraries > 0 || is_library {
-            self.say("ray tracing pipelines out of libraries, or made by and by, are not checked yet");
-            return None;
+        unsafe {
+            let libraries = info.p_library_info.as_ptr().as_ref();
+            let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));
+            let stages = slice(info.p_stages, info.stage_count);
+            self.plan_rays(info.layout, (info.flags, info.p_next), stages, libraries)
         }
-        // SAFETY: as above.
-        unsafe { self.plan_rays(info.layout, (info.flags, info.p_next), slice(info.p_stages, info.stage_count)) }
     }
 }

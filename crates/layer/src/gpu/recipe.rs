@@ -19,14 +19,19 @@ use super::layouts::Layout;
 
 /// What a pipeline was made of.
 pub(super) struct Recipe {
-    record: Vec<u64>,
-    handles: Vec<u64>,
+    call: Packed,
     pub(super) layout: Arc<Layout>,
     /// By stage.
     pub(super) sources: Vec<Source>,
     pub(super) kind: Kind,
     /// The render pass that it was made for.
     pass: Option<Arc<Pass>>,
+}
+
+/// A call, packed so that it can be laid out again.
+pub(super) struct Packed {
+    record: Vec<u64>,
+    handles: Vec<u64>,
 }
 
 /// A shader as the application gave it.
@@ -96,9 +101,9 @@ impl Recipe {
         }
         let image = (&raw const params).cast();
         // SAFETY: the caller's word.
-        let (record, handles) = unsafe { pack(Command::CreateGraphicsPipelines, image, facts) }?;
+        let call = unsafe { Packed::new(Command::CreateGraphicsPipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
-        Some(Recipe { record, handles, layout, sources, kind: Kind::Graphics, pass })
+        Some(Recipe { call, layout, sources, kind: Kind::Graphics, pass })
     }
 
     /// As above, for a compute pipeline.
@@ -122,31 +127,40 @@ impl Recipe {
         };
         let image = (&raw const params).cast();
         // SAFETY: the caller's word.
-        let (record, handles) = unsafe { pack(Command::CreateComputePipelines, image, facts) }?;
+        let call = unsafe { Packed::new(Command::CreateComputePipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
-        Some(Recipe { record, handles, layout, sources, kind: Kind::Compute, pass: None })
+        Some(Recipe { call, layout, sources, kind: Kind::Compute, pass: None })
     }
 
     /// The parameters of the call as they were, in an arena: they live as long as that.
     pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         debug_assert!(self.pass.as_ref().is_none_or(|it| it.handle.0 != 0), "a pass that is kept has a handle");
+        self.call.unpack(arena)
+    }
+}
+
+impl Packed {
+    /// None where the call cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// The image must be the parameters of a valid call of the command.
+    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<Packed> {
+        let met = Met::default();
+        let mut stream = Stream::default();
+        // SAFETY: the caller's word.
+        let record = unsafe { Packer::new(&met, facts) }.enter(&mut stream, command, image, 0).to_vec();
+        // What was left out cannot be made again.
+        check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
+        Some(Packed { record, handles: met.0.into_inner() })
+    }
+
+    /// The parameters of the call as they were, in an arena: they live as long as that.
+    pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
         let record = check(&self.record).ok()?;
         let unpacker = Unpacker { handles: &Known(&self.handles), purpose: Purpose::Driver };
         unpacker.unpack(record, arena).ok()
     }
-}
-
-/// # Safety
-///
-/// The image must be the parameters of a valid call of the command.
-unsafe fn pack(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<(Vec<u64>, Vec<u64>)> {
-    let met = Met::default();
-    let mut stream = Stream::default();
-    // SAFETY: the caller's word.
-    let record = unsafe { Packer::new(&met, facts) }.enter(&mut stream, command, image, 0).to_vec();
-    // What was left out cannot be made again.
-    check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
-    Some((record, met.0.into_inner()))
 }
 
 /// Render passes by their handles.

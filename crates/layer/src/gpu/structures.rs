@@ -1,7 +1,7 @@
 //! Top level acceleration structures: before each build a dispatch of ours looks at what its instances refer to.
 //!
 //! References that lead to no bottom level structure are told, and set to zero before the build runs. What there is by
-//! the time of recording counts as known. Builds whose ranges are in a buffer are left alone, and that is told.
+//! the time of recording counts as known. Where the ranges of a build are in a buffer, the dispatch reads them there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
 
 use super::arena::{Region, is_fine};
 use super::commands::Commands;
+use super::draws::COMPUTE;
 use super::tell::{Finding, named};
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
@@ -19,49 +20,59 @@ use crate::fence::fence;
 use crate::messages::MessageObject;
 
 /// How many wrong instances of a build are told one by one.
-const ROOM: u32 = 16;
-/// The message has the name of the rule.
-const CODE: &str = "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281";
+pub(super) const ROOM: u32 = 16;
+/// Said once, where builds are not checked.
+pub(super) const NOT_LOOKED_AT: &str =
+    "there is nothing to look at the instances of acceleration structures with: they are not checked";
 
-/// The structures of a device.
+/// The structures of a device, of one of the two extensions.
 #[derive(Default)]
 pub(super) struct Structures {
     /// By handle.
-    live: HashMap<u64, Made>,
+    pub(super) live: HashMap<u64, Made>,
     /// By address, those that were destroyed, with their names.
-    gone: HashMap<u64, (Made, Option<String>)>,
+    pub(super) gone: HashMap<u64, (Made, Option<String>)>,
 }
 
 #[derive(Clone, Copy)]
 /// A structure of the application.
-struct Made {
-    handle: u64,
-    ty: AccelerationStructureTypeKHR,
+pub(super) struct Made {
+    pub(super) handle: u64,
+    pub(super) ty: AccelerationStructureTypeKHR,
     /// What instances refer to it by.
-    address: u64,
+    pub(super) address: u64,
+}
+
+/// Which extension a structure is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extension {
+    Khr,
+    Nv,
 }
 
 impl Structures {
     /// What instances may refer to.
-    fn references(&self) -> impl Iterator<Item = u64> {
+    pub(super) fn references(&self) -> impl Iterator<Item = u64> {
         self.live.values().filter(|it| it.ty != AccelerationStructureTypeKHR::TOP_LEVEL_KHR).map(|it| it.address)
     }
 }
 
 /// What looks at instances.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Looking {
-    pipeline: Pipeline,
-    layout: PipelineLayout,
+    pub(super) pipeline: Pipeline,
+    pub(super) layout: PipelineLayout,
 }
 
 /// A build that was looked at.
 pub(super) struct Build {
-    found: Region,
-    /// Which of the builds of its call, and which geometry.
-    place: (usize, usize),
-    target: u64,
-    labels: Arc<Vec<String>>,
+    pub(super) found: Region,
+    pub(super) command: &'static str,
+    /// Which of the builds of its call, and which geometry, in words; nothing where there is only one.
+    pub(super) place: String,
+    pub(super) extension: Extension,
+    pub(super) target: u64,
+    pub(super) labels: Arc<Vec<String>>,
 }
 
 /// Puts our functions into a table.
@@ -123,7 +134,8 @@ unsafe extern "system" fn build(
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
     // SAFETY: the application's own parameters, valid as the specification demands.
     let inputs = || unsafe { inputs(slice(p_infos, count), slice(pp_ranges, count)) };
-    fence("vkCmdBuildAccelerationStructuresKHR", || gpu.look_at(commands, &inputs()), || ());
+    let name = "vkCmdBuildAccelerationStructuresKHR";
+    fence(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_khr {
         // SAFETY: as above.
         unsafe { next(commands, count, p_infos, pp_ranges) };
@@ -140,10 +152,13 @@ unsafe extern "system" fn build_indirect(
 ) {
     // SAFETY: a command buffer that is alive.
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    let say = || {
-        gpu.say("instances of acceleration structures whose builds have their ranges in a buffer are not looked at");
+    // SAFETY: the application's own parameters, valid as the specification demands.
+    let inputs = || unsafe {
+        let places = slice(p_addresses, count).iter().copied().zip(slice(p_strides, count).iter().copied());
+        indirect_inputs(slice(p_infos, count), &places.collect::<Vec<_>>(), slice(pp_counts, count))
     };
-    fence("vkCmdBuildAccelerationStructuresIndirectKHR", say, || ());
+    let name = "vkCmdBuildAccelerationStructuresIndirectKHR";
+    fence(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_indirect_khr {
         // SAFETY: the application's own parameters.
         unsafe { next(commands, count, p_infos, p_addresses, p_strides, pp_counts) };
@@ -157,7 +172,10 @@ struct Input {
     target: u64,
     address: u64,
     has_addresses: bool,
+    /// How many there are, or at most are where the device finds that out.
     count: u32,
+    /// Where it does.
+    range: u64,
 }
 
 /// The instances of all top level builds of a call.
@@ -171,31 +189,81 @@ unsafe fn inputs(
 ) -> Vec<Input> {
     let mut all = Vec::new();
     for (at, (info, ranges)) in infos.iter().zip(ranges).enumerate() {
-        if info.type_ != AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
-            continue;
-        }
-        // SAFETY: the caller's word: one of the two lists of geometries is there.
-        let (geometries, ranges) = unsafe {
-            let pointers = slice(info.pp_geometries, info.geometry_count);
-            let mut geometries: Vec<_> = pointers.iter().map(|it| &*it.as_ptr()).collect();
-            geometries.extend(slice(info.p_geometries, info.geometry_count));
-            (geometries, slice(*ranges, info.geometry_count))
-        };
-        for (number, (geometry, range)) in geometries.iter().zip(ranges).enumerate() {
-            if geometry.geometry_type != GeometryTypeKHR::INSTANCES_KHR || range.primitive_count == 0 {
-                continue;
-            }
-            let instances = geometry.geometry.instances();
-            all.push(Input {
-                place: (at, number),
-                target: info.dst_acceleration_structure.0,
-                address: (*instances.data.device_address()).wrapping_add(u64::from(range.primitive_offset)),
-                has_addresses: instances.array_of_pointers.0 != 0,
-                count: range.primitive_count,
-            });
+        // SAFETY: the caller's word.
+        let ranges = unsafe { slice(*ranges, info.geometry_count) };
+        // SAFETY: as above.
+        for (number, instances) in unsafe { instances_of(info) } {
+            let Some(range) = ranges.get(number).filter(|it| it.primitive_count > 0) else { continue };
+            let input = Input::new((at, number), info, &instances, range.primitive_count);
+            all.push(Input { address: input.address.wrapping_add(u64::from(range.primitive_offset)), ..input });
         }
     }
     all
+}
+
+/// The same where the ranges are in buffers, at addresses and so far apart; it is known how many instances there may be.
+///
+/// # Safety
+///
+/// The infos must be valid, and there must be counts for all of their geometries.
+unsafe fn indirect_inputs(
+    infos: &[AccelerationStructureBuildGeometryInfoKHR],
+    places: &[(u64, u32)],
+    counts: &[Ptr<u32>],
+) -> Vec<Input> {
+    let mut all = Vec::new();
+    for (at, ((info, (address, stride)), counts)) in infos.iter().zip(places).zip(counts).enumerate() {
+        // SAFETY: the caller's word.
+        let counts = unsafe { slice(*counts, info.geometry_count) };
+        // SAFETY: as above.
+        for (number, instances) in unsafe { instances_of(info) } {
+            let Some(count) = counts.get(number).copied().filter(|it| *it > 0) else { continue };
+            let range = address.wrapping_add(u64::from(*stride).wrapping_mul(number as u64));
+            all.push(Input { range, ..Input::new((at, number), info, &instances, count) });
+        }
+    }
+    all
+}
+
+/// The instances of a top level build, with the numbers of their geometries.
+///
+/// # Safety
+///
+/// The info must be valid.
+unsafe fn instances_of(
+    info: &AccelerationStructureBuildGeometryInfoKHR,
+) -> Vec<(usize, AccelerationStructureGeometryInstancesDataKHR)> {
+    if info.type_ != AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
+        return Vec::new();
+    }
+    // SAFETY: the caller's word: one of the two lists of geometries is there.
+    let geometries = unsafe {
+        let pointers = slice(info.pp_geometries, info.geometry_count);
+        let mut geometries: Vec<_> = pointers.iter().map(|it| &*it.as_ptr()).collect();
+        geometries.extend(slice(info.p_geometries, info.geometry_count));
+        geometries
+    };
+    let all = geometries.into_iter().enumerate();
+    let of_instances = all.filter(|it| it.1.geometry_type == GeometryTypeKHR::INSTANCES_KHR);
+    of_instances.map(|(number, it)| (number, *it.geometry.instances())).collect()
+}
+
+impl Input {
+    fn new(
+        place: (usize, usize),
+        info: &AccelerationStructureBuildGeometryInfoKHR,
+        instances: &AccelerationStructureGeometryInstancesDataKHR,
+        count: u32,
+    ) -> Input {
+        Input {
+            place,
+            target: info.dst_acceleration_structure.0,
+            address: *instances.data.device_address(),
+            has_addresses: instances.array_of_pointers.0 != 0,
+            count,
+            range: 0,
+        }
+    }
 }
 
 impl Gpu {
@@ -212,28 +280,28 @@ impl Gpu {
     }
 
     /// Looks at instances before they are read.
-    fn look_at(&self, handle: CommandBuffer, inputs: &[Input]) {
+    fn look_at(&self, handle: CommandBuffer, command: &'static str, inputs: &[Input]) {
         if inputs.is_empty() || !self.config.looks_at_instances || self.has_failed() {
             return;
         }
         let (words, known_count) = instances::table(self.state().structures.references());
         let Some(slot) = self.slot(handle.0) else { return };
         let Some(mut commands) = slot.take() else { return };
-        let looked = self.record_looks(handle, &mut commands, inputs, (&words, known_count));
+        let looked = self.record_looks((handle, command), &mut commands, inputs, (&words, known_count));
         slot.put(commands);
         if looked.is_none() {
-            self.say("there is nothing to look at the instances of acceleration structures with: they are not checked");
+            self.say(NOT_LOOKED_AT);
         }
     }
 
     fn record_looks(
         &self,
-        handle: CommandBuffer,
+        (handle, command): (CommandBuffer, &'static str),
         commands: &mut Commands,
         inputs: &[Input],
         (words, known_count): (&[u32], u32),
     ) -> Option<()> {
-        let looking = (*self.looking.get_or_init(|| self.make_looking()))?;
+        let looking = (*self.looking.get_or_init(|| self.make_looking(&instances::words(), PUSH_BYTES, &[])))?;
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let known = commands.allocate(self, words.len() as u32)?;
@@ -252,6 +320,7 @@ impl Gpu {
                 known_count,
                 found: found.device_address,
                 room: ROOM,
+                range: input.range,
             };
             let constants = look.push();
             // SAFETY: as above, with a layout of ours; the instances are what the build reads next.
@@ -260,7 +329,9 @@ impl Gpu {
                 dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
             }
             let labels = Arc::clone(&commands.labels);
-            commands.builds.push(Build { found, place: input.place, target: input.target, labels });
+            let place = format!("pInfos[{}].pGeometries[{}], ", input.place.0, input.place.1);
+            let (extension, target) = (Extension::Khr, input.target);
+            commands.builds.push(Build { found, command, place, extension, target, labels });
         }
         self.barrier(handle, Barrier::BEHIND)?;
         let bound = commands.compute_pipeline();
@@ -268,11 +339,12 @@ impl Gpu {
             // SAFETY: what the application bound, as the driver has it.
             unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
         }
+        self.bind_objects_again(commands, handle, COMPUTE);
         commands.pushed.push_again(handle, push);
         Some(())
     }
 
-    fn barrier(&self, handle: CommandBuffer, it: Barrier) -> Option<()> {
+    pub(super) fn barrier(&self, handle: CommandBuffer, it: Barrier) -> Option<()> {
         let mut memory = MemoryBarrier::zeroed();
         memory.s_type = StructureType::MEMORY_BARRIER;
         (memory.src_access_mask, memory.dst_access_mask) = (AccessFlags(it.access.0), AccessFlags(it.access.1));
@@ -284,14 +356,17 @@ impl Gpu {
         Some(())
     }
 
-    fn make_looking(&self) -> Option<Looking> {
-        let range = PushConstantRange { stage_flags: ShaderStageFlags::COMPUTE, offset: 0, size: PUSH_BYTES };
+    /// A pipeline out of a shader of ours, with so many bytes of push constants and such sets.
+    pub(super) fn make_looking(&self, words: &[u32], push_bytes: u32, sets: &[DescriptorSetLayout]) -> Option<Looking> {
+        let range = PushConstantRange { stage_flags: ShaderStageFlags::COMPUTE, offset: 0, size: push_bytes };
         let mut info = PipelineLayoutCreateInfo::zeroed();
         info.s_type = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
         info.push_constant_range_count = 1;
         info.p_push_constant_ranges = Ptr::to(&range);
-        let mut looking = Looking { pipeline: Pipeline::default(), layout: PipelineLayout::default() };
-        let module = self.create_module(&instances::words())?;
+        info.set_layout_count = sets.len() as u32;
+        info.p_set_layouts = Ptr::to_slice(sets);
+        let mut looking = Looking::default();
+        let module = self.create_module(words)?;
         let mut create = ComputePipelineCreateInfo::zeroed();
         create.s_type = StructureType::COMPUTE_PIPELINE_CREATE_INFO;
         create.stage.s_type = StructureType::PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -314,34 +389,41 @@ impl Gpu {
 
     /// The device ends.
     pub(super) fn end_looking(&self) {
-        let Some(Some(looking)) = self.looking.get() else { return };
-        // SAFETY: objects of ours, and the device does not use them any more.
-        unsafe {
-            if let Some(destroy) = self.next.destroy_pipeline {
-                destroy(self.device, looking.pipeline, Ptr::NULL);
+        let made = [&self.looking, &self.looking_nv].into_iter().filter_map(|it| *it.get()?);
+        made.for_each(|looking| {
+            // SAFETY: objects of ours, and the device does not use them any more.
+            unsafe {
+                if let Some(destroy) = self.next.destroy_pipeline {
+                    destroy(self.device, looking.pipeline, Ptr::NULL);
+                }
+                if let Some(destroy) = self.next.destroy_pipeline_layout {
+                    destroy(self.device, looking.layout, Ptr::NULL);
+                }
             }
-            if let Some(destroy) = self.next.destroy_pipeline_layout {
-                destroy(self.device, looking.layout, Ptr::NULL);
-            }
-        }
+        });
     }
 }
 
 /// Stages and accesses, before and behind.
 #[derive(Clone, Copy)]
-struct Barrier {
+pub(super) struct Barrier {
     stages: (u32, u32),
     access: (u32, u32),
 }
 
 impl Barrier {
     /// What wrote the instances is done.
-    const BEFORE: Barrier = Barrier {
+    pub(super) const BEFORE: Barrier = Barrier {
         stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::COMPUTE_SHADER.0),
         access: (AccessFlags::MEMORY_WRITE.0, AccessFlags::SHADER_READ.0 | AccessFlags::SHADER_WRITE.0),
     };
+    /// The host reads what shaders wrote.
+    pub(super) const TO_HOST: Barrier = Barrier {
+        stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::HOST.0),
+        access: (AccessFlags::SHADER_WRITE.0, AccessFlags::HOST_READ.0),
+    };
     /// The build reads what we wrote.
-    const BEHIND: Barrier = Barrier {
+    pub(super) const BEHIND: Barrier = Barrier {
         stages: (PipelineStageFlags::COMPUTE_SHADER.0, PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR.0),
         access: (
             AccessFlags::SHADER_WRITE.0,
@@ -350,7 +432,31 @@ impl Barrier {
     };
 }
 
+impl Extension {
+    pub(super) fn object(self) -> (ObjectType, &'static str) {
+        match self {
+            Extension::Khr => (ObjectType::ACCELERATION_STRUCTURE_KHR, "VkAccelerationStructureKHR"),
+            Extension::Nv => (ObjectType::ACCELERATION_STRUCTURE_NV, "VkAccelerationStructureNV"),
+        }
+    }
+
+    /// The message has the name of the rule; those of the older extension have none.
+    fn code(self) -> &'static str {
+        match self {
+            Extension::Khr => "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",
+            Extension::Nv => "UNASSIGNED-Acceleration structure reference unknown",
+        }
+    }
+}
+
 impl State {
+    pub(super) fn structures_of(&self, extension: Extension) -> &Structures {
+        match extension {
+            Extension::Khr => &self.structures,
+            Extension::Nv => &self.structures_nv,
+        }
+    }
+
     /// What is wrong with the instances of a build.
     pub(super) fn find_wrong(&self, build: &Build, (handle, number): (u64, u32)) -> Vec<Finding> {
         if build.found.word(0) == 0 {
@@ -363,25 +469,24 @@ impl State {
     }
 
     fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &Wrong, left_out: usize) -> Finding {
-        let command = "vkCmdBuildAccelerationStructuresKHR";
+        let (command, (ty, kind)) = (build.command, build.extension.object());
         let commands = self.name(ObjectType::COMMAND_BUFFER, handle);
-        let target = self.name(ObjectType::ACCELERATION_STRUCTURE_KHR, build.target);
+        let target = self.name(ty, build.target);
         let message = format!(
             "Instance {} refers to {:#x}, {}. Command buffer {}. Acceleration structure {}.",
             wrong.instance,
             wrong.reference,
-            self.reference_text(wrong.reference),
+            self.reference_text(build.extension, wrong.reference),
             named(commands.as_deref(), handle),
             named(target.as_deref(), build.target),
         );
-        let mut it = Diagnostic::new(CODE, Severity::Error, message);
+        let mut it = Diagnostic::new(build.extension.code(), Severity::Error, message);
         it.function = command.to_owned();
-        let (info, geometry) = build.place;
-        let text = format!("{command} (pInfos[{info}].pGeometries[{geometry}], in command buffer {number})");
+        let text = format!("{command} ({}in command buffer {number})", build.place);
         let labels = Labels { queue: Vec::new(), commands: build.labels.to_vec() };
         let place = Place::new("build", text, command.to_owned());
         it.places.push(Place { path: vec![command.to_owned()], labels, ..place });
-        it.objects.push(Object::new("VkAccelerationStructureKHR", build.target, target.clone()));
+        it.objects.push(Object::new(kind, build.target, target.clone()));
         it.objects.push(Object::new("VkCommandBuffer", u64::from(number), commands));
         it.facts.push(Fact { key: "instance", value: wrong.instance.to_string() });
         it.facts.push(Fact { key: "reference", value: format!("{:#x}", wrong.reference) });
@@ -390,21 +495,20 @@ impl State {
             it.explanation.push(format!("{left_out} more instances of this build are wrong."));
         }
         let object = |ty, kind, handle| self.object(ty, kind, handle);
-        let objects: Vec<MessageObject> = vec![
-            object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
-            object(ObjectType::ACCELERATION_STRUCTURE_KHR, "VkAccelerationStructureKHR", build.target),
-        ];
+        let objects: Vec<MessageObject> =
+            vec![object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle), object(ty, kind, build.target)];
         Finding::Build(Box::new((it, objects)))
     }
 
     /// What a reference leads to.
-    fn reference_text(&self, reference: u64) -> String {
+    fn reference_text(&self, extension: Extension, reference: u64) -> String {
+        let structures = self.structures_of(extension);
         let is_it = |it: &&Made| it.address == reference;
-        if let Some(it) = self.structures.live.values().find(is_it) {
-            let name = self.name(ObjectType::ACCELERATION_STRUCTURE_KHR, it.handle);
+        if let Some(it) = structures.live.values().find(is_it) {
+            let name = self.name(extension.object().0, it.handle);
             return format!("which is the top level structure {}", named(name.as_deref(), it.handle));
         }
-        match self.structures.gone.get(&reference) {
+        match structures.gone.get(&reference) {
             Some((it, name)) => format!("which is {}, and was destroyed", named(name.as_deref(), it.handle)),
             None => "which is no acceleration structure".to_owned(),
         }
@@ -414,6 +518,47 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn structures() -> Structures {
+        let made = |handle, ty, address| (handle, Made { handle, ty, address });
+        let (top, bottom) =
+            (AccelerationStructureTypeKHR::TOP_LEVEL_KHR, AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR);
+        let generic = AccelerationStructureTypeKHR::GENERIC_KHR;
+        let live = [made(1, bottom, 0x100), made(2, top, 0x200), made(3, generic, 0x300)].into_iter().collect();
+        let gone = [(0x400, (made(4, bottom, 0x400).1, Some("old".to_owned())))].into_iter().collect();
+        Structures { live, gone }
+    }
+
+    #[test]
+    fn bottom_level_structures_that_exist_are_known() {
+        let mut known: Vec<u64> = structures().references().collect();
+        known.sort_unstable();
+        assert_eq!(known, [0x100, 0x300]);
+    }
+
+    #[test]
+    fn wrong_instances_are_told_with_what_they_refer_to() {
+        let mut state = State { structures_nv: structures(), ..State::default() };
+        state.names.insert((ObjectType::ACCELERATION_STRUCTURE_NV.0, 9), "scene".to_owned());
+        let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
+        let found = Region::over(&mut words);
+        let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Arc::default());
+        let build = Build { found, command, place: String::new(), extension: Extension::Nv, target: 9, labels };
+        let told = state.find_wrong(&build, (0x77, 2));
+        let texts = [
+            "Instance 0 refers to 0x200, which is the top level structure (0x2). Command buffer (0x77). \
+             Acceleration structure (scene)(0x9).",
+            "Instance 4 refers to 0x400, which is (old)(0x4), and was destroyed.",
+            "Instance 5 refers to 0x700000500, which is no acceleration structure.",
+        ];
+        assert_eq!(told.len(), texts.len());
+        for (it, text) in told.iter().zip(texts) {
+            let Finding::Build(it) = it else { panic!("not of a build") };
+            assert!(it.0.message.starts_with(text), "{}", it.0.message);
+            assert_eq!((it.0.code.to_string(), &*it.0.function), (Extension::Nv.code().to_owned(), command));
+        }
+        assert_eq!(words, [0; 10], "what comes next is new");
+    }
 
     #[test]
     fn only_instances_of_top_level_builds_are_looked_at() {
@@ -433,7 +578,11 @@ mod tests {
         let ranges = [Ptr::to(&range), Ptr::to(&range)];
         // SAFETY: infos and ranges of ours.
         let found = unsafe { inputs(&[bottom, info], &ranges) };
-        let expected = Input { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5 };
+        let expected = Input { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5, range: 0 };
         assert_eq!(found, [expected]);
+        let (counts, places) = ([Ptr::to(&9), Ptr::to(&9)], [(0x100, 16), (0x9000, 32)]);
+        // SAFETY: as above.
+        let found = unsafe { indirect_inputs(&[bottom, info], &places, &counts) };
+        assert_eq!(found, [Input { address: 0x1000, count: 9, range: 0x9000, ..expected }]);
     }
 }

@@ -1,7 +1,9 @@
 //! What shaders found, in words.
 
-use std::collections::HashMap;
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
@@ -64,8 +66,9 @@ pub(super) struct Spot {
 
 impl Spot {
     fn of(variant: &Variant, stage: &CheckedStage, site: &Site) -> Spot {
-        let (pipeline, instruction) = (variant.application.1, site.at.0);
-        Spot { pipeline, stage: stage.index, instruction, check: site.check }
+        // A shader object is the same whatever it is drawn with.
+        let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
+        Spot { pipeline, stage, instruction: site.at.0, check: site.check }
     }
 }
 
@@ -123,18 +126,18 @@ impl State {
             it.message
         );
         it.function = draw.command.to_owned();
-        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.to_vec() };
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.all_labels() };
         let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
         it.facts.extend(facts_of(&record.error));
-        if draw.variant.fixed.is_none() {
+        if draw.variant.fixed.is_empty() {
             it.facts.push(fact("draw", draw.number));
         }
         it.facts.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant)), cell, Some(record.error)))
+        Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.error)))
     }
 
     /// Whether a site that was seen is told already.
@@ -156,14 +159,13 @@ impl State {
         let mut it = self.diagnostic(variant, stage, site, code);
         it.message = format!("An access is out of bounds; its details are not known. {}", it.message);
         let cell = Cell::of(variant, stage, number);
-        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant)), cell, None))
+        Some(counted(it, self.objects_of(variant, stage), (site, spot, self.pipeline_name(variant, stage)), cell, None))
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
-    pub(super) fn find_unrecorded(&mut self) -> Vec<Finding> {
-        let variants = std::mem::take(&mut self.variants);
+    pub(super) fn find_unrecorded(&mut self, variants: &[Arc<Variant>]) -> Vec<Finding> {
         let mut found = Vec::new();
-        for variant in &variants {
+        for variant in variants {
             for (at, stage) in variant.stages.iter().enumerate() {
                 let counted = stage.made.sites.iter().filter_map(|it| it.verdict.number());
                 let counted = counted.filter(|it| Cell::of(variant, stage, *it).count() > 0).map(|it| (at, it));
@@ -171,25 +173,13 @@ impl State {
             }
             found.extend(variant.seen().into_iter().filter_map(|it| self.find_seen(variant, it)));
         }
-        self.variants = variants;
         found
     }
 
-    /// How often faults happened, in all forms of their pipelines.
-    pub(super) fn counts(&self) -> HashMap<Spot, u32> {
-        let mut counts = HashMap::new();
-        for variant in &self.variants {
-            for stage in &variant.stages {
-                for site in &stage.made.sites {
-                    let Some(number) = site.verdict.number() else { continue };
-                    let count = Cell::of(variant, stage, number).count();
-                    if count > 0 {
-                        *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
-                    }
-                }
-            }
-        }
-        counts
+    /// Whether a form counted or saw faults that nobody told.
+    pub(super) fn has_untold(&self, variant: &Variant) -> bool {
+        let counts = counts_of(std::slice::from_ref(variant));
+        counts.keys().any(|it| !self.found.contains(it)) || variant.seen().iter().any(|it| !self.is_told(variant, *it))
     }
 
     /// What is wrong with an access at an address.
@@ -215,8 +205,11 @@ impl State {
     fn diagnostic(&self, variant: &Variant, stage: &CheckedStage, site: &Site, code: String) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
         let mut it = Diagnostic::new(code, Severity::Error, message);
-        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
-        it.objects.push(Object::new("VkPipeline", u64::from(variant.application.1), name));
+        let name = self.pipeline_name(variant, stage);
+        it.objects.push(match stage.object {
+            Some((_, number)) => Object::new("VkShaderEXT", u64::from(number), name),
+            None => Object::new("VkPipeline", u64::from(variant.application.1), name),
+        });
         if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
             it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
@@ -238,9 +231,12 @@ impl State {
         it
     }
 
-    /// `Pipeline (name)(0x45). Shader Module (0x43).`
+    /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
     pub(super) fn shader_text(&self, variant: &Variant, stage: &CheckedStage) -> String {
-        let name = self.name(ObjectType::PIPELINE, variant.application.0.0);
+        let name = self.pipeline_name(variant, stage);
+        if let Some((handle, _)) = stage.object {
+            return format!("Shader Object {}.", named(name.as_deref(), handle.0));
+        }
         let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
         if stage.module.0 != 0 {
             let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
@@ -253,17 +249,21 @@ impl State {
     pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
-        let labels = Labels { queue: Vec::new(), commands: draw.labels.to_vec() }.path();
+        let labels = Labels { queue: Vec::new(), commands: draw.all_labels() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
-        if draw.variant.fixed.is_some() {
+        if !draw.variant.fixed.is_empty() {
             return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
         }
         format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
-    pub(super) fn pipeline_name(&self, variant: &Variant) -> Option<String> {
-        self.name(ObjectType::PIPELINE, variant.application.0.0)
+    /// The name of the pipeline, or of the shader object.
+    pub(super) fn pipeline_name(&self, variant: &Variant, stage: &CheckedStage) -> Option<String> {
+        match stage.object {
+            Some((handle, _)) => self.name(ObjectType::SHADER_EXT, handle.0),
+            None => self.name(ObjectType::PIPELINE, variant.application.0.0),
+        }
     }
 
     pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
@@ -276,12 +276,33 @@ impl State {
     }
 
     fn objects_of(&self, variant: &Variant, stage: &CheckedStage) -> Vec<MessageObject> {
+        if let Some((handle, _)) = stage.object {
+            return vec![self.object(ObjectType::SHADER_EXT, "VkShaderEXT", handle.0)];
+        }
         let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
         if stage.module.0 != 0 {
             all.push(self.object(ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0));
         }
         all
     }
+}
+
+/// How often faults happened, in all of some forms of pipelines.
+pub(super) fn counts_of<T: Borrow<Variant>>(variants: &[T]) -> HashMap<Spot, u32> {
+    let (mut counts, mut known) = (HashMap::new(), HashSet::new());
+    for variant in variants.iter().map(Borrow::borrow) {
+        // Shader objects are in many.
+        for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
+            for site in &stage.made.sites {
+                let Some(number) = site.verdict.number() else { continue };
+                let count = Cell::of(variant, stage, number).count();
+                if count > 0 {
+                    *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
+                }
+            }
+        }
+    }
+    counts
 }
 
 /// Addresses below are null, with an offset.
@@ -466,6 +487,11 @@ impl Gpu {
 }
 
 impl Told {
+    /// Whether it is about a pipeline.
+    pub(super) fn is_of(&self, pipeline: u32) -> bool {
+        self.spot.pipeline == pipeline
+    }
+
     /// Tells the report how often it happened since.
     pub(super) fn tell_more(&mut self, counts: &HashMap<Spot, u32>) {
         let now = counts.get(&self.spot).copied().unwrap_or(0);

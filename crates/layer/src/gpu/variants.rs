@@ -13,6 +13,7 @@ use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WOR
 
 use super::arena::{Arena, POOL_SETS, Region, is_fine};
 use super::layouts::{Layout, Way};
+use super::objects::{Combination, Shaders};
 use super::pipelines::Style;
 use super::recipe::{Kind, Recipe};
 use super::{Gpu, TABLES, place};
@@ -22,11 +23,19 @@ use crate::application::find_in_chain;
 pub(super) struct Checked {
     pub(super) handle: Pipeline,
     /// Counted from zero, in the order of creation.
-    number: u32,
-    recipe: Option<Recipe>,
+    pub(super) number: u32,
+    origin: Option<Origin>,
+    /// The form that the application has.
+    pub(super) first: Arc<Variant>,
     forms: Mutex<[Forms; 2]>,
     /// The application destroyed it. Read and written under the lock of the forms.
     is_gone: AtomicBool,
+}
+
+/// What it can be made again of.
+pub(super) enum Origin {
+    Pipeline(Recipe),
+    Objects(Combination),
 }
 
 /// The forms of one kind of guard: loads that are selected, or branches.
@@ -56,10 +65,12 @@ pub(super) struct Variant {
     /// None where no shader has code of ours.
     pub(super) quiet: Option<Quiet>,
     /// Tables for all draws, where shaders have their address.
-    pub(super) fixed: Option<Fixed>,
+    pub(super) fixed: Vec<Arc<Fixed>>,
     pub(super) requirements: Vec<Requirement>,
     pub(super) reads_addresses: bool,
     pub(super) branches: bool,
+    /// Shader objects, which are bound in the place of a pipeline.
+    pub(super) objects: Option<Shaders>,
 }
 
 /// A stage with checks.
@@ -71,11 +82,15 @@ pub(super) struct CheckedStage {
     /// Its number among the stages of the pipeline.
     pub(super) index: usize,
     pub(super) module: ShaderModule,
+    /// The application's shader object and its number, if it is one.
+    pub(super) object: Option<(ShaderEXT, u32)>,
     pub(super) made: Arc<Instrumented>,
     /// The words of the application's shader.
     pub(super) original: Arc<Vec<u32>>,
     /// Where its cells begin.
     pub(super) cell_base: u32,
+    /// Where its words begin in what a draw keeps of what it touches.
+    pub(super) touch_base: u32,
 }
 
 /// Tables by which everything is right and no record fits: for draws that get none of their own.
@@ -143,9 +158,10 @@ impl Fixed {
 }
 
 impl Variant {
-    /// Whether enough is bound, by the table of descriptors.
+    /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
-        self.requirements.iter().all(|it| bound_to(table, it).is_some_and(|bound| bound >= it.least))
+        let is_enough = |it: &Requirement| bound_to(table, it).is_some_and(|bound| bound >= it.least);
+        self.requirements.iter().all(|it| is_enough(it) && !self.layout.is_late(it.set, it.binding))
     }
 
     pub(super) fn prints(&self) -> bool {
@@ -183,9 +199,11 @@ fn bound_to(table: &[u32], it: &Requirement) -> Option<u32> {
 }
 
 impl Checked {
-    pub(super) fn new(handle: Pipeline, number: u32, recipe: Option<Recipe>, first: Arc<Variant>) -> Checked {
-        let forms = [Forms { plain: Some(first), ..Forms::default() }, Forms::default()];
-        Checked { handle, number, recipe, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
+    pub(super) fn new(handle: Pipeline, number: u32, origin: Option<Origin>, first: Arc<Variant>) -> Checked {
+        let mut forms = [Forms::default(), Forms::default()];
+        let branches = usize::from(first.branches);
+        forms[branches].plain = Some(Arc::clone(&first));
+        Checked { handle, number, origin, first, forms: Mutex::new(forms), is_gone: AtomicBool::new(false) }
     }
 
     fn forms(&self) -> MutexGuard<'_, [Forms; 2]> {
@@ -195,7 +213,7 @@ impl Checked {
     /// The best form that there is, whatever is bound.
     pub(super) fn selected(&self) -> Option<Arc<Variant>> {
         let forms = self.forms();
-        forms[0].full.as_ref().or(forms[0].plain.as_ref()).cloned()
+        forms.iter().find_map(|it| it.full.as_ref().or(it.plain.as_ref())).cloned()
     }
 
     fn branching(&self) -> Option<Arc<Variant>> {
@@ -209,18 +227,18 @@ impl Checked {
         self.is_gone.store(true, Ordering::Relaxed);
         let forms = std::mem::take(&mut *forms);
         let all = forms.into_iter().flat_map(|it| it.retired.into_iter().chain(it.plain).chain(it.full));
-        all.filter(|it| it.handle != self.handle).collect()
+        all.filter(|it| it.handle != self.handle || it.objects.is_some()).collect()
     }
 
     /// Whether there is, or may be, a form with the details of what was seen.
     pub(super) fn can_be_made_again(&self) -> bool {
-        self.recipe.is_some() && !self.forms().iter().any(|it| it.is_impossible)
+        self.origin.is_some() && !self.forms().iter().any(|it| it.is_impossible)
     }
 
     /// Sites were seen whose details a form does not give. Gives how the pipeline is to be made again; none where
     /// that was asked for already, or cannot be.
     pub(super) fn ask(&self, variant: &Variant, sites: &[(usize, u32)]) -> Option<Style> {
-        self.recipe.as_ref()?;
+        self.origin.as_ref()?;
         let mut all = self.forms();
         let forms = &mut all[usize::from(variant.branches)];
         let mut wanted = forms.asked.clone();
@@ -265,9 +283,7 @@ impl Gpu {
         let made = self.make_again(checked, style);
         let mut forms = checked.forms();
         if checked.is_gone.load(Ordering::Relaxed) {
-            let made = made.zip(self.next.destroy_pipeline);
-            // SAFETY: a pipeline of ours that nobody ever used.
-            return made.into_iter().for_each(|(it, destroy)| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+            return made.iter().for_each(|it| self.destroy_form(it));
         }
         let forms = &mut forms[usize::from(style.branches)];
         forms.is_impossible |= made.is_none();
@@ -279,7 +295,10 @@ impl Gpu {
     }
 
     fn make_again(&self, checked: &Checked, style: &Style) -> Option<Arc<Variant>> {
-        let recipe = checked.recipe.as_ref().filter(|_| !self.has_failed())?;
+        let recipe = match checked.origin.as_ref().filter(|_| !self.has_failed())? {
+            Origin::Pipeline(recipe) => recipe,
+            Origin::Objects(combination) => return self.make_objects(combination, checked.number, style),
+        };
         let mut arena = lavascope_marshal::Arena::default();
         let image = recipe.unpack(&mut arena)?;
         // SAFETY: the parameters of a call of this kind, laid out in the arena, and ours to change.
@@ -357,6 +376,17 @@ impl Gpu {
             return None;
         }
         self.finish_again(plan, made, (checked.handle, checked.number))
+    }
+
+    /// Destroys a form that the application does not know.
+    pub(super) fn destroy_form(&self, form: &Variant) {
+        if let Some(objects) = &form.objects {
+            return self.destroy_objects(objects.own());
+        }
+        if let Some(destroy) = self.next.destroy_pipeline {
+            // SAFETY: a pipeline of ours; the application says that the device does not use it any more.
+            unsafe { destroy(self.device, form.handle, Ptr::NULL) };
+        }
     }
 
     /// Words for the records of one draw.

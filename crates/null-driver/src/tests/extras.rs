@@ -3,6 +3,7 @@
 use lavascope_abi::*;
 
 use super::world::{NOTHING, World, out, vk};
+use crate::settings::Settings;
 
 #[test]
 fn acceleration_structures_have_sizes_and_addresses() {
@@ -47,6 +48,23 @@ fn shader_groups_have_handles_of_their_own() {
     let bytes = handles();
     assert_eq!(bytes, handles());
     assert!(bytes[..32] != bytes[32..64] && bytes[32..64] != bytes[64..]);
+}
+
+#[test]
+fn what_is_the_drivers_own_is_another_with_another_salt() {
+    let own = |salt: u64| {
+        let world = World::with(Settings { salt, ..Settings::new() });
+        let (mut handle, mut descriptor) = ([0u8; 32], [0u8; 32]);
+        let to = out(&mut handle).cast();
+        vk!(FnGetRayTracingShaderGroupHandlesKHR(world.instance; world.device, Pipeline(5), 0, 1, 32, to));
+        let mut info = DescriptorGetInfoEXT::zeroed();
+        info.type_ = DescriptorType::SAMPLER;
+        let to = out(&mut descriptor).cast();
+        vk!(FnGetDescriptorEXT(world.instance; world.device, Ptr::to(&info), 32, to));
+        (handle, descriptor)
+    };
+    assert_eq!(own(1), own(1));
+    assert!(own(1).0 != own(2).0 && own(1).1 != own(2).1);
 }
 
 #[test]

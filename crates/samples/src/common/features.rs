@@ -2,32 +2,40 @@
 
 use std::ffi::CStr;
 
-use ash::{ext, khr, vk};
+use ash::{ext, khr, nv, vk};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     AccelerationStructure,
+    AccelerationStructureIndirectBuild,
     BufferDeviceAddress,
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
+    DescriptorBuffer,
+    DeviceGeneratedCommands,
     DrawIndirectCount,
     DrawIndirectFirstInstance,
     DynamicRendering,
     FragmentStoresAndAtomics,
     GeometryShader,
     GraphicsPipelineLibrary,
+    InlineUniformBlock,
+    Maintenance5,
     MeshShader,
     MultiDrawIndirect,
     OcclusionQueryPrecise,
     RayTracingPipeline,
+    RobustBufferAccess,
     RuntimeDescriptorArray,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
     ShaderStorageBufferArrayDynamicIndexing,
+    ShaderObject,
     SparseBinding,
     SparseResidencyAliased,
     Synchronization2,
+    TaskShader,
     TessellationShader,
     TimelineSemaphore,
     TransformFeedback,
@@ -80,10 +88,14 @@ chained! {
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
+    descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
+    generated: PhysicalDeviceDeviceGeneratedCommandsFeaturesNV if has(nv::device_generated_commands::NAME),
     libraries: PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT if has(ext::graphics_pipeline_library::NAME),
     feedback: PhysicalDeviceTransformFeedbackFeaturesEXT if has(ext::transform_feedback::NAME),
+    maintenance5: PhysicalDeviceMaintenance5FeaturesKHR if has(khr::maintenance5::NAME),
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
+    objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
     rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
@@ -127,6 +139,9 @@ impl FeatureSet {
         let (core, chained) = (&mut self.core, &mut self.chained);
         Some(match feature {
             Feature::AccelerationStructure => &mut chained.structures.as_mut()?.acceleration_structure,
+            Feature::AccelerationStructureIndirectBuild => {
+                &mut chained.structures.as_mut()?.acceleration_structure_indirect_build
+            }
             Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
             Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
             Feature::DescriptorBindingPartiallyBound => {
@@ -135,25 +150,32 @@ impl FeatureSet {
             Feature::DescriptorBindingStorageBufferUpdateAfterBind => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_storage_buffer_update_after_bind
             }
+            Feature::DescriptorBuffer => &mut chained.descriptors.as_mut()?.descriptor_buffer,
+            Feature::DeviceGeneratedCommands => &mut chained.generated.as_mut()?.device_generated_commands,
             Feature::DrawIndirectCount => &mut chained.core_1_2.as_mut()?.draw_indirect_count,
             Feature::DrawIndirectFirstInstance => &mut core.draw_indirect_first_instance,
             Feature::DynamicRendering => &mut chained.core_1_3.as_mut()?.dynamic_rendering,
             Feature::FragmentStoresAndAtomics => &mut core.fragment_stores_and_atomics,
             Feature::GeometryShader => &mut core.geometry_shader,
             Feature::GraphicsPipelineLibrary => &mut chained.libraries.as_mut()?.graphics_pipeline_library,
+            Feature::InlineUniformBlock => &mut chained.core_1_3.as_mut()?.inline_uniform_block,
+            Feature::Maintenance5 => &mut chained.maintenance5.as_mut()?.maintenance5,
             Feature::MeshShader => &mut chained.mesh.as_mut()?.mesh_shader,
             Feature::MultiDrawIndirect => &mut core.multi_draw_indirect,
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
             Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
+            Feature::RobustBufferAccess => &mut core.robust_buffer_access,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {
                 &mut chained.core_1_2.as_mut()?.shader_sampled_image_array_non_uniform_indexing
             }
             Feature::ShaderStorageBufferArrayDynamicIndexing => &mut core.shader_storage_buffer_array_dynamic_indexing,
+            Feature::ShaderObject => &mut chained.objects.as_mut()?.shader_object,
             Feature::SparseBinding => &mut core.sparse_binding,
             Feature::SparseResidencyAliased => &mut core.sparse_residency_aliased,
             Feature::Synchronization2 => &mut chained.core_1_3.as_mut()?.synchronization2,
+            Feature::TaskShader => &mut chained.mesh.as_mut()?.task_shader,
             Feature::TessellationShader => &mut core.tessellation_shader,
             Feature::TimelineSemaphore => &mut chained.core_1_2.as_mut()?.timeline_semaphore,
             Feature::TransformFeedback => &mut chained.feedback.as_mut()?.transform_feedback,

@@ -22,12 +22,20 @@ pub(crate) struct Needs<'a> {
     pub(crate) extensions_optional: &'a [&'static CStr],
     /// Besides the queue for everything, one that runs beside it; the same one where there is no other.
     pub(crate) second_queue: bool,
+    /// Whether that one computes, too.
+    pub(crate) second_computes: bool,
 }
 
 impl Needs<'static> {
     /// What every device with Vulkan 1.2 has.
-    pub(crate) const NOTHING: Needs<'static> =
-        Needs { features: &[], features_optional: &[], extensions: &[], extensions_optional: &[], second_queue: false };
+    pub(crate) const NOTHING: Needs<'static> = Needs {
+        features: &[],
+        features_optional: &[],
+        extensions: &[],
+        extensions_optional: &[],
+        second_queue: false,
+        second_computes: false,
+    };
 }
 
 /// A device that has all that was needed.
@@ -158,7 +166,7 @@ impl Candidate {
 
     fn create(self, instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
         let main = (self.main, 0);
-        let second = if needs.second_queue { self.second() } else { main };
+        let second = if needs.second_queue { self.second(needs.second_computes) } else { main };
         let mut counts = BTreeMap::new();
         for (family, index) in [main, second] {
             let count = counts.entry(family).or_insert(0);
@@ -194,7 +202,7 @@ impl Candidate {
     }
 
     /// A queue only for copies, else one of any other family, else another one of the same family, else the same.
-    fn second(&self) -> (u32, u32) {
+    fn second(&self, computes: bool) -> (u32, u32) {
         let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
         let family = |flags: vk::QueueFlags| {
             let found = self.families.iter().position(|it| it.queue_flags & all == flags);
@@ -202,6 +210,7 @@ impl Candidate {
         };
         let same = (self.main, u32::from(self.families[self.main as usize].queue_count > 1));
         family(vk::QueueFlags::TRANSFER)
+            .filter(|_| !computes)
             .or_else(|| family(vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER))
             .or_else(|| family(vk::QueueFlags::COMPUTE))
             .unwrap_or(same)

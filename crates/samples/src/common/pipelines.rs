@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// What the samples' graphics pipelines differ in; viewport and scissor are dynamic.
 pub(crate) struct GraphicsPipeline<'a> {
-    /// Or a mesh shader, which takes no vertices.
+    /// Or a task or mesh shader, which takes no vertices.
     pub(crate) vertex: Shader,
     pub(crate) fragment: Shader,
     /// The stages between the two.

@@ -15,13 +15,14 @@ pub(crate) struct Shader {
 
 impl Shader {
     /// The stage that the name of the source ends with.
-    pub(super) fn stage(self) -> vk::ShaderStageFlags {
+    pub(crate) fn stage(self) -> vk::ShaderStageFlags {
         match self.name.rsplit('.').next().unwrap_or_default() {
             "vert" => vk::ShaderStageFlags::VERTEX,
             "frag" => vk::ShaderStageFlags::FRAGMENT,
             "geom" => vk::ShaderStageFlags::GEOMETRY,
             "tesc" => vk::ShaderStageFlags::TESSELLATION_CONTROL,
             "tese" => vk::ShaderStageFlags::TESSELLATION_EVALUATION,
+            "task" => vk::ShaderStageFlags::TASK_EXT,
             "mesh" => vk::ShaderStageFlags::MESH_EXT,
             "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
             _ => vk::ShaderStageFlags::COMPUTE,

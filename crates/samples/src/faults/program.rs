@@ -116,6 +116,10 @@ impl Program {
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::GRAPHICS })
     }
 
+    pub(super) fn pipeline(&self) -> vk::Pipeline {
+        self.pipeline
+    }
+
     /// Binds pipeline and set; the offsets are for dynamic buffers.
     pub(super) fn bind(&self, lab: &Lab, commands: vk::CommandBuffer, offsets: &[u32]) {
         if self.bind_point == vk::PipelineBindPoint::GRAPHICS {
@@ -144,6 +148,15 @@ impl Program {
 }
 
 fn describe(lab: &Lab, bound: &[Bound]) -> Result<(vk::PipelineLayout, vk::DescriptorSet), Failure> {
+    let (set_layout, set) = described_set(lab, bound)?;
+    Ok((lab.pipeline_layout(&[set_layout], None)?, set))
+}
+
+/// A set with what is bound, and its layout.
+pub(super) fn described_set(
+    lab: &Lab,
+    bound: &[Bound],
+) -> Result<(vk::DescriptorSetLayout, vk::DescriptorSet), Failure> {
     let binding = |(at, it): (u32, &Bound)| binding_of(at, it.kind(), it.count(), vk::ShaderStageFlags::ALL);
     let bindings: Vec<_> = (0..).zip(bound).map(binding).collect();
     // Nothing has to be written that is not used, where there is a feature for it.
@@ -165,7 +178,7 @@ fn describe(lab: &Lab, bound: &[Bound]) -> Result<(vk::PipelineLayout, vk::Descr
     for (at, it) in (0..).zip(bound) {
         write(lab, set, at, it)?;
     }
-    Ok((lab.pipeline_layout(&[set_layout], None)?, set))
+    Ok((set_layout, set))
 }
 
 fn write(lab: &Lab, set: vk::DescriptorSet, at: u32, it: &Bound) -> Result<(), Failure> {

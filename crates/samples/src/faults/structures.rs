@@ -13,11 +13,12 @@ faults! {
     copied: "acceleration-structure", "an acceleration structure is copied while it may still be built.",
     traced: "trace-rays", "rays are traced in a scene that may still be built.",
     referred: "bounds-instances", "an instance of a scene refers to no structure.",
+    indirect: "bounds-instances-indirect", "the same, where the device tells how many instances there are.",
 }
 
 /// More than what any of these structures needs.
 const SIZE: u64 = 1 << 16;
-const BUILT: Scope = Scope {
+pub(super) const BUILT: Scope = Scope {
     stages: vk::PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR,
     access: vk::AccessFlags::ACCELERATION_STRUCTURE_WRITE_KHR,
 };
@@ -54,11 +55,18 @@ impl<'a> Builder<'a> {
 
     /// Builds a structure of a box, or of no instance.
     fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
-        self.build_of(commands, target, ty, (&self.boxes, 0));
+        self.build_of(commands, target, ty, (&self.boxes, 0), None);
     }
 
-    /// As above, with so many instances in a buffer.
-    fn build_of(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type, (source, count): (&Buffer, u32)) {
+    /// As above, with so many instances in a buffer; at most so many where another buffer tells.
+    fn build_of(
+        &self,
+        commands: vk::CommandBuffer,
+        target: &Structure,
+        ty: Type,
+        (source, count): (&Buffer, u32),
+        told: Option<&Buffer>,
+    ) {
         let data = vk::DeviceOrHostAddressConstKHR { device_address: address(self.lab, source) };
         let boxes = vk::AccelerationStructureGeometryAabbsDataKHR::default().stride(24).data(data);
         let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(data);
@@ -78,7 +86,21 @@ impl<'a> Builder<'a> {
             .scratch_data(scratch);
         let range = [vk::AccelerationStructureBuildRangeInfoKHR { primitive_count, ..Default::default() }];
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
-        unsafe { self.structures.cmd_build_acceleration_structures(commands, &[info], &[&range]) };
+        unsafe {
+            match told.map(|it| address(self.lab, it)) {
+                None => self.structures.cmd_build_acceleration_structures(commands, &[info], &[&range]),
+                Some(told) => {
+                    let most: [&[u32]; 1] = [&[primitive_count]];
+                    self.structures.cmd_build_acceleration_structures_indirect(
+                        commands,
+                        &[info],
+                        &[told],
+                        &[16],
+                        &most,
+                    );
+                }
+            }
+        }
     }
 }
 
@@ -148,31 +170,44 @@ fn copied(options: &Options) -> Result<(), Failure> {
 
 /// The second of three instances refers to something else.
 fn referred(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
-    let builder = Builder::new(&lab)?;
+    scene(&Lab::new(options, &NEEDS)?, false)
+}
+
+fn indirect(options: &Options) -> Result<(), Failure> {
+    let features = [NEEDS.features, &[Feature::AccelerationStructureIndirectBuild]].concat();
+    scene(&Lab::new(options, &Needs { features: &features, ..NEEDS })?, true)
+}
+
+fn scene(lab: &Lab, is_indirect: bool) -> Result<(), Failure> {
+    let builder = Builder::new(lab)?;
     let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
     let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+    let told_usage = vk::BufferUsageFlags::INDIRECT_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let told = buffer(lab, "told", told_usage, Place::Device)?;
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
-    let instances = buffer(&lab, "instances", usage, Place::Device)?;
+    let instances = buffer(lab, "instances", usage, Place::Device)?;
     let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(bottom.handle);
     // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
     let reference = unsafe { builder.structures.get_acceleration_structure_device_address(&info) };
     let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
-    let input = Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT };
+    let input = vk::AccessFlags::SHADER_READ | vk::AccessFlags::INDIRECT_COMMAND_READ;
+    let input = Scope { access: input, ..BUILT };
     lab.run_once("build", |commands| {
         lab.update(commands, &builder.boxes, &BOX);
         lab.update(commands, &instances, &words);
+        lab.update(commands, &told, &[3, 0, 0, 0]);
         lab.memory_barrier(commands, scope::COPY_WRITE, input);
         builder.build(commands, &bottom, Type::BOTTOM_LEVEL);
         lab.memory_barrier(commands, BUILT, Scope { access: READ | BUILT.access, ..BUILT });
-        builder.build_of(commands, &scene, Type::TOP_LEVEL, (&instances, 3));
+        let (count, told) = if is_indirect { (5, Some(&told)) } else { (3, None) };
+        builder.build_of(commands, &scene, Type::TOP_LEVEL, (&instances, count), told);
     })
 }
 
 /// An instance that stays where it is, for all rays.
-fn instance(reference: u64) -> [u32; 16] {
+pub(super) fn instance(reference: u64) -> [u32; 16] {
     let one = 1f32.to_bits();
     let (mask, low, high) = (0xff00_0000, reference as u32, (reference >> 32) as u32);
     [one, 0, 0, 0, 0, one, 0, 0, 0, 0, one, 0, mask, 0, low, high]

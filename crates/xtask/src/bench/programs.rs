@@ -108,12 +108,19 @@ pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
         all.extend(stage.program(program)?);
     }
     if is_wanted(CHECK) {
-        all.push(stage.check()?);
+        for (sample, what, limit) in CHECKED {
+            all.push(stage.check(sample, what, limit)?);
+        }
     }
     Ok(all)
 }
 
 const CHECK: &str = "CPU time of `check` for a call";
+/// What is checked: a sample, what it does, and the most that a call may take.
+const CHECKED: [(&str, &str, Option<f64>); 2] = [
+    ("threads", "uploads, passes, secondaries with draws", Some(CHECK_MAX)),
+    ("threads-handoff", "submissions of one command each", None),
+];
 
 pub(super) struct Stage {
     root: PathBuf,
@@ -194,13 +201,13 @@ impl Stage {
         Ok(Cost { wall, cpu, bytes })
     }
 
-    /// Several threads that hand objects to each other, on the null driver.
-    fn check(&self) -> Result<Entry> {
+    /// A sample on the null driver.
+    fn check(&self, sample: &str, what: &str, limit: Option<f64>) -> Result<Entry> {
         let trace = self.folder.join("check.lava");
         let mut command = Command::new(self.release.join("lavascope"));
         command.args(["capture", "--null-driver", "-o"]).arg(&trace).arg("--");
         command.arg(self.release.join("lavascope-samples"));
-        command.args(["threads-handoff", "--frames", "1000", "--no-check"]);
+        command.args([sample, "--frames", "1000", "--no-check"]);
         let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
         ensure!(output.status.success(), "the sample failed:\n{}", String::from_utf8_lossy(&output.stderr));
         let mut info = Command::new(self.release.join("lavascope"));
@@ -219,7 +226,7 @@ impl Stage {
             least = least.min(said.lines().find_map(times).context("no times in what the shell said")?.1);
         }
         let ours = least * 1e9 / calls.max(1) as f64;
-        Ok(Entry { name: CHECK.to_owned(), unit: "ns".to_owned(), ours, limit: Some(CHECK_MAX), ..Entry::default() })
+        Ok(Entry { name: format!("{CHECK}, {what}"), unit: "ns".to_owned(), ours, limit, ..Entry::default() })
     }
 }
 

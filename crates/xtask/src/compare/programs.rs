@@ -140,6 +140,16 @@ pub(crate) fn all(bench: &Bench, filter: &str) -> Result<Vec<Program>> {
     Ok(programs)
 }
 
+/// Programs of others that end by themselves, whose name contains a text.
+pub(crate) fn foreign(filter: &str) -> Result<Vec<Program>> {
+    let wanted = FOREIGN.iter().filter(|it| it.limit.is_none() && it.name.contains(filter));
+    let program =
+        |it: &'static Foreign| Program { name: it.name.to_owned(), driver: Driver::Lavapipe, what: What::Foreign(it) };
+    let all: Vec<Program> = wanted.map(program).collect();
+    ensure!(!all.is_empty(), "no program has `{filter}` in its name");
+    Ok(all)
+}
+
 fn sample(name: &str, mended: Option<&str>, driver: Driver) -> Program {
     let unchecked = (driver == Driver::Null).then_some("--no-check");
     let arguments = [name].into_iter().chain(mended).chain(unchecked).map(str::to_owned).collect();
@@ -158,7 +168,7 @@ impl Program {
     }
 
     /// The program and its arguments.
-    pub(super) fn words(&self, bench: &Bench) -> Vec<OsString> {
+    pub(crate) fn words(&self, bench: &Bench) -> Vec<OsString> {
         match &self.what {
             What::Sample(arguments) => {
                 let program = bench.built.join("lavascope-samples").into_os_string();
@@ -172,7 +182,7 @@ impl Program {
         }
     }
 
-    pub(super) fn environment(&self, bench: &Bench) -> Vec<(OsString, OsString)> {
+    pub(crate) fn environment(&self, bench: &Bench) -> Vec<(OsString, OsString)> {
         let What::Foreign(it) = &self.what else { return Vec::new() };
         let python = [("PYTHONPATH".into(), bench.folder.join("python").into_os_string())];
         let own = it.environment.iter().map(|it| (it.0.into(), it.1.into()));

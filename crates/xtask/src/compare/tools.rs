@@ -117,15 +117,33 @@ impl Bench {
         Ok(bench)
     }
 
+    /// Our command line, on the driver of a program and with a display; for one who wants to see no other layer.
+    pub(crate) fn lavascope(&self, program: &Program) -> Command {
+        let mut command = Command::new(self.built.join("lavascope"));
+        command.env("XDG_CACHE_HOME", self.folder.join("cache"));
+        command.env("LAVASCOPE_LAYER_LIBRARY", self.built.join("libVkLayer_lavascope.so"));
+        self.surround(&mut command, program);
+        command
+    }
+
+    /// Where every run takes place.
+    fn surround(&self, command: &mut Command, program: &Program) {
+        for name in ["VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE", "WAYLAND_DISPLAY"] {
+            command.env_remove(name);
+        }
+        let driver = program.driver_file(self);
+        command.env("DISPLAY", &self.display).env("VK_ICD_FILENAMES", driver).env("VK_DRIVER_FILES", driver);
+        command.current_dir(&self.folder);
+    }
+
     /// The program under a tool, and what the tool writes.
     pub(crate) fn command(&self, program: &Program, tool: Tool) -> Command {
         let words = program.words(self);
         let mut command = match tool {
             Tool::Ours => {
-                let mut command = Command::new(self.built.join("lavascope"));
+                let mut command = self.lavascope(program);
                 command.args(["run", "--sync", "--exit-code", "app", "--json"]).arg(self.log(tool)).arg("--");
-                command.args(&words).env("XDG_CACHE_HOME", self.folder.join("cache"));
-                command.env("LAVASCOPE_LAYER_LIBRARY", self.built.join("libVkLayer_lavascope.so"));
+                command.args(&words);
                 command
             }
             Tool::Bare | Tool::Old | Tool::New | Tool::Core => {
@@ -134,9 +152,7 @@ impl Bench {
                 command
             }
         };
-        for name in ["VK_LAYER_PATH", "VK_ADD_LAYER_PATH", "VK_LOADER_LAYERS_ENABLE", "WAYLAND_DISPLAY"] {
-            command.env_remove(name);
-        }
+        self.surround(&mut command, program);
         if matches!(tool, Tool::Old | Tool::New | Tool::Core) {
             command.env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
             command.env("VK_LAYER_SETTINGS_PATH", self.of(tool));
@@ -144,9 +160,7 @@ impl Bench {
         if tool == Tool::New {
             command.env("VK_LAYER_PATH", self.of(tool));
         }
-        let driver = program.driver_file(self);
-        command.env("DISPLAY", &self.display).env("VK_ICD_FILENAMES", driver).env("VK_DRIVER_FILES", driver);
-        command.envs(program.environment(self)).current_dir(&self.folder);
+        command.envs(program.environment(self));
         command
     }
 

@@ -1,0 +1,372 @@
+//! Descriptors in buffers of the application, which writes them as bytes where and when it wants.
+//!
+//! What a descriptor's bytes mean is known from the call that gave them. When work is submitted, the bytes are looked
+//! up in memory that the application has mapped; what is not found there counts as large enough. The first time
+//! that memory cannot be looked into, it is told.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use super::addresses::Found;
+use super::arena::Region;
+use super::commands::{Bind, Commands, point_of};
+use super::descriptors::{self, Bound};
+use super::hooks::{hooks, points_of};
+use super::layouts::SetLayout;
+use super::variants::Variant;
+use super::{Gpu, State, gpu_of, place, slice};
+use crate::DeviceTable;
+use crate::fence::fence;
+
+/// More are not remembered: they are forgotten then, and counted anew.
+const KNOWN_MAX: usize = 1 << 18;
+/// Said once.
+const NOT_MAPPED: &str =
+    "a buffer with descriptors is not mapped when it is used: what its descriptors have is not checked";
+
+/// What is known of descriptors in buffers.
+#[derive(Default)]
+pub(super) struct DescriptorBuffers {
+    /// By type and bytes.
+    known: HashMap<(i32, Box<[u8]>), Bound>,
+    /// Bytes of a descriptor, by type.
+    sizes: HashMap<i32, u64>,
+    /// Memory that is mapped: where, from which byte on.
+    mapped: HashMap<u64, (u64, u64)>,
+    /// The memory of buffers, and where in it they begin.
+    memory: HashMap<u64, (u64, u64)>,
+}
+
+impl DescriptorBuffers {
+    /// A buffer is destroyed.
+    pub(super) fn forget(&mut self, buffer: Buffer) {
+        self.memory.remove(&buffer.0);
+    }
+}
+
+/// A table of descriptors in buffers, for draws of a command buffer.
+pub(super) struct Buffered {
+    variant: Arc<Variant>,
+    /// Where each set begins.
+    sets: Vec<Option<u64>>,
+    table: Region,
+    words: Vec<u32>,
+    /// The sets and bindings that shaders access.
+    bindings: BTreeSet<(u32, u32)>,
+}
+
+hooks! {
+    get_descriptor_ext = fn(device: Device, p_info: Ptr<DescriptorGetInfoEXT>, size: u64, p_descriptor: Ptr<u8>) -> (), |gpu, next| {
+        // The application's memory may be slow to read: we have our own.
+        let mut bytes = vec![0_u8; size as usize];
+        next(device, p_info, size, Ptr::new(bytes.as_mut_ptr().expose_provenance() as u64));
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.as_mut_ptr(), bytes.len());
+        let note = || gpu.state().got_descriptor(&*p_info.as_ptr(), std::mem::take(&mut bytes));
+        fence("vkGetDescriptorEXT", note, || ());
+    }
+    map_memory = fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, p_data: Ptr<Opaque>) -> Result, |gpu, next| {
+        let result = next(device, memory, offset, size, flags, p_data);
+        if result == Result::SUCCESS {
+            fence("vkMapMemory", || gpu.mapped(memory, *p_data.cast::<u64>().as_ptr(), offset), || ());
+        }
+        result
+    }
+    map_memory2 = fn(device: Device, p_info: Ptr<MemoryMapInfo>, p_data: Ptr<Opaque>) -> Result, |gpu, next| {
+        let result = next(device, p_info, p_data);
+        if result == Result::SUCCESS {
+            let note = || gpu.mapped((*p_info.as_ptr()).memory, *p_data.cast::<u64>().as_ptr(), (*p_info.as_ptr()).offset);
+            fence("vkMapMemory2", note, || ());
+        }
+        result
+    }
+    unmap_memory = fn(device: Device, memory: DeviceMemory) -> (), |gpu, next| {
+        fence("vkUnmapMemory", || gpu.unmapped(memory), || ());
+        next(device, memory);
+    }
+    unmap_memory2 = fn(device: Device, p_info: Ptr<MemoryUnmapInfo>) -> Result, |gpu, next| {
+        fence("vkUnmapMemory2", || gpu.unmapped((*p_info.as_ptr()).memory), || ());
+        next(device, p_info)
+    }
+    bind_buffer_memory = fn(device: Device, buffer: Buffer, memory: DeviceMemory, offset: u64) -> Result, |gpu, next| {
+        fence("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
+        next(device, buffer, memory, offset)
+    }
+    bind_buffer_memory2 = fn(device: Device, count: u32, p_infos: Ptr<BindBufferMemoryInfo>) -> Result, |gpu, next| {
+        let note = || slice(p_infos, count).iter().for_each(|it| gpu.bound_memory(it.buffer, it.memory, it.memory_offset));
+        fence("vkBindBufferMemory2", note, || ());
+        next(device, count, p_infos)
+    }
+    cmd_bind_descriptor_buffers_ext = fn(commands: CommandBuffer, count: u32, p_infos: Ptr<DescriptorBufferBindingInfoEXT>) -> (), |gpu, next| {
+        next(commands, count, p_infos);
+        let addresses = || slice(p_infos, count).iter().map(|it| it.address).collect();
+        let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = addresses());
+        fence("vkCmdBindDescriptorBuffersEXT", note, || ());
+    }
+    cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, next| {
+        next(commands, point, layout, first, count, p_indices, p_offsets);
+        let (indices, offsets) = (slice(p_indices, count), slice(p_offsets, count));
+        let note = || gpu.bound_offsets(commands, point_of(point).into_iter(), (layout, first), indices, offsets);
+        fence("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
+    }
+    cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, next| {
+        next(commands, p_info);
+        let note = || {
+            let it = &*p_info.as_ptr();
+            let (indices, offsets) = (slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count));
+            gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
+        };
+        fence("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
+    }
+}
+
+impl Gpu {
+    /// Where the bindings of a set in a buffer begin.
+    pub(super) fn ask_offsets(&self, handle: DescriptorSetLayout, layout: &mut SetLayout) {
+        let Some(ask) = self.next.get_descriptor_set_layout_binding_offset_ext else { return };
+        if !layout.is_in_buffer() {
+            return;
+        }
+        let offset = |(number, slot): (usize, &super::layouts::Slot)| {
+            let mut offset = 0;
+            if slot.count > 0 {
+                // SAFETY: a layout that was just made, with this binding, and a place of ours.
+                unsafe { ask(self.device, handle, number as u32, place(&mut offset)) };
+            }
+            offset
+        };
+        layout.offsets = layout.bindings.iter().enumerate().map(offset).collect();
+    }
+
+    fn mapped(&self, memory: DeviceMemory, at: u64, offset: u64) {
+        self.state().buffered.mapped.insert(memory.0, (at, offset));
+    }
+
+    /// Memory is not mapped any more, or no more.
+    pub(super) fn unmapped(&self, memory: DeviceMemory) {
+        self.state().buffered.mapped.remove(&memory.0);
+    }
+
+    fn bound_memory(&self, buffer: Buffer, memory: DeviceMemory, offset: u64) {
+        self.state().buffered.memory.insert(buffer.0, (memory.0, offset));
+    }
+
+    fn bound_offsets(
+        &self,
+        handle: CommandBuffer,
+        points: impl Iterator<Item = usize>,
+        (layout, first): (PipelineLayout, u32),
+        indices: &[u32],
+        offsets: &[u64],
+    ) {
+        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
+        self.with_commands(handle, |commands| {
+            let address = |it: &u32| commands.descriptor_buffers.get(*it as usize).copied().unwrap_or(0);
+            let sets = indices.iter().zip(offsets).map(|(at, offset)| address(at).wrapping_add(*offset));
+            let sets: Vec<u64> = sets.collect();
+            for point in points {
+                let mut bind = Bind::new(&layout, first, sets.clone(), Vec::new());
+                bind.is_in_buffer = true;
+                commands.bind_sets(point, bind);
+            }
+        });
+    }
+
+    /// The table for draws with such sets; it is written when they are submitted.
+    pub(super) fn buffered_table(
+        &self,
+        commands: &mut Commands,
+        variant: &Arc<Variant>,
+        sets: Vec<Option<u64>>,
+        words: Vec<u32>,
+    ) -> Option<Region> {
+        let is_same = |it: &&Buffered| Arc::ptr_eq(&it.variant, variant) && it.sets == sets;
+        if let Some(known) = commands.buffered.iter().find(is_same) {
+            return Some(known.table);
+        }
+        let table = commands.allocate_table(self, &words)?;
+        let sites = variant.stages.iter().flat_map(|it| &it.made.sites);
+        let bindings = sites.filter_map(|it| it.binding).collect();
+        commands.buffered.push(Buffered { variant: Arc::clone(variant), sets, table, words, bindings });
+        Some(table)
+    }
+
+    /// Command buffers are about to be submitted: what is in buffers by now counts.
+    pub(super) fn renew_buffered(&self, commands: &[u64]) {
+        let has_any = |it: &u64| self.slot(*it).and_then(|it| it.with(|it| !it.buffered.is_empty())) == Some(true);
+        if !commands.iter().any(has_any) {
+            return;
+        }
+        let state = self.state();
+        let mut is_whole = true;
+        for slot in commands.iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| it.buffered.iter_mut().for_each(|it| is_whole &= it.renew(&state)));
+        }
+        drop(state);
+        if !is_whole {
+            self.say(NOT_MAPPED);
+        }
+    }
+}
+
+impl Buffered {
+    /// Says whether all of the memory could be looked into.
+    fn renew(&mut self, state: &State) -> bool {
+        let layout = &self.variant.layout;
+        let mut is_whole = true;
+        // Others may be there as well: those that are pushed.
+        let bound = |it: usize| Some((self.sets.get(it).copied().flatten()?, Vec::new()));
+        let mut words = descriptors::table(layout, &state.sets, bound);
+        for (number, binding) in &self.bindings {
+            let set = layout.sets.get(*number as usize).and_then(Option::as_ref).filter(|it| it.is_in_buffer());
+            let address = self.sets.get(*number as usize).copied().flatten();
+            let (Some(set), Some(address)) = (set, address) else { continue };
+            let slot = layout.slot(*number, *binding).filter(|it| is_sized(it.kind));
+            let (Some(slot), Some(first)) = (slot, state_of(&words, *number, *binding)) else { continue };
+            let from = address.wrapping_add(set.offsets.get(*binding as usize).copied().unwrap_or(0));
+            for element in 0..slot.elements() {
+                let Some(bound) = state.read_descriptor(slot.kind, from, element) else {
+                    is_whole = false;
+                    break;
+                };
+                words[first + element as usize] = bound.word(0);
+            }
+        }
+        for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
+            self.table.set(at as u32, *word);
+        }
+        self.variant.fixed.iter().for_each(|it| it.add(&words));
+        self.words = words;
+        is_whole
+    }
+}
+
+/// Where the states of a binding begin in a table of descriptors.
+fn state_of(table: &[u32], set: u32, binding: u32) -> Option<usize> {
+    let at = *table.get(1 + set as usize)? + binding * lavascope_instrument::tables::BINDING_WORDS;
+    table.get(at as usize + 1).map(|it| *it as usize)
+}
+
+/// Whether a descriptor has bytes or texels.
+fn is_sized(kind: DescriptorType) -> bool {
+    matches!(
+        kind,
+        DescriptorType::UNIFORM_BUFFER
+            | DescriptorType::STORAGE_BUFFER
+            | DescriptorType::UNIFORM_TEXEL_BUFFER
+            | DescriptorType::STORAGE_TEXEL_BUFFER
+    )
+}
+
+impl State {
+    /// The application got the bytes of a descriptor.
+    ///
+    /// # Safety
+    ///
+    /// The info must be valid.
+    unsafe fn got_descriptor(&mut self, info: &DescriptorGetInfoEXT, bytes: Vec<u8>) {
+        self.buffered.sizes.insert(info.type_.0, bytes.len() as u64);
+        if !is_sized(info.type_) {
+            return;
+        }
+        // SAFETY: the caller's word: of these types all members lead to the same structure.
+        let about = unsafe { info.data.p_storage_buffer().as_ptr().as_ref() };
+        let bound = match about.filter(|it| it.address != 0) {
+            // A null descriptor.
+            None => Bound::Unknown,
+            Some(it) if matches!(info.type_, DescriptorType::UNIFORM_BUFFER | DescriptorType::STORAGE_BUFFER) => {
+                Bound::Some(it.range)
+            }
+            Some(it) => {
+                let format = FORMATS.iter().find(|format| format.format == it.format);
+                let texels = format.and_then(|format| it.range.checked_div(u64::from(format.block_size)));
+                texels.map_or(Bound::Unknown, Bound::Some)
+            }
+        };
+        let known = &mut self.buffered.known;
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert((info.type_.0, bytes.into_boxed_slice()), bound);
+    }
+
+    /// What an element of a binding at an address says; none where its memory cannot be looked into.
+    fn read_descriptor(&self, kind: DescriptorType, from: u64, element: u32) -> Option<Bound> {
+        let all = &self.buffered;
+        // Of such a type there never was a descriptor.
+        let Some(size) = all.sizes.get(&kind.0).copied() else { return Some(Bound::Unknown) };
+        let Found::In { buffer, offset, bytes } = self.addresses.find(from) else { return None };
+        let offset = offset + u64::from(element) * size;
+        if offset + size > bytes {
+            return Some(Bound::Unknown);
+        }
+        let (memory, start) = all.memory.get(&buffer)?;
+        let (mapped, first) = all.mapped.get(memory)?;
+        let at = mapped + (start + offset).checked_sub(*first)?;
+        // SAFETY: memory that is mapped: whoever unmaps it waits for our lock.
+        let bytes = unsafe { read(at, size as usize) };
+        Some(all.known.get(&(kind.0, bytes)).copied().unwrap_or(Bound::Unknown))
+    }
+}
+
+/// The application may write meanwhile; bytes that make no sense are not found.
+///
+/// # Safety
+///
+/// There must be so many bytes.
+unsafe fn read(at: u64, size: usize) -> Box<[u8]> {
+    if at.is_multiple_of(4) && size.is_multiple_of(4) {
+        // Such memory is read slowly, in large pieces as in small ones.
+        let first = std::ptr::with_exposed_provenance::<u32>(at as usize);
+        // SAFETY: the caller's word.
+        return (0..size / 4).flat_map(|it| unsafe { first.add(it).read_volatile() }.to_ne_bytes()).collect();
+    }
+    let first = std::ptr::with_exposed_provenance::<u8>(at as usize);
+    // SAFETY: the caller's word.
+    (0..size).map(|it| unsafe { first.add(it).read_volatile() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn got(state: &mut State, kind: DescriptorType, about: &DescriptorAddressInfoEXT, bytes: &[u8]) {
+        let mut info = DescriptorGetInfoEXT::zeroed();
+        info.type_ = kind;
+        info.data.words = [Ptr::to(about).0];
+        // SAFETY: an info of ours.
+        unsafe { state.got_descriptor(&info, bytes.to_vec()) };
+    }
+
+    #[test]
+    fn descriptors_are_known_by_their_bytes() {
+        let (storage, texels) = (DescriptorType::STORAGE_BUFFER, DescriptorType::UNIFORM_TEXEL_BUFFER);
+        let mut state = State::default();
+        let mut memory = vec![0_u32; 64];
+        state.buffers.insert(7, 128);
+        state.addresses.add(7, 0x1000, 128);
+        let read = |state: &State, kind, from, element| state.read_descriptor(kind, from, element);
+        let mut about = DescriptorAddressInfoEXT::zeroed();
+        (about.address, about.range, about.format) = (0x8000, 512, Format::R32_UINT);
+        got(&mut state, storage, &about, &[1; 16]);
+        got(&mut state, texels, &about, &[1; 16]);
+        about.range = 64;
+        got(&mut state, storage, &about, &[2; 16]);
+        assert_eq!(read(&state, storage, 0x1000, 0), None, "its memory is not known");
+        state.buffered.memory.insert(7, (3, 32));
+        assert_eq!(read(&state, storage, 0x1000, 0), None, "it is not mapped");
+        state.buffered.mapped.insert(3, (memory.as_mut_ptr().expose_provenance() as u64, 0));
+        // The buffer begins at byte 32 of its memory.
+        memory[8..12].fill(0x0101_0101);
+        memory[12..16].fill(0x0202_0202);
+        assert_eq!(read(&state, storage, 0x1000, 0), Some(Bound::Some(512)));
+        assert_eq!(read(&state, storage, 0x1000, 1), Some(Bound::Some(64)));
+        assert_eq!(read(&state, storage, 0x1000, 2), Some(Bound::Unknown), "nobody gave such bytes");
+        assert_eq!(read(&state, texels, 0x1000, 0), Some(Bound::Some(128)));
+        assert_eq!(read(&state, storage, 0x1000, 8), Some(Bound::Unknown), "behind the end");
+        assert_eq!(read(&state, storage, 0x2000_0000, 0), None, "there is no buffer");
+        state.buffered.forget(Buffer(7));
+        assert_eq!(read(&state, storage, 0x1000, 0), None);
+    }
+}

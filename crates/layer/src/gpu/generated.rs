@@ -1,0 +1,105 @@
+//! Commands that the device generates: shaders with checks that are bound for them are led to our tables as before a
+//! draw, in the form that the application knows. Pipelines that the device binds itself are left as they are.
+
+use lavascope_abi::*;
+
+use super::commands::{After, point_of};
+use super::hooks::{hooks, points_of};
+use super::{Gpu, gpu_of, slice};
+use crate::DeviceTable;
+use crate::application::find_in_chain;
+use crate::fence::fence;
+
+hooks! {
+    create_indirect_commands_layout_ext = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutEXT>) -> Result, |gpu, next| {
+        let info = &*p_info.as_ptr();
+        let layout = fence("vkCreateIndirectCommandsLayoutEXT", || gpu.chained_layout(info), || None);
+        let changed = IndirectCommandsLayoutCreateInfoEXT { pipeline_layout: layout.unwrap_or(info.pipeline_layout), ..*info };
+        next(device, Ptr::to(&changed), p_allocator, p_made)
+    }
+    create_indirect_commands_layout_nv = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoNV>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutNV>) -> Result, |gpu, next| {
+        let info = &*p_info.as_ptr();
+        let own = slice(info.p_tokens, info.token_count);
+        let tokens = || own.iter().map(|it| gpu.token(it)).collect::<Vec<_>>();
+        let tokens = fence("vkCreateIndirectCommandsLayoutNV", tokens, || own.to_vec());
+        let changed = IndirectCommandsLayoutCreateInfoNV { p_tokens: Ptr::to_slice(&tokens), ..*info };
+        next(device, Ptr::to(&changed), p_allocator, p_made)
+    }
+    cmd_preprocess_generated_commands_ext = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoEXT>, state: CommandBuffer) -> (), |gpu, next| {
+        let points = || points_of((*p_info.as_ptr()).shader_stages);
+        // What the other command buffer has bound is what the commands are made of.
+        let after = gpu.before_all(state, points(), Command::CmdPreprocessGeneratedCommandsEXT);
+        next(commands, p_info, state);
+        gpu.behind_all(state, &after);
+    }
+    cmd_execute_generated_commands_ext = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoEXT>) -> (), |gpu, next| {
+        let points = points_of((*p_info.as_ptr()).shader_stages);
+        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsEXT);
+        next(commands, is_preprocessed, p_info);
+        gpu.behind_all(commands, &after);
+    }
+    cmd_execute_generated_commands_nv = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, next| {
+        let points = point_of((*p_info.as_ptr()).pipeline_bind_point).into_iter();
+        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsNV);
+        next(commands, is_preprocessed, p_info);
+        gpu.behind_all(commands, &after);
+    }
+    cmd_bind_pipeline_shader_group_nv = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline, group: u32) -> (), |gpu, next| {
+        next(commands, point, pipeline, group);
+        let note = || {
+            if let Some(point) = point_of(point) {
+                gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, None));
+            }
+        };
+        fence("vkCmdBindPipelineShaderGroupNV", note, || ());
+    }
+}
+
+impl Gpu {
+    fn before_all(
+        &self,
+        handle: CommandBuffer,
+        points: impl Iterator<Item = usize>,
+        command: Command,
+    ) -> Vec<(usize, After)> {
+        let before = || points.map(|point| (point, self.before_generated(handle, point, command))).collect();
+        fence(command.desc().name, before, Vec::new)
+    }
+
+    fn behind_all(&self, handle: CommandBuffer, after: &[(usize, After)]) {
+        for (point, after) in after.iter().filter(|it| !it.1.is_empty()) {
+            fence("generated commands", || self.after_draw(handle, *point, after), || ());
+        }
+    }
+
+    /// A layout that is told instead of made: it is changed by the rule for all others.
+    ///
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain.
+    unsafe fn chained_layout(&self, info: &IndirectCommandsLayoutCreateInfoEXT) -> Option<PipelineLayout> {
+        if info.pipeline_layout.0 != 0 {
+            return None;
+        }
+        let ty = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
+        // SAFETY: the caller's word, and the structure of this type.
+        let (sets, ranges) = unsafe {
+            let layout = &*find_in_chain::<PipelineLayoutCreateInfo>(info.p_next, ty)?.as_ptr();
+            let ranges = slice(layout.p_push_constant_ranges, layout.push_constant_range_count);
+            (slice(layout.p_set_layouts, layout.set_layout_count), ranges)
+        };
+        self.own_layout(sets, ranges)?.own
+    }
+
+    /// Push constants are for all stages whose ranges they are in.
+    fn token(&self, it: &IndirectCommandsLayoutTokenNV) -> IndirectCommandsLayoutTokenNV {
+        let mut token = *it;
+        if token.token_type == IndirectCommandsTokenTypeNV::PUSH_CONSTANT_NV
+            && let Some(layout) = self.state().layouts.get(&token.pushconstant_pipeline_layout.0)
+        {
+            let more = layout.stages_of(token.pushconstant_offset, token.pushconstant_size);
+            token.pushconstant_shader_stage_flags.0 |= more;
+        }
+        token
+    }
+}

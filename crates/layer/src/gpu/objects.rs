@@ -1,0 +1,793 @@
+//! Shader objects in the place of the driver's: their code checks itself as that of pipelines does.
+//!
+//! An object gets its checks when it is made, and nobody knows then what it will be drawn with. The objects that are
+//! bound together at a draw are a *combination*, which is to them what a pipeline is to its stages: it has forms, and
+//! where another form is needed, its objects are made again. Sets and push constants of objects are changed by the
+//! rule that pipeline layouts are changed by. What comes as a binary, or is bound by the device, stays as it is, and
+//! beside such an object others are bound without code of ours.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use lavascope_abi::*;
+use lavascope_instrument::Requirement;
+
+use super::arena::is_fine;
+use super::commands::Commands;
+use super::draws::{COMPUTE, GRAPHICS};
+use super::hooks::hooks;
+use super::layouts::{Layout, Way};
+use super::pipelines::{Special, Style, constants_of};
+use super::recipe::{Packed, Source};
+use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant, lock};
+use super::{Gpu, State, descriptors, facts_of, gpu_of, slice};
+use crate::DeviceTable;
+use crate::fence::fence;
+
+/// The shader objects of a device.
+#[derive(Default)]
+pub(super) struct Objects {
+    /// Those that were made as we want them, by their handles.
+    live: HashMap<u64, Arc<Object>>,
+    grounds: Vec<Arc<Ground>>,
+    together: HashMap<Key, Together>,
+    /// The layouts of sets that objects were made with.
+    held: HashMap<u64, Arc<Held>>,
+    /// Of these the ones that the application destroyed.
+    kept: Vec<Arc<Held>>,
+}
+
+/// Shader objects that are bound together: stages and handles, by stage.
+type Key = Vec<(u32, u64)>;
+
+/// What objects are together.
+#[derive(Clone)]
+enum Together {
+    Checked(Arc<Checked>),
+    /// These are bound, and nothing is checked.
+    Plain(Key),
+}
+
+/// Objects of which a pipeline's place is taken.
+pub(super) struct Combination {
+    objects: Vec<Arc<Object>>,
+}
+
+/// A shader object of the application.
+struct Object {
+    handle: ShaderEXT,
+    /// Counted with the pipelines, in the order of creation.
+    number: u32,
+    stage: ShaderStageFlags,
+    words: Arc<Vec<u32>>,
+    is_taken: bool,
+    ground: Arc<Ground>,
+    group: Arc<Group>,
+    /// Which of its group.
+    place: usize,
+    first: Form,
+    together: Mutex<Vec<Key>>,
+}
+
+/// What an object looks like with checks, or without.
+struct Form {
+    handle: ShaderEXT,
+    /// None where it has no code of ours.
+    stage: Option<CheckedStage>,
+    requirements: Vec<Requirement>,
+    fixed: Option<Arc<Fixed>>,
+}
+
+/// The sets and push constants that objects have.
+struct Ground {
+    layout: Arc<Layout>,
+    quiet: OnceLock<Option<Quiet>>,
+}
+
+/// Objects that are linked, or one alone: how they are made again.
+struct Group {
+    call: Option<Packed>,
+    words: Vec<Arc<Vec<u32>>>,
+    sets: Vec<Arc<Held>>,
+    /// As the application wants them, without anything of ours. Made when needed.
+    originals: Mutex<Option<Vec<ShaderEXT>>>,
+    /// How many of them there are. Relaxed: only the number counts.
+    left: AtomicUsize,
+}
+
+/// The layout of a set.
+struct Held {
+    handle: DescriptorSetLayout,
+    /// It is destroyed. Relaxed: it orders nothing.
+    is_gone: AtomicBool,
+}
+
+/// The shader objects of a form, by their stages.
+pub(super) struct Shaders {
+    bound: Key,
+    /// Those that the application does not know.
+    own: Vec<ShaderEXT>,
+}
+
+impl Shaders {
+    pub(super) fn bound(&self) -> &[(u32, u64)] {
+        &self.bound
+    }
+
+    pub(super) fn own(&self) -> &[ShaderEXT] {
+        &self.own
+    }
+}
+
+/// What a command buffer has bound for graphics, or for compute.
+#[derive(Default)]
+pub(super) struct Bound {
+    application: Key,
+    driver: Key,
+    is_new: bool,
+}
+
+impl Bound {
+    /// The application binds a shader, or null.
+    pub(super) fn bind(&mut self, stage: ShaderStageFlags, shader: ShaderEXT) {
+        for all in [&mut self.application, &mut self.driver] {
+            all.retain(|it| it.0 != stage.0);
+            if shader.0 != 0 {
+                all.push((stage.0, shader.0));
+                all.sort_unstable();
+            }
+        }
+        self.is_new = true;
+    }
+
+    /// Whether something was bound since the last draw.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_new
+    }
+}
+
+impl Objects {
+    /// The application destroys the layout of a set. Says whether it stays for now, since objects may be made again.
+    pub(super) fn keeps_set_layout(&mut self, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> bool {
+        let Some(held) = self.held.remove(&it.0) else { return false };
+        // Callbacks of the application for memory may be gone later.
+        let stays = Arc::strong_count(&held) > 1 && p_allocator.is_null();
+        held.is_gone.store(!stays, Ordering::Relaxed);
+        if stays {
+            self.kept.push(held);
+        }
+        stays
+    }
+
+    fn hold(&mut self, handle: DescriptorSetLayout) -> Arc<Held> {
+        let new = || Arc::new(Held { handle, is_gone: AtomicBool::new(false) });
+        Arc::clone(self.held.entry(handle.0).or_insert_with(new))
+    }
+
+    fn take_unneeded(&mut self) -> Vec<Arc<Held>> {
+        self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
+    }
+
+    /// An object is destroyed; gives what it was part of, too.
+    fn remove(&mut self, handle: u64) -> Option<(Arc<Object>, Vec<Arc<Checked>>)> {
+        // What it was part of with objects that are not ours is found by looking.
+        let object = self.live.remove(&handle)?;
+        let keys = std::mem::take(&mut *lock(&object.together));
+        let gone = keys.iter().filter_map(|it| self.together.remove(it));
+        let checked = gone.filter_map(|it| if let Together::Checked(it) = it { Some(it) } else { None }).collect();
+        Some((object, checked))
+    }
+}
+
+impl State {
+    /// The pipeline, or what stands in its place, that a form is one of.
+    pub(super) fn checked_of(&self, variant: &Variant) -> Option<Arc<Checked>> {
+        if variant.objects.is_none() {
+            return self.pipelines.get(&variant.application.0.0).cloned();
+        }
+        let (handle, _) = variant.stages.iter().find_map(|it| it.object)?;
+        let object = self.objects.live.get(&handle.0)?;
+        let keys = lock(&object.together);
+        let all = keys.iter().filter_map(|it| self.objects.together.get(it));
+        let mut checked = all.filter_map(|it| if let Together::Checked(it) = it { Some(it) } else { None });
+        checked.find(|it| it.number == variant.application.1).cloned()
+    }
+}
+
+hooks! {
+    create_shaders_ext = fn(device: Device, count: u32, p_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderEXT>) -> Result, |gpu, next| {
+        let infos = slice(p_infos, count);
+        let plans = fence("vkCreateShadersEXT", || gpu.plan_objects(infos), Vec::new);
+        if plans.iter().all(Option::is_none) {
+            return next(device, count, p_infos, p_allocator, p_made);
+        }
+        let changed: Vec<_> = infos.iter().zip(&plans).map(|(info, plan)| plan.as_ref().map_or(*info, |it| it.info)).collect();
+        let result = next(device, count, Ptr::to_slice(&changed), p_allocator, p_made);
+        if result.0 < 0 {
+            // Then as the application wants them.
+            if let Some(destroy) = gpu.next.destroy_shader_ext {
+                slice(p_made, count).iter().filter(|it| it.0 != 0).for_each(|it| destroy(device, *it, p_allocator));
+            }
+            return next(device, count, p_infos, p_allocator, p_made);
+        }
+        fence("vkCreateShadersEXT", || gpu.add_objects(infos, plans, slice(p_made, count)), || ());
+        result
+    }
+    destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+        fence("vkDestroyShaderEXT", || gpu.object_ends(it), || ());
+        next(device, it, p_allocator);
+    }
+    get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, next| {
+        // Binaries outlive the run: nothing of ours is in them.
+        let original = || {
+            let object = gpu.state().objects.live.get(&it.0).cloned();
+            object.and_then(|it| gpu.original(&it))
+        };
+        let original = fence("vkGetShaderBinaryDataEXT", original, || None);
+        next(device, original.unwrap_or(it), p_size, p_data)
+    }
+    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
+        next(commands, count, p_stages, p_shaders);
+        let note = |commands: &mut Commands| {
+            let shaders = slice(p_shaders, count);
+            for (at, stage) in slice(p_stages, count).iter().enumerate() {
+                let point = if stage.0 & ShaderStageFlags::COMPUTE.0 != 0 { COMPUTE } else { GRAPHICS };
+                commands.bind_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
+            }
+        };
+        fence("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
+    }
+}
+
+/// An object that is about to be made.
+struct Plan {
+    /// As the driver gets it.
+    info: ShaderCreateInfoEXT,
+    number: u32,
+    words: Arc<Vec<u32>>,
+    is_taken: bool,
+    ground: Arc<Ground>,
+    stage: Option<CheckedStage>,
+    requirements: Vec<Requirement>,
+    fixed: Option<Arc<Fixed>>,
+    /// What the info leads to.
+    _behind: (Vec<DescriptorSetLayout>, Option<Special>),
+}
+
+impl Plan {
+    fn form(self, handle: ShaderEXT) -> Form {
+        Form { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
+    }
+}
+
+/// How an object is checked: whether with branches, and which sites are recorded where they happen.
+type Wanted = (bool, Option<BTreeSet<u32>>);
+
+/// Flags of objects that are left as they are.
+const LEFT: u32 = ShaderCreateFlagsEXT::INDIRECT_BINDABLE_EXT.0 | ShaderCreateFlagsEXT::DESCRIPTOR_HEAP_EXT.0;
+const LINKED: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
+/// In the place of code, where a call is kept.
+static NO_CODE: [u32; 1] = [0];
+
+impl Gpu {
+    /// What becomes of the objects of a call; none where one is left as it is.
+    ///
+    /// # Safety
+    ///
+    /// The infos must be those of a valid call.
+    unsafe fn plan_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Vec<Option<Plan>> {
+        // SAFETY: the caller's word.
+        infos.iter().map(|it| unsafe { self.plan_new(it) }).collect()
+    }
+
+    /// # Safety
+    ///
+    /// The info must be that of a valid call.
+    unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<Plan> {
+        if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
+            self.say("shader objects out of binaries, and those that are drawn beside them, are not checked");
+            return None;
+        }
+        if info.flags.0 & LEFT != 0 {
+            self.say("shader objects that the device binds, or with descriptor heaps, are not checked");
+            return None;
+        }
+        // SAFETY: the caller's word.
+        let ground = unsafe { self.ground_of(info) }?;
+        // SAFETY: as above; the code of a shader is aligned to words.
+        let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
+        let mut named = PipelineShaderStageCreateInfo::zeroed();
+        (named.p_next, named.p_name) = (info.p_next, info.p_name);
+        let source = Source { words: Arc::clone(&words), module: ShaderModule::default(), is_taken: true };
+        // SAFETY: as above.
+        let source = unsafe { self.config.scope.mark(&self.state(), &named, source) }?;
+        let is_taken = source.is_taken && self.config.scope.takes_next();
+        let wanted = (ground.layout.is_in_buffers(), None);
+        // SAFETY: as above.
+        Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
+    }
+
+    /// # Safety
+    ///
+    /// The info must be valid, but for its code.
+    unsafe fn plan_object(
+        &self,
+        ground: &Arc<Ground>,
+        info: &ShaderCreateInfoEXT,
+        (words, is_taken): (Arc<Vec<u32>>, bool),
+        number: u32,
+        wanted: Wanted,
+    ) -> Plan {
+        let layout = &ground.layout;
+        // SAFETY: the caller's word.
+        let sets = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
+        let sets = if layout.way == Some(Way::Set) { self.with_set(sets) } else { sets.to_vec() };
+        let mut plan = Plan {
+            info: ShaderCreateInfoEXT {
+                code_size: words.len() as u64 * 4,
+                p_code: Ptr::to_slice(&words).cast(),
+                set_layout_count: sets.len() as u32,
+                p_set_layouts: Ptr::to_slice(&sets),
+                push_constant_range_count: layout.driver_ranges.len() as u32,
+                p_push_constant_ranges: Ptr::to_slice(&layout.driver_ranges),
+                ..*info
+            },
+            number,
+            words,
+            is_taken,
+            ground: Arc::clone(ground),
+            stage: None,
+            requirements: Vec::new(),
+            fixed: None,
+            _behind: (sets, None),
+        };
+        if is_taken && !self.has_failed() {
+            // SAFETY: the caller's word.
+            let added = unsafe { self.add_checks(&mut plan, wanted) };
+            added.unwrap_or_else(|why| self.say(&why));
+        }
+        plan
+    }
+
+    /// # Safety
+    ///
+    /// As above.
+    unsafe fn add_checks(&self, plan: &mut Plan, wanted: Wanted) -> std::result::Result<(), String> {
+        let layout = Arc::clone(&plan.ground.layout);
+        if let Some(why) = layout.obstacle() {
+            return Err(why.to_owned());
+        }
+        let made = self.check_words(&layout, plan.info.stage, &plan.words, ((wanted.0, false), wanted.1))?;
+        plan.requirements.clone_from(&made.requirements);
+        if made.is_unchanged() {
+            return Ok(());
+        }
+        let no_room = "there is no room for the checks of shader objects";
+        let cell_base = self.or_fail(self.add_part_cells(&made.cells())).ok_or(no_room)?;
+        if layout.way == Some(Way::Constant) {
+            plan.fixed = Some(self.or_fail(self.fixed_of(&layout)).ok_or(no_room)?);
+        }
+        let shader = self.next_shader();
+        // SAFETY: the caller's word.
+        let special = unsafe {
+            let own = slice(plan.info.p_specialization_info, 1).first();
+            Special::new(own, &constants_of(&made, (shader, cell_base), plan.fixed.as_deref()))
+        };
+        plan.info.code_size = made.words.len() as u64 * 4;
+        plan.info.p_code = Ptr::to_slice(&made.words).cast();
+        plan.info.p_specialization_info = Ptr::to(&special.info);
+        plan._behind.1 = Some(special);
+        plan.stage = Some(CheckedStage {
+            shader,
+            kind: plan.info.stage,
+            index: 0,
+            module: ShaderModule::default(),
+            object: None,
+            made,
+            original: Arc::clone(&plan.words),
+            cell_base,
+            touch_base: 0,
+        });
+        Ok(())
+    }
+
+    fn fixed_of(&self, layout: &Layout) -> Option<Arc<Fixed>> {
+        let table = descriptors::table(layout, &Default::default(), |_| None);
+        self.with_arena(|arena| {
+            let fixed = Fixed::new(self, arena)?;
+            fixed.begin(self, arena, self.part_cells(), &table)?;
+            Some(Arc::new(fixed))
+        })
+    }
+
+    /// # Safety
+    ///
+    /// The info must be that of a valid call.
+    unsafe fn ground_of(&self, info: &ShaderCreateInfoEXT) -> Option<Arc<Ground>> {
+        // SAFETY: the caller's word.
+        let (handles, ranges) = unsafe {
+            let ranges = slice(info.p_push_constant_ranges, info.push_constant_range_count);
+            (slice(info.p_set_layouts, info.set_layout_count), ranges)
+        };
+        let sets = self.known_sets(handles);
+        let find = |all: &[Arc<Ground>]| all.iter().find(|it| it.layout.is_of(&sets, ranges)).cloned();
+        if let Some(known) = find(&self.state().objects.grounds) {
+            return Some(known);
+        }
+        let layout = Arc::new(self.own_layout(handles, ranges)?);
+        let mut state = self.state();
+        // Another thread may have been faster.
+        if let Some(known) = find(&state.objects.grounds) {
+            return Some(known);
+        }
+        let made = Arc::new(Ground { layout, quiet: OnceLock::new() });
+        state.objects.grounds.push(Arc::clone(&made));
+        Some(made)
+    }
+
+    /// Objects were made as planned, those that are not null.
+    ///
+    /// # Safety
+    ///
+    /// The infos must be those of a valid call.
+    unsafe fn add_objects(&self, infos: &[ShaderCreateInfoEXT], plans: Vec<Option<Plan>>, made: &[ShaderEXT]) {
+        let words: Vec<_> = plans.iter().map(|it| it.as_ref().map(|it| Arc::clone(&it.words))).collect();
+        let is_linked = |at: usize| infos[at].flags.0 & LINKED != 0;
+        let is_there = |at: &usize| words[*at].is_some() && made[*at].0 != 0;
+        let linked: Vec<usize> = (0..infos.len()).filter(|at| is_linked(*at)).filter(is_there).collect();
+        // SAFETY: the caller's word.
+        let group = |places: &[usize]| unsafe { self.group(infos, &words, places) };
+        let linked_group = if linked.is_empty() { None } else { Some(group(&linked)) };
+        for (at, plan) in plans.into_iter().enumerate().filter(|it| is_there(&it.0)) {
+            let Some(plan) = plan else { continue };
+            let (group, place) = match linked_group.as_ref().filter(|_| is_linked(at)) {
+                Some(group) => (Arc::clone(group), linked.iter().position(|it| *it == at).unwrap_or(0)),
+                None => (group(&[at]), 0),
+            };
+            let Plan { number, is_taken, .. } = plan;
+            let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.ground));
+            let (handle, first, together) = (made[at], plan.form(made[at]), Mutex::default());
+            let object = Object { handle, number, stage, words, is_taken, ground, group, place, first, together };
+            self.state().objects.live.insert(handle.0, Arc::new(object));
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The infos must be those of a valid call.
+    unsafe fn group(
+        &self,
+        infos: &[ShaderCreateInfoEXT],
+        words: &[Option<Arc<Vec<u32>>>],
+        places: &[usize],
+    ) -> Arc<Group> {
+        let without_code =
+            |at: &usize| ShaderCreateInfoEXT { code_size: 4, p_code: Ptr::to_slice(&NO_CODE).cast(), ..infos[*at] };
+        let own: Vec<ShaderCreateInfoEXT> = places.iter().map(without_code).collect();
+        let mut made = vec![ShaderEXT::default(); own.len()];
+        let params = CreateShadersEXTParams {
+            device: self.device,
+            create_info_count: own.len() as u32,
+            p_create_infos: Ptr::to_slice(&own),
+            p_allocator: Ptr::NULL,
+            p_shaders: Ptr::new(made.as_mut_ptr().expose_provenance() as u64),
+        };
+        // SAFETY: a device that is alive, and the caller's word.
+        let call = unsafe {
+            facts_of(self.device)
+                .and_then(|facts| Packed::new(Command::CreateShadersEXT, (&raw const params).cast(), facts))
+        };
+        let mut state = self.state();
+        // SAFETY: the caller's word.
+        let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });
+        let sets = sets.filter(|it| it.0 != 0).map(|it| state.objects.hold(*it)).collect();
+        let words = places.iter().filter_map(|at| words[*at].clone()).collect();
+        let left = AtomicUsize::new(places.len());
+        Arc::new(Group { call, words, sets, originals: Mutex::default(), left })
+    }
+
+    /// An object as the application wants it, with those that it is linked to.
+    fn original(&self, object: &Object) -> Option<ShaderEXT> {
+        let group = &object.group;
+        if let Some(known) = &*lock(&group.originals) {
+            return known.get(object.place).copied();
+        }
+        let made = self.with_infos(group, |infos| {
+            for (info, words) in infos.iter_mut().zip(&group.words) {
+                (info.code_size, info.p_code) = (words.len() as u64 * 4, Ptr::to_slice(words).cast());
+            }
+            self.create_objects(infos)
+        });
+        let mut known = lock(&group.originals);
+        // Another thread may have been faster.
+        let (given, unneeded) = match (&*known, made) {
+            (Some(known), made) => (known.get(object.place).copied(), made),
+            (None, made) => {
+                let made = made.unwrap_or_default();
+                let given = made.get(object.place).copied();
+                *known = Some(made);
+                (given, None)
+            }
+        };
+        drop(known);
+        self.destroy_objects(&unneeded.unwrap_or_default());
+        given
+    }
+
+    /// With the call by which objects were made, but for their code.
+    fn with_infos<T>(&self, group: &Group, work: impl FnOnce(&mut [ShaderCreateInfoEXT]) -> Option<T>) -> Option<T> {
+        if group.sets.iter().any(|it| it.is_gone.load(Ordering::Relaxed)) {
+            return None;
+        }
+        let mut arena = lavascope_marshal::Arena::default();
+        let params = group.call.as_ref()?.unpack(&mut arena)?.cast::<CreateShadersEXTParams>();
+        // SAFETY: the parameters of a call of this kind, laid out in the arena, and ours to change.
+        let infos = unsafe {
+            let params = &*params;
+            std::slice::from_raw_parts_mut(params.p_create_infos.as_mut_ptr(), params.create_info_count as usize)
+        };
+        work(infos)
+    }
+
+    /// All, or none.
+    fn create_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
+        let create = self.next.create_shaders_ext?;
+        let mut made = vec![ShaderEXT::default(); infos.len()];
+        let p_made = Ptr::new(made.as_mut_ptr().expose_provenance() as u64);
+        // SAFETY: a device that is alive, and infos as the application had them, or as we made them.
+        let result = unsafe { create(self.device, infos.len() as u32, Ptr::to_slice(infos), Ptr::NULL, p_made) };
+        if is_fine(result).is_none() {
+            self.destroy_objects(&made);
+            return None;
+        }
+        Some(made)
+    }
+
+    pub(super) fn destroy_objects(&self, objects: &[ShaderEXT]) {
+        if let Some(destroy) = self.next.destroy_shader_ext {
+            // SAFETY: objects of ours that nobody uses any more.
+            objects.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
+        }
+    }
+
+    /// The application destroys an object.
+    fn object_ends(&self, it: ShaderEXT) {
+        let mut state = self.state();
+        // Others may have been bound beside it, whether it is ours or not.
+        state.objects.together.retain(|key, it_is| match it_is {
+            Together::Plain(_) => !key.iter().any(|other| other.1 == it.0),
+            Together::Checked(_) => true,
+        });
+        let removed = state.objects.remove(it.0);
+        drop(state);
+        self.sets_changed();
+        let Some((object, checked)) = removed else { return };
+        checked.iter().for_each(|it| self.destroy_forms(it));
+        if object.group.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let originals = lock(&object.group.originals).take();
+            self.destroy_objects(&originals.unwrap_or_default());
+        }
+        drop((object, checked));
+        let unneeded = self.state().objects.take_unneeded();
+        self.destroy_set_layouts(&unneeded);
+    }
+
+    fn destroy_set_layouts(&self, held: &[Arc<Held>]) {
+        if let Some(destroy) = self.next.destroy_descriptor_set_layout {
+            // SAFETY: the application destroyed them, and nobody needs them.
+            held.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+        }
+    }
+
+    /// The device ends.
+    pub(super) fn end_objects(&self, all: &mut Objects) {
+        for it in all.together.values() {
+            if let Together::Checked(it) = it {
+                self.destroy_forms(it);
+            }
+        }
+        for object in all.live.values() {
+            let originals = lock(&object.group.originals).take();
+            self.destroy_objects(&originals.unwrap_or_default());
+        }
+        self.destroy_set_layouts(&std::mem::take(&mut all.kept));
+    }
+}
+
+impl Gpu {
+    /// Shader objects were bound since the last draw: finds what they are together.
+    pub(super) fn combine(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
+        let bound = commands.objects(point);
+        bound.is_new = false;
+        let key = bound.application.clone();
+        match self.together(key) {
+            Together::Checked(checked) => commands.set_pipeline(point, Some(checked)),
+            Together::Plain(shaders) => {
+                commands.set_pipeline(point, None);
+                self.bind_objects(commands, handle, point, &shaders);
+            }
+        }
+    }
+
+    fn together(&self, key: Key) -> Together {
+        let state = self.state();
+        if let Some(known) = state.objects.together.get(&key) {
+            return known.clone();
+        }
+        let objects: Vec<_> = key.iter().map(|it| state.objects.live.get(&it.1).cloned()).collect();
+        drop(state);
+        let made = match objects.iter().cloned().collect::<Option<Vec<_>>>() {
+            Some(objects) => self.checked_objects(objects).map(Together::Checked),
+            None => {
+                // One is as the application made it, and all must have the same sets and push constants.
+                let original = |(at, it): (&(u32, u64), &Option<Arc<Object>>)| {
+                    let original = it.as_ref().and_then(|it| self.original(it));
+                    (at.0, original.map_or(at.1, |it| it.0))
+                };
+                Some(Together::Plain(key.iter().zip(&objects).map(original).collect()))
+            }
+        };
+        let made = made.unwrap_or_else(|| Together::Plain(key.clone()));
+        objects.iter().flatten().for_each(|it| lock(&it.together).push(key.clone()));
+        self.state().objects.together.entry(key).or_insert(made).clone()
+    }
+
+    /// None where nothing is checked.
+    fn checked_objects(&self, objects: Vec<Arc<Object>>) -> Option<Arc<Checked>> {
+        let number = self.next_pipeline();
+        let forms: Vec<&Form> = objects.iter().map(|it| &it.first).collect();
+        let branches = objects.first()?.ground.layout.is_in_buffers();
+        let first = Arc::new(self.compose(&objects, &forms, (number, branches), Vec::new())?);
+        if first.stages.is_empty() && first.requirements.is_empty() {
+            return None;
+        }
+        self.state().variants.push(Arc::clone(&first));
+        let origin = Origin::Objects(Combination { objects });
+        Some(Arc::new(Checked::new(Pipeline::default(), number, Some(origin), first)))
+    }
+
+    /// What stands in the place of a pipeline.
+    fn compose(
+        &self,
+        objects: &[Arc<Object>],
+        forms: &[&Form],
+        (number, branches): (u32, bool),
+        own: Vec<ShaderEXT>,
+    ) -> Option<Variant> {
+        let ground = &objects.first()?.ground;
+        let mut stages = Vec::new();
+        for (at, (object, form)) in objects.iter().zip(forms).enumerate() {
+            // What is bound together has the same sets and push constants.
+            if !Arc::ptr_eq(&object.ground, ground) {
+                return None;
+            }
+            let object = Some((object.handle, object.number));
+            stages.extend(form.stage.iter().map(|it| CheckedStage { index: at, object, ..it.clone() }));
+        }
+        let quiet = if stages.is_empty() { None } else { Some(self.quiet_of(ground)?) };
+        let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
+        let reads_addresses = stages.iter().any(|it| it.made.reads_addresses);
+        Some(Variant {
+            handle: Pipeline::default(),
+            application: (Pipeline::default(), number),
+            layout: Arc::clone(&ground.layout),
+            way: ground.layout.way?,
+            stages,
+            cells: self.part_cells(),
+            quiet,
+            fixed: forms.iter().filter_map(|it| it.fixed.clone()).collect(),
+            requirements: forms.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
+            reads_addresses,
+            branches,
+            objects: Some(Shaders { bound, own }),
+        })
+    }
+
+    fn quiet_of(&self, ground: &Ground) -> Option<Quiet> {
+        let make = || {
+            let table = descriptors::table(&ground.layout, &Default::default(), |_| None);
+            self.or_fail(self.quiet(ground.layout.way?, self.part_cells(), &table))
+        };
+        *ground.quiet.get_or_init(make)
+    }
+
+    /// Makes all objects of a combination again.
+    pub(super) fn make_objects(&self, it: &Combination, number: u32, style: &Style) -> Option<Arc<Variant>> {
+        let mut forms: Vec<Form> = Vec::new();
+        for (at, object) in it.objects.iter().enumerate() {
+            let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
+            match self.make_object(object, (style.branches, immediate)) {
+                Some(form) => forms.push(form),
+                None => {
+                    forms.iter().for_each(|it| self.destroy_objects(&[it.handle]));
+                    return None;
+                }
+            }
+        }
+        let own = forms.iter().map(|it| it.handle).collect();
+        let forms: Vec<&Form> = forms.iter().collect();
+        let variant = Arc::new(self.compose(&it.objects, &forms, (number, style.branches), own)?);
+        self.state().variants.push(Arc::clone(&variant));
+        Some(variant)
+    }
+
+    /// It is not linked to others: they are made again as well, and all of them are bound.
+    fn make_object(&self, object: &Object, wanted: Wanted) -> Option<Form> {
+        self.with_infos(&object.group, |infos| {
+            let info = infos.get_mut(object.place)?;
+            info.flags.0 &= !LINKED;
+            let words = (Arc::clone(&object.words), object.is_taken);
+            // SAFETY: an info as it was in a valid call, but for its code.
+            let plan = unsafe { self.plan_object(&object.ground, info, words, object.number, wanted) };
+            let made = self.create_objects(std::slice::from_ref(&plan.info))?;
+            Some(plan.form(*made.first()?))
+        })
+    }
+
+    /// Binds shader objects where the driver has others.
+    pub(super) fn bind_objects(
+        &self,
+        commands: &mut Commands,
+        handle: CommandBuffer,
+        point: usize,
+        wanted: &[(u32, u64)],
+    ) {
+        let bound = commands.objects(point);
+        if bound.driver == wanted {
+            return;
+        }
+        let others: Key = wanted.iter().filter(|it| !bound.driver.contains(it)).copied().collect();
+        bound.driver = wanted.to_vec();
+        self.bind_shaders(handle, &others);
+    }
+
+    /// Something of ours was bound in their place.
+    pub(super) fn bind_objects_again(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
+        self.bind_shaders(handle, &commands.objects(point).driver);
+    }
+
+    fn bind_shaders(&self, handle: CommandBuffer, shaders: &[(u32, u64)]) {
+        let Some(bind) = self.next.cmd_bind_shaders_ext.filter(|_| !shaders.is_empty()) else { return };
+        let stages: Vec<ShaderStageFlags> = shaders.iter().map(|it| ShaderStageFlags(it.0)).collect();
+        let objects: Vec<ShaderEXT> = shaders.iter().map(|it| ShaderEXT(it.1)).collect();
+        // SAFETY: objects that differ from the application's in their code alone, or are these, into a command buffer
+        // that it records now.
+        unsafe { bind(handle, stages.len() as u32, Ptr::to_slice(&stages), Ptr::to_slice(&objects)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shader_is_bound_until_another_one_is() {
+        let mut bound = Bound::default();
+        assert!(!bound.is_new());
+        bound.bind(ShaderStageFlags::FRAGMENT, ShaderEXT(7));
+        bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(5));
+        assert_eq!(bound.application, [(1, 5), (16, 7)], "by stage");
+        bound.bind(ShaderStageFlags::FRAGMENT, ShaderEXT(9));
+        assert_eq!(bound.driver, [(1, 5), (16, 9)]);
+        bound.bind(ShaderStageFlags::VERTEX, ShaderEXT(0));
+        assert_eq!(bound.application, [(16, 9)]);
+        assert!(bound.is_new());
+    }
+
+    #[test]
+    fn layouts_of_sets_stay_as_long_as_objects_may_be_made_again() {
+        let mut objects = Objects::default();
+        let (needed, unneeded, foreign) = (objects.hold(DescriptorSetLayout(1)), DescriptorSetLayout(2), Ptr::new(64));
+        drop(objects.hold(unneeded));
+        assert!(!objects.keeps_set_layout(unneeded, Ptr::NULL));
+        assert!(!objects.keeps_set_layout(DescriptorSetLayout(3), Ptr::NULL), "no object has it");
+        assert!(objects.keeps_set_layout(needed.handle, Ptr::NULL));
+        assert!(objects.take_unneeded().is_empty());
+        drop(needed);
+        assert_eq!(objects.take_unneeded().len(), 1);
+        let needed = objects.hold(DescriptorSetLayout(4));
+        assert!(!objects.keeps_set_layout(needed.handle, foreign), "with callbacks of the application");
+        assert!(needed.is_gone.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,292 @@
+//! Top level acceleration structures of `VK_NV_ray_tracing`: looked at as those of the newer extension are.
+//!
+//! Instances lie in a buffer that need not have an address, so it is bound; buffers for ray tracing are made for that,
+//! too. Instances refer to structures by a value that there is once a structure has its memory.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundLook, GROUP};
+
+use super::arena::Region;
+use super::commands::Commands;
+use super::structures::{Barrier, Build, Extension, Made, NOT_LOOKED_AT, ROOM};
+use super::{Gpu, gpu_of, slice};
+use crate::DeviceTable;
+use crate::application::find_in_chain;
+use crate::fence::fence;
+
+const BUILD: &str = "vkCmdBuildAccelerationStructureNV";
+/// The words of an instance.
+const INSTANCE_WORDS: u32 = 16;
+
+/// Puts our functions into a table.
+pub(super) fn install(table: &mut DeviceTable) {
+    let create: FnCreateAccelerationStructureNV = create;
+    let bind: FnBindAccelerationStructureMemoryNV = bind;
+    let destroy: FnDestroyAccelerationStructureNV = destroy;
+    let build: FnCmdBuildAccelerationStructureNV = build;
+    table.create_acceleration_structure_nv = table.create_acceleration_structure_nv.map(|_| create);
+    table.bind_acceleration_structure_memory_nv = table.bind_acceleration_structure_memory_nv.map(|_| bind);
+    table.destroy_acceleration_structure_nv = table.destroy_acceleration_structure_nv.map(|_| destroy);
+    table.cmd_build_acceleration_structure_nv = table.cmd_build_acceleration_structure_nv.map(|_| build);
+}
+
+unsafe extern "system" fn create(
+    device: Device,
+    p_info: Ptr<AccelerationStructureCreateInfoNV>,
+    p_allocator: Ptr<Opaque>,
+    p_made: Ptr<AccelerationStructureNV>,
+) -> Result {
+    // SAFETY: a device that is alive.
+    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(next) = gpu.next.create_acceleration_structure_nv else { return Result::ERROR_INITIALIZATION_FAILED };
+    // SAFETY: the application's own parameters.
+    let result = unsafe { next(device, p_info, p_allocator, p_made) };
+    if result == Result::SUCCESS {
+        // SAFETY: a call that succeeded had a valid info, and wrote the structure.
+        let (ty, made) = unsafe { ((*p_info.as_ptr()).info.type_, *p_made.as_ptr()) };
+        // Until it has memory nothing can refer to it.
+        let made = Made { handle: made.0, ty, address: 0 };
+        fence(
+            "vkCreateAccelerationStructureNV",
+            || _ = gpu.state().structures_nv.live.insert(made.handle, made),
+            || (),
+        );
+    }
+    result
+}
+
+unsafe extern "system" fn bind(
+    device: Device,
+    count: u32,
+    p_infos: Ptr<BindAccelerationStructureMemoryInfoNV>,
+) -> Result {
+    // SAFETY: a device that is alive.
+    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(next) = gpu.next.bind_acceleration_structure_memory_nv else {
+        return Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: the application's own parameters.
+    let result = unsafe { next(device, count, p_infos) };
+    if result == Result::SUCCESS {
+        // SAFETY: a call that succeeded had valid infos.
+        let infos = unsafe { slice(p_infos, count) };
+        let ask = || infos.iter().for_each(|it| gpu.structure_has_memory(it.acceleration_structure));
+        fence("vkBindAccelerationStructureMemoryNV", ask, || ());
+    }
+    result
+}
+
+unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p_allocator: Ptr<Opaque>) {
+    // SAFETY: a device that is alive.
+    let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
+    let forget = || {
+        let mut state = gpu.state();
+        if let Some(gone) = state.structures_nv.live.remove(&it.0).filter(|it| it.address != 0) {
+            let name = state.name(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
+            state.structures_nv.gone.insert(gone.address, (gone, name));
+        }
+    };
+    fence("vkDestroyAccelerationStructureNV", forget, || ());
+    if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
+        // SAFETY: the application's own parameters.
+        unsafe { next(device, it, p_allocator) };
+    }
+}
+
+unsafe extern "system" fn build(
+    commands: CommandBuffer,
+    p_info: Ptr<AccelerationStructureInfoNV>,
+    instance_data: Buffer,
+    instance_offset: u64,
+    update: Bool32,
+    target: AccelerationStructureNV,
+    source: AccelerationStructureNV,
+    scratch: Buffer,
+    scratch_offset: u64,
+) {
+    // SAFETY: a command buffer that is alive.
+    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    // SAFETY: the application's own parameters, valid as the specification demands.
+    let info = || unsafe { &*p_info.as_ptr() };
+    let look = || {
+        if let Some(input) = Input::of(info(), (instance_data, instance_offset), target) {
+            gpu.look_at_bound(commands, &input);
+        }
+    };
+    fence(BUILD, look, || ());
+    if let Some(next) = gpu.next.cmd_build_acceleration_structure_nv {
+        // SAFETY: as above.
+        unsafe {
+            next(commands, p_info, instance_data, instance_offset, update, target, source, scratch, scratch_offset);
+        }
+    }
+}
+
+/// Instances that a build reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Input {
+    buffer: Buffer,
+    /// A multiple of what any device wants of storage buffers, and the words from there to the first instance.
+    offset: u64,
+    first_word: u32,
+    count: u32,
+    target: u64,
+}
+
+/// No device asks for more between storage buffers.
+const ALIGNMENT: u64 = 256;
+
+impl Input {
+    /// None where no instances are read.
+    fn of(
+        info: &AccelerationStructureInfoNV,
+        (buffer, offset): (Buffer, u64),
+        target: AccelerationStructureNV,
+    ) -> Option<Input> {
+        let is_top = info.type_ == AccelerationStructureTypeKHR::TOP_LEVEL_KHR;
+        if !is_top || info.instance_count == 0 || buffer.0 == 0 {
+            return None;
+        }
+        let first_word = (offset % ALIGNMENT / 4) as u32;
+        let offset = offset - offset % ALIGNMENT;
+        Some(Input { buffer, offset, first_word, count: info.instance_count, target: target.0 })
+    }
+
+    /// What is bound for the shader. The host sees nothing of it.
+    fn region(&self) -> Region {
+        let words = self.count.saturating_mul(INSTANCE_WORDS).saturating_add(self.first_word);
+        Region::of_application(self.buffer, self.offset, words)
+    }
+}
+
+impl Gpu {
+    /// By now it is known what instances refer to a structure by.
+    fn structure_has_memory(&self, it: AccelerationStructureNV) {
+        let Some(ask) = self.next.get_acceleration_structure_handle_nv else { return };
+        let mut reference = 0_u64;
+        // SAFETY: a structure that has memory, and a place of ours for eight bytes.
+        let result = unsafe { ask(self.device, it, size_of::<u64>() as u64, super::place(&mut reference).cast()) };
+        if result == Result::SUCCESS {
+            let mut state = self.state();
+            state.structures_nv.gone.remove(&reference);
+            if let Some(made) = state.structures_nv.live.get_mut(&it.0) {
+                made.address = reference;
+            }
+        }
+    }
+
+    fn look_at_bound(&self, handle: CommandBuffer, input: &Input) {
+        if !self.config.looks_at_instances || self.has_failed() {
+            return;
+        }
+        let state = self.state();
+        let known = instances::table(state.structures_nv.references().filter(|it| *it != 0));
+        let is_bindable = state.bindable.contains(&input.buffer.0);
+        drop(state);
+        if !is_bindable {
+            return self.say(NOT_LOOKED_AT);
+        }
+        let Some(slot) = self.slot(handle.0) else { return };
+        let Some(mut commands) = slot.take() else { return };
+        let looked = self.record_bound_look(handle, &mut commands, input, known);
+        slot.put(commands);
+        if looked.is_none() {
+            self.say(NOT_LOOKED_AT);
+        }
+    }
+
+    fn record_bound_look(
+        &self,
+        handle: CommandBuffer,
+        commands: &mut Commands,
+        input: &Input,
+        (words, known_count): (Vec<u32>, u32),
+    ) -> Option<()> {
+        let make = || self.make_looking(&instances::bound_words(), BOUND_PUSH_BYTES, &[self.set_layout]);
+        let looking = (*self.looking_nv.get_or_init(make))?;
+        let (bind, push, dispatch) =
+            (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
+        let bind_sets = self.next.cmd_bind_descriptor_sets?;
+        let known = commands.allocate_table(self, &words)?;
+        let found = commands.allocate_table(self, &vec![0; instances::found_words(ROOM) as usize])?;
+        let set = commands.write_set(self, [input.region(), known, found, found])?;
+        let look = BoundLook { first_word: input.first_word, count: input.count, known_count, room: ROOM };
+        let (point, constants) = (PipelineBindPoint::COMPUTE, look.push());
+        self.barrier(handle, Barrier::BEFORE)?;
+        // SAFETY: objects of ours, into a command buffer that the application records now; the instances are what the
+        // build reads next, in a buffer that is made to be bound.
+        unsafe {
+            bind(handle, point, looking.pipeline);
+            bind_sets(handle, point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);
+            let stages = ShaderStageFlags::COMPUTE;
+            push(handle, looking.layout, stages, 0, BOUND_PUSH_BYTES, Ptr::to_slice(&constants).cast());
+            dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
+        }
+        self.barrier(handle, Barrier::BEHIND)?;
+        self.bind_compute_again(handle, commands);
+        let (labels, extension) = (Arc::clone(&commands.labels), Extension::Nv);
+        let (place, target) = (String::new(), input.target);
+        commands.builds.push(Build { found, command: BUILD, place, extension, target, labels });
+        Some(())
+    }
+}
+
+/// Buffers for ray tracing. The newer extension took the bit for one of its own uses.
+const FOR_RAYS: u32 = BufferUsageFlags::SHADER_BINDING_TABLE_KHR.0;
+
+impl Gpu {
+    /// What a buffer is made with: those that may hold instances can be bound for the shader that looks at them.
+    ///
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain.
+    pub(super) unsafe fn buffer_usage(&self, info: &BufferCreateInfo) -> BufferUsageFlags {
+        let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+        // SAFETY: the caller's word, and the structure of this type.
+        let is_elsewhere = unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty) }.is_some();
+        let has_builds = self.next.cmd_build_acceleration_structure_nv.is_some();
+        if has_builds && !is_elsewhere { with_storage(info.usage) } else { info.usage }
+    }
+
+    /// Whether the buffer of instances can be bound.
+    pub(super) fn note_bindable(&self, buffer: Buffer, usage: BufferUsageFlags) {
+        let both = FOR_RAYS | BufferUsageFlags::STORAGE_BUFFER.0;
+        if self.next.cmd_build_acceleration_structure_nv.is_some() && usage.0 & both == both {
+            self.state().bindable.insert(buffer.0);
+        }
+    }
+}
+
+fn with_storage(usage: BufferUsageFlags) -> BufferUsageFlags {
+    let more = if usage.0 & FOR_RAYS != 0 { BufferUsageFlags::STORAGE_BUFFER.0 } else { 0 };
+    BufferUsageFlags(usage.0 | more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_bound_where_devices_can_bind_them() {
+        let mut info = AccelerationStructureInfoNV::zeroed();
+        info.type_ = AccelerationStructureTypeKHR::TOP_LEVEL_KHR;
+        info.instance_count = 3;
+        let target = AccelerationStructureNV(9);
+        let found = Input::of(&info, (Buffer(7), 0x1150), target);
+        let expected = Input { buffer: Buffer(7), offset: 0x1100, first_word: 20, count: 3, target: 9 };
+        assert_eq!(found, Some(expected));
+        let bound = expected.region().info();
+        assert_eq!((bound.buffer, bound.offset, bound.range), (Buffer(7), 0x1100, 80 + 3 * 64));
+        info.type_ = AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR;
+        assert_eq!(Input::of(&info, (Buffer(7), 0x1150), target), None);
+    }
+
+    #[test]
+    fn buffers_for_rays_can_be_bound() {
+        let vertices = BufferUsageFlags::VERTEX_BUFFER;
+        assert_eq!(with_storage(vertices), vertices);
+        assert_eq!(with_storage(BufferUsageFlags(FOR_RAYS)).0, FOR_RAYS | BufferUsageFlags::STORAGE_BUFFER.0);
+    }
+}

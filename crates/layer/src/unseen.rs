@@ -1,0 +1,577 @@
+//! Surfaces without a window for drivers that have none: swapchains on them are plain images.
+//!
+//! A replay that is captured again presents its frames on such a surface, so that they are in the new trace on machines
+//! without a display too. Functions of ours stand in the tables in the place of the driver's, below the shims that
+//! record; what is not about a surface of ours is passed on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+
+use crate::dispatch::dispatch_key;
+use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
+use crate::enumerate::answer;
+use crate::fence::fence;
+use crate::interface::FAILED;
+use crate::{DeviceTable, InstanceTable};
+
+/// Handles of ours: no address looks like that.
+const FIRST_HANDLE: u64 = 0x4c76_0000_0000_0001;
+const IMAGES_MIN: u32 = 2;
+const IMAGES_MAX: u32 = 8;
+const EXTENT_MAX: u32 = 16384;
+/// What a surface without a size of its own says.
+const ANY_EXTENT: u32 = u32::MAX;
+const FORMATS: [Format; 4] =
+    [Format::B8G8R8A8_UNORM, Format::B8G8R8A8_SRGB, Format::R8G8B8A8_UNORM, Format::R8G8B8A8_SRGB];
+const PRESENT_MODES: [PresentModeKHR; 3] =
+    [PresentModeKHR::FIFO_KHR, PresentModeKHR::IMMEDIATE_KHR, PresentModeKHR::MAILBOX_KHR];
+
+/// All that there is of ours, in this process.
+struct State {
+    next: u64,
+    surfaces: BTreeSet<u64>,
+    swapchains: BTreeMap<u64, Swapchain>,
+}
+
+/// Images that are acquired in turns.
+#[derive(Default)]
+struct Swapchain {
+    images: Vec<(Image, DeviceMemory)>,
+    turn: usize,
+}
+
+static STATE: Mutex<State> =
+    Mutex::new(State { next: FIRST_HANDLE, surfaces: BTreeSet::new(), swapchains: BTreeMap::new() });
+
+fn state() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn handle(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+fn is_ours(surface: SurfaceKHR) -> bool {
+    state().surfaces.contains(&surface.0)
+}
+
+/// Defines what came before ours, and a way to put ours in its place.
+macro_rules! stand_in {
+    ($(#[$doc:meta])* $next:ident for $table:ident { $($name:ident: $ty:ident,)* } and uses { $($used:ident: $used_ty:ident,)* }) => {
+        $(#[$doc])*
+        pub(crate) struct $next {
+            $($name: Option<$ty>,)*
+            $($used: Option<$used_ty>,)*
+        }
+
+        impl $next {
+            fn install(table: &mut $table) -> $next {
+                $next {
+                    $($name: table.$name.replace($name),)*
+                    $($used: table.$used,)*
+                }
+            }
+        }
+    };
+}
+
+stand_in! {
+    /// Functions of an instance.
+    OfInstance for InstanceTable {
+        destroy_surface_khr: FnDestroySurfaceKHR,
+        get_physical_device_surface_support_khr: FnGetPhysicalDeviceSurfaceSupportKHR,
+        get_physical_device_surface_capabilities_khr: FnGetPhysicalDeviceSurfaceCapabilitiesKHR,
+        get_physical_device_surface_capabilities2_khr: FnGetPhysicalDeviceSurfaceCapabilities2KHR,
+        get_physical_device_surface_formats_khr: FnGetPhysicalDeviceSurfaceFormatsKHR,
+        get_physical_device_surface_formats2_khr: FnGetPhysicalDeviceSurfaceFormats2KHR,
+        get_physical_device_surface_present_modes_khr: FnGetPhysicalDeviceSurfacePresentModesKHR,
+    } and uses {}
+}
+
+stand_in! {
+    /// Functions of a device.
+    OfDevice for DeviceTable {
+        create_swapchain_khr: FnCreateSwapchainKHR,
+        destroy_swapchain_khr: FnDestroySwapchainKHR,
+        get_swapchain_images_khr: FnGetSwapchainImagesKHR,
+        acquire_next_image_khr: FnAcquireNextImageKHR,
+        acquire_next_image2_khr: FnAcquireNextImage2KHR,
+        queue_present_khr: FnQueuePresentKHR,
+    } and uses {
+        create_image: FnCreateImage,
+        destroy_image: FnDestroyImage,
+        get_image_memory_requirements: FnGetImageMemoryRequirements,
+        allocate_memory: FnAllocateMemory,
+        free_memory: FnFreeMemory,
+        bind_image_memory: FnBindImageMemory,
+        queue_submit: FnQueueSubmit,
+    }
+}
+
+impl OfInstance {
+    pub(crate) fn begin(table: &mut InstanceTable) -> OfInstance {
+        table.create_headless_surface_ext = Some(create_headless_surface_ext);
+        OfInstance::install(table)
+    }
+}
+
+/// A device whose swapchains may be ours.
+pub(crate) struct Unseen {
+    next: OfDevice,
+    device: Device,
+    /// Where acquiring an image signals.
+    queue: Queue,
+}
+
+impl Unseen {
+    /// None where the driver does not know swapchains at all.
+    ///
+    /// # Safety
+    ///
+    /// The device must have been made with this info, and the table must have its functions.
+    pub(crate) unsafe fn begin(device: Device, info: &DeviceCreateInfo, table: &mut DeviceTable) -> Option<Unseen> {
+        table.create_swapchain_khr?;
+        // SAFETY: as many structures as the info says.
+        let first = unsafe { info.p_queue_create_infos.as_ptr().as_ref() }.filter(|_| info.queue_create_info_count > 0);
+        let (get, family, mut queue) = (table.get_device_queue?, first?.queue_family_index, Queue(0));
+        // SAFETY: a family of which the device has a queue.
+        unsafe { get(device, family, 0, Ptr::new((&raw mut queue).expose_provenance() as u64)) };
+        Some(Unseen { next: OfDevice::install(table), device, queue })
+    }
+
+    /// # Safety
+    ///
+    /// The info must be valid.
+    unsafe fn create(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Swapchain, Result> {
+        let mut made = Swapchain::default();
+        for _ in 0..info.min_image_count.clamp(IMAGES_MIN, IMAGES_MAX) {
+            // SAFETY: the caller's word.
+            match unsafe { self.image(info) } {
+                Ok(it) => made.images.push(it),
+                Err(result) => {
+                    // SAFETY: images that nobody has.
+                    unsafe { self.end(&made) };
+                    return Err(result);
+                }
+            }
+        }
+        Ok(made)
+    }
+
+    /// # Safety
+    ///
+    /// The info must be valid.
+    unsafe fn image(&self, of: &SwapchainCreateInfoKHR) -> core::result::Result<(Image, DeviceMemory), Result> {
+        let is_mutable = of.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
+        let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
+        let info = ImageCreateInfo {
+            flags: ImageCreateFlags(if is_mutable { mutable } else { 0 }),
+            image_type: ImageType(1),
+            format: of.image_format,
+            extent: Extent3D { width: of.image_extent.width, height: of.image_extent.height, depth: 1 },
+            mip_levels: 1,
+            array_layers: of.image_array_layers,
+            samples: SampleCountFlags(1),
+            usage: of.image_usage,
+            ..ImageCreateInfo::zeroed()
+        };
+        let next = &self.next;
+        let functions = (next.create_image.zip(next.bind_image_memory), next.get_image_memory_requirements);
+        let (Some((create, bind)), Some(ask)) = functions else { return Err(FAILED) };
+        let (Some(allocate), device) = (next.allocate_memory, self.device) else { return Err(FAILED) };
+        let (mut image, mut memory, mut needs) = (Image(0), DeviceMemory(0), MemoryRequirements::zeroed());
+        // SAFETY: structures of ours, for functions of the device; an image of ours, whose memory is of a type that it
+        // allows and as large as it needs.
+        unsafe {
+            succeeded(create(device, Ptr::to(&info), Ptr::NULL, out(&mut image)))?;
+            ask(device, image, out(&mut needs));
+            let info = MemoryAllocateInfo {
+                allocation_size: needs.size,
+                memory_type_index: needs.memory_type_bits.trailing_zeros(),
+                ..MemoryAllocateInfo::zeroed()
+            };
+            let bound = succeeded(allocate(device, Ptr::to(&info), Ptr::NULL, out(&mut memory)))
+                .and_then(|()| succeeded(bind(device, image, memory, 0)));
+            if let Err(result) = bound {
+                self.end(&Swapchain { images: vec![(image, memory)], turn: 0 });
+                return Err(result);
+            }
+        }
+        Ok((image, memory))
+    }
+
+    /// # Safety
+    ///
+    /// Nobody may use the images any more.
+    unsafe fn end(&self, swapchain: &Swapchain) {
+        let (Some(destroy), Some(free)) = (self.next.destroy_image, self.next.free_memory) else { return };
+        for (image, memory) in &swapchain.images {
+            // SAFETY: the caller's word.
+            unsafe {
+                destroy(self.device, *image, Ptr::NULL);
+                free(self.device, *memory, Ptr::NULL);
+            }
+        }
+    }
+
+    /// A submission that only waits and signals.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else may use the queue meanwhile, and all must be as `vkQueueSubmit` wants it.
+    unsafe fn submit(&self, queue: Queue, waits: &[Semaphore], signals: &[Semaphore], fence: Fence) -> Result {
+        let stages = vec![PipelineStageFlags::ALL_COMMANDS; waits.len()];
+        let info = SubmitInfo {
+            wait_semaphore_count: waits.len() as u32,
+            p_wait_semaphores: Ptr::to_slice(waits),
+            p_wait_dst_stage_mask: Ptr::to_slice(&stages),
+            signal_semaphore_count: signals.len() as u32,
+            p_signal_semaphores: Ptr::to_slice(signals),
+            ..SubmitInfo::zeroed()
+        };
+        // SAFETY: the caller's word.
+        self.next.queue_submit.map_or(FAILED, |submit| unsafe { submit(queue, 1, Ptr::to(&info), fence) })
+    }
+}
+
+fn succeeded(result: Result) -> core::result::Result<(), Result> {
+    if result.0 < 0 { Err(result) } else { Ok(()) }
+}
+
+/// A pointer through which a function writes.
+fn out<T>(target: &mut T) -> Ptr<T> {
+    Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
+}
+
+/// # Safety
+///
+/// A dispatchable handle that is alive.
+unsafe fn instance_of(handle: u64) -> Option<&'static OfInstance> {
+    // SAFETY: the caller's word.
+    WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })?.unseen.as_ref()
+}
+
+/// # Safety
+///
+/// A dispatchable handle that is alive.
+unsafe fn device_of(handle: u64) -> Option<&'static Unseen> {
+    // SAFETY: the caller's word.
+    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.unseen.as_ref()
+}
+
+unsafe extern "system" fn create_headless_surface_ext(
+    _instance: Instance,
+    _p_create_info: Ptr<HeadlessSurfaceCreateInfoEXT>,
+    _p_allocator: Ptr<Opaque>,
+    p_surface: Ptr<SurfaceKHR>,
+) -> Result {
+    let make = || {
+        let mut state = state();
+        let handle = state.handle();
+        state.surfaces.insert(handle);
+        // SAFETY: the application's own place for the handle.
+        unsafe { p_surface.as_mut_ptr().write(SurfaceKHR(handle)) };
+        Result::SUCCESS
+    };
+    fence("vkCreateHeadlessSurfaceEXT", make, || FAILED)
+}
+
+unsafe extern "system" fn destroy_surface_khr(instance: Instance, surface: SurfaceKHR, p_allocator: Ptr<Opaque>) {
+    if fence("vkDestroySurfaceKHR", || state().surfaces.remove(&surface.0), || true) {
+        return;
+    }
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if let Some(next) = instance_of(instance.0).and_then(|it| it.destroy_surface_khr) {
+            next(instance, surface, p_allocator);
+        }
+    }
+}
+
+unsafe extern "system" fn get_physical_device_surface_support_khr(
+    physical_device: PhysicalDevice,
+    family: u32,
+    surface: SurfaceKHR,
+    p_supported: Ptr<Bool32>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours(surface) {
+            p_supported.as_mut_ptr().write(Bool32::TRUE);
+            return Result::SUCCESS;
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_support_khr);
+        next.map_or(FAILED, |next| next(physical_device, family, surface, p_supported))
+    }
+}
+
+/// What our surfaces can do.
+fn capabilities() -> SurfaceCapabilitiesKHR {
+    let extent = |it| Extent2D { width: it, height: it };
+    let usage = ImageUsageFlags::TRANSFER_SRC.0
+        | ImageUsageFlags::TRANSFER_DST.0
+        | ImageUsageFlags::SAMPLED.0
+        | ImageUsageFlags::COLOR_ATTACHMENT.0
+        | ImageUsageFlags::INPUT_ATTACHMENT.0;
+    SurfaceCapabilitiesKHR {
+        min_image_count: IMAGES_MIN,
+        max_image_count: IMAGES_MAX,
+        current_extent: extent(ANY_EXTENT),
+        min_image_extent: extent(1),
+        max_image_extent: extent(EXTENT_MAX),
+        max_image_array_layers: 1,
+        supported_transforms: SurfaceTransformFlagsKHR(1),
+        current_transform: SurfaceTransformFlagsKHR(1),
+        supported_composite_alpha: CompositeAlphaFlagsKHR(1),
+        supported_usage_flags: ImageUsageFlags(usage),
+    }
+}
+
+unsafe extern "system" fn get_physical_device_surface_capabilities_khr(
+    physical_device: PhysicalDevice,
+    surface: SurfaceKHR,
+    p_capabilities: Ptr<SurfaceCapabilitiesKHR>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours(surface) {
+            p_capabilities.as_mut_ptr().write(capabilities());
+            return Result::SUCCESS;
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_capabilities_khr);
+        next.map_or(FAILED, |next| next(physical_device, surface, p_capabilities))
+    }
+}
+
+unsafe extern "system" fn get_physical_device_surface_capabilities2_khr(
+    physical_device: PhysicalDevice,
+    p_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
+    p_capabilities: Ptr<SurfaceCapabilities2KHR>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours((*p_info.as_ptr()).surface) {
+            (*p_capabilities.as_mut_ptr()).surface_capabilities = capabilities();
+            return Result::SUCCESS;
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_capabilities2_khr);
+        next.map_or(FAILED, |next| next(physical_device, p_info, p_capabilities))
+    }
+}
+
+fn formats() -> [SurfaceFormatKHR; 4] {
+    FORMATS.map(|format| SurfaceFormatKHR { format, ..SurfaceFormatKHR::zeroed() })
+}
+
+unsafe extern "system" fn get_physical_device_surface_formats_khr(
+    physical_device: PhysicalDevice,
+    surface: SurfaceKHR,
+    p_count: Ptr<u32>,
+    p_formats: Ptr<SurfaceFormatKHR>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours(surface) {
+            return answer(&formats(), p_count, p_formats);
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_formats_khr);
+        next.map_or(FAILED, |next| next(physical_device, surface, p_count, p_formats))
+    }
+}
+
+unsafe extern "system" fn get_physical_device_surface_formats2_khr(
+    physical_device: PhysicalDevice,
+    p_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
+    p_count: Ptr<u32>,
+    p_formats: Ptr<SurfaceFormat2KHR>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours((*p_info.as_ptr()).surface) {
+            let all = formats();
+            let room = if p_formats.is_null() { 0 } else { *p_count.as_ptr() as usize };
+            let count = if p_formats.is_null() { all.len() } else { room.min(all.len()) };
+            for (at, it) in all.into_iter().enumerate().take(room) {
+                (*p_formats.as_mut_ptr().add(at)).surface_format = it;
+            }
+            p_count.as_mut_ptr().write(count as u32);
+            return if p_formats.is_null() || room >= FORMATS.len() { Result::SUCCESS } else { Result::INCOMPLETE };
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_formats2_khr);
+        next.map_or(FAILED, |next| next(physical_device, p_info, p_count, p_formats))
+    }
+}
+
+unsafe extern "system" fn get_physical_device_surface_present_modes_khr(
+    physical_device: PhysicalDevice,
+    surface: SurfaceKHR,
+    p_count: Ptr<u32>,
+    p_modes: Ptr<PresentModeKHR>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        if is_ours(surface) {
+            return answer(&PRESENT_MODES, p_count, p_modes);
+        }
+        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_present_modes_khr);
+        next.map_or(FAILED, |next| next(physical_device, surface, p_count, p_modes))
+    }
+}
+
+unsafe extern "system" fn create_swapchain_khr(
+    device: Device,
+    p_info: Ptr<SwapchainCreateInfoKHR>,
+    p_allocator: Ptr<Opaque>,
+    p_swapchain: Ptr<SwapchainKHR>,
+) -> Result {
+    // SAFETY: the application's own parameters, here and below.
+    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    // SAFETY: as above.
+    let info = unsafe { &*p_info.as_ptr() };
+    if !is_ours(info.surface) {
+        // SAFETY: as above.
+        let pass_on = |next: FnCreateSwapchainKHR| unsafe { next(device, p_info, p_allocator, p_swapchain) };
+        return unseen.next.create_swapchain_khr.map_or(FAILED, pass_on);
+    }
+    let make = || {
+        // SAFETY: as above.
+        let made = match unsafe { unseen.create(info) } {
+            Ok(it) => it,
+            Err(result) => return result,
+        };
+        let mut state = state();
+        let handle = state.handle();
+        state.swapchains.insert(handle, made);
+        // SAFETY: as above.
+        unsafe { p_swapchain.as_mut_ptr().write(SwapchainKHR(handle)) };
+        Result::SUCCESS
+    };
+    fence("vkCreateSwapchainKHR", make, || FAILED)
+}
+
+unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: SwapchainKHR, p_allocator: Ptr<Opaque>) {
+    // SAFETY: the application's own parameters.
+    let Some(unseen) = (unsafe { device_of(device.0) }) else { return };
+    let gone = fence("vkDestroySwapchainKHR", || state().swapchains.remove(&swapchain.0), || None);
+    // SAFETY: as above; the application does not use the images any more.
+    unsafe {
+        match (gone, unseen.next.destroy_swapchain_khr) {
+            (Some(it), _) => unseen.end(&it),
+            (None, Some(next)) => next(device, swapchain, p_allocator),
+            (None, None) => {}
+        }
+    }
+}
+
+unsafe extern "system" fn get_swapchain_images_khr(
+    device: Device,
+    swapchain: SwapchainKHR,
+    p_count: Ptr<u32>,
+    p_images: Ptr<Image>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    let images = |it: &Swapchain| it.images.iter().map(|it| it.0).collect::<Vec<Image>>();
+    let own = fence("vkGetSwapchainImagesKHR", || state().swapchains.get(&swapchain.0).map(images), || None);
+    // SAFETY: as above.
+    unsafe {
+        match own {
+            Some(all) => answer(&all, p_count, p_images),
+            None => {
+                let next = unseen.next.get_swapchain_images_khr;
+                next.map_or(FAILED, |next| next(device, swapchain, p_count, p_images))
+            }
+        }
+    }
+}
+
+/// The next image of a swapchain of ours.
+fn turn(swapchain: SwapchainKHR) -> Option<u32> {
+    let mut state = state();
+    let it = state.swapchains.get_mut(&swapchain.0)?;
+    let at = it.turn % it.images.len().max(1);
+    it.turn = at + 1;
+    Some(at as u32)
+}
+
+/// Acquires an image of a swapchain of ours; none for another one.
+///
+/// # Safety
+///
+/// The parameters must be those of an acquisition.
+unsafe fn acquire(
+    unseen: &Unseen,
+    swapchain: SwapchainKHR,
+    (semaphore, fence): (Semaphore, Fence),
+    p_index: Ptr<u32>,
+) -> Option<Result> {
+    let index = crate::fence::fence("vkAcquireNextImageKHR", || turn(swapchain), || None)?;
+    let signals = if semaphore.0 == 0 { vec![] } else { vec![semaphore] };
+    // SAFETY: the caller's word. Whoever presents here keeps others away from the first queue.
+    unsafe {
+        p_index.as_mut_ptr().write(index);
+        Some(unseen.submit(unseen.queue, &[], &signals, fence))
+    }
+}
+
+unsafe extern "system" fn acquire_next_image_khr(
+    device: Device,
+    swapchain: SwapchainKHR,
+    timeout: u64,
+    semaphore: Semaphore,
+    fence: Fence,
+    p_index: Ptr<u32>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        let Some(unseen) = device_of(device.0) else { return FAILED };
+        acquire(unseen, swapchain, (semaphore, fence), p_index).unwrap_or_else(|| {
+            let next = unseen.next.acquire_next_image_khr;
+            next.map_or(FAILED, |next| next(device, swapchain, timeout, semaphore, fence, p_index))
+        })
+    }
+}
+
+unsafe extern "system" fn acquire_next_image2_khr(
+    device: Device,
+    p_info: Ptr<AcquireNextImageInfoKHR>,
+    p_index: Ptr<u32>,
+) -> Result {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        let Some(unseen) = device_of(device.0) else { return FAILED };
+        let info = &*p_info.as_ptr();
+        acquire(unseen, info.swapchain, (info.semaphore, info.fence), p_index).unwrap_or_else(|| {
+            let next = unseen.next.acquire_next_image2_khr;
+            next.map_or(FAILED, |next| next(device, p_info, p_index))
+        })
+    }
+}
+
+unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result {
+    // SAFETY: the application's own parameters; lists are as long as they say.
+    unsafe {
+        let Some(unseen) = device_of(queue.0) else { return FAILED };
+        let info = &*p_info.as_ptr();
+        let count = info.swapchain_count as usize;
+        let shown = std::slice::from_raw_parts(info.p_swapchains.as_ptr(), count);
+        let are_ours = || shown.iter().all(|it| state().swapchains.contains_key(&it.0));
+        if !fence("vkQueuePresentKHR", are_ours, || false) {
+            return unseen.next.queue_present_khr.map_or(FAILED, |next| next(queue, p_info));
+        }
+        let waits = match info.wait_semaphore_count {
+            0 => &[],
+            count => std::slice::from_raw_parts(info.p_wait_semaphores.as_ptr(), count as usize),
+        };
+        let result = unseen.submit(queue, waits, &[], Fence(0));
+        if !info.p_results.is_null() {
+            (0..count).for_each(|it| info.p_results.as_mut_ptr().add(it).write(result));
+        }
+        result
+    }
+}

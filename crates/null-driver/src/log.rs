@@ -1,0 +1,30 @@
+//! The names of the commands that reach the driver, for tests of what is between an application and its driver.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use lavascope_abi::Command;
+
+/// None where nobody asks for it. A file of one thread at a time: the order in it is one in which calls were made.
+static LOG: LazyLock<Option<Mutex<File>>> = LazyLock::new(|| {
+    let path = std::env::var_os("LAVASCOPE_NULL_LOG").filter(|it| !it.is_empty())?;
+    match File::options().create(true).append(true).open(&path) {
+        Ok(file) => Some(Mutex::new(file)),
+        Err(error) => {
+            eprintln!("lavascope null driver: {} cannot be written: {error}", path.display());
+            None
+        }
+    }
+});
+
+pub(crate) fn is_on() -> bool {
+    LOG.is_some()
+}
+
+/// A command was called.
+pub(crate) fn note(command: Command) {
+    let Some(log) = &*LOG else { return };
+    // The application goes on whatever becomes of our file.
+    let _ = writeln!(log.lock().unwrap_or_else(PoisonError::into_inner), "{}", command.desc().name);
+}

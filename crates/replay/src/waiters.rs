@@ -1,0 +1,131 @@
+//! Threads that wait for the device: who they are, and whether it gets on.
+//!
+//! A wait with a time limit is made again and again, and given up when nobody has got on for some time. A wait without
+//! one cannot be given up: the driver has the thread. Whoever watches the replay is told of those.
+
+use std::ffi::c_int;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::ReplayError;
+use crate::perform::{Done, Performer};
+use crate::positions::Watch;
+use crate::replay::{Replay, lock};
+
+/// All threads that wait for the device now.
+#[derive(Default)]
+pub(crate) struct Waiters(Mutex<Vec<Waiter>>);
+
+struct Waiter {
+    stream: u32,
+    call: u64,
+    command: &'static str,
+    what: &'static str,
+    limit: Limit,
+}
+
+/// Whether a wait comes back from the driver by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Now and then.
+    Short,
+    /// Only when it is over.
+    None,
+}
+
+/// A thread waits, until this is dropped.
+pub(crate) struct Waiting<'a> {
+    replay: &'a Replay,
+    stream: u32,
+    watch: Watch<'a>,
+}
+
+impl<'a> Performer<'a> {
+    /// To be kept while the thread waits in a call.
+    pub(crate) fn waits(&self, done: &Done<'_>, what: &'static str, limit: Limit) -> Waiting<'a> {
+        let (replay, stream) = (self.replay, self.stream);
+        let (call, command) = (done.enter.call_number(), done.command().desc().name);
+        lock(&replay.waiters.0).push(Waiter { stream, call, command, what, limit });
+        Waiting { replay, stream, watch: replay.positions.watch(replay.options.patience) }
+    }
+}
+
+impl Waiting<'_> {
+    /// Looks again: an error if the replay was stopped, or nobody gets on.
+    pub(crate) fn look(&mut self) -> Result<(), ReplayError> {
+        let replay = self.replay;
+        self.watch.look(|| replay.who_waits())
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut all = lock(&self.replay.waiters.0);
+        if let Some(at) = all.iter().rposition(|it| it.stream == self.stream) {
+            all.remove(at);
+        }
+    }
+}
+
+impl Replay {
+    /// Who waits for what: first for the device, then for each other.
+    fn who_waits(&self) -> String {
+        let text = |it: &Waiter| {
+            let Waiter { stream, call, command, what, .. } = it;
+            format!("call {call} of thread {stream}, {command}, waits for {what}")
+        };
+        let all: Vec<String> = lock(&self.waiters.0).iter().map(text).collect();
+        all.into_iter().chain(self.positions.waits()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether a thread is in a wait from which only the device lets it return.
+    fn is_inside_the_driver(&self) -> bool {
+        lock(&self.waiters.0).iter().any(|it| it.limit == Limit::None)
+    }
+}
+
+/// Finds out that a wait without a limit lasts too long.
+pub(crate) struct Hang<'a> {
+    replay: &'a Replay,
+    seen: u64,
+    since: Instant,
+    is_told: bool,
+}
+
+impl<'a> Hang<'a> {
+    pub(crate) fn new(replay: &'a Replay) -> Hang<'a> {
+        Hang { replay, seen: 0, since: Instant::now(), is_told: false }
+    }
+
+    /// Looks again, and tells once.
+    pub(crate) fn look(&mut self) {
+        let Replay { positions, options, .. } = self.replay;
+        let seen = positions.sum();
+        let is_paused = positions.is_paused.load(Ordering::Relaxed);
+        if seen != self.seen || is_paused || !self.replay.is_inside_the_driver() {
+            (self.seen, self.since) = (seen, Instant::now());
+        }
+        if self.is_told || self.since.elapsed() < options.patience {
+            return;
+        }
+        self.is_told = true;
+        let error = ReplayError::Stuck { seconds: options.patience.as_secs(), what: self.replay.who_waits() };
+        if let Some(hung) = &options.hung {
+            hung(&error);
+        }
+    }
+}
+
+/// Ends the process at once. What libraries want to do at its end may wait for a driver that never answers.
+pub fn end_process(code: i32) -> ! {
+    unsafe extern "C" {
+        /// Of the C library.
+        fn _exit(code: c_int) -> !;
+    }
+    // SAFETY: it may be called at any time, and does not return.
+    unsafe { _exit(code) }
+}
+
+/// How often somebody looks.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,341 @@
+//! A window of Wayland, made with the system's libwayland-client, which is opened when somebody wants one.
+//!
+//! The library knows the basic interfaces; those of windows (xdg-shell) are told to it in tables. Requests go by their
+//! numbers, with arguments as an array.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::ManuallyDrop;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use libloading::Library;
+
+const LIBRARY: &str = "libwayland-client.so.0";
+
+/// Requests, by their numbers in the protocol.
+const DISPLAY_GET_REGISTRY: u32 = 1;
+const REGISTRY_BIND: u32 = 0;
+const COMPOSITOR_CREATE_SURFACE: u32 = 0;
+const SURFACE_COMMIT: u32 = 6;
+const SHELL_GET_SURFACE: u32 = 2;
+const SHELL_PONG: u32 = 3;
+const SHELL_SURFACE_GET_TOPLEVEL: u32 = 1;
+const SHELL_SURFACE_ACK: u32 = 4;
+const TOPLEVEL_SET_TITLE: u32 = 2;
+
+/// How often one asks for the first size of the window.
+const ROUNDS_MAX: u32 = 100;
+
+#[repr(C)]
+struct Message {
+    name: *const c_char,
+    signature: *const c_char,
+    types: *const *const Interface,
+}
+
+#[repr(C)]
+struct Interface {
+    name: *const c_char,
+    version: c_int,
+    method_count: c_int,
+    methods: *const Message,
+    event_count: c_int,
+    events: *const Message,
+}
+
+// SAFETY: tables that nobody changes, of texts and tables that live for ever.
+unsafe impl Sync for Message {}
+// SAFETY: as above.
+unsafe impl Sync for Interface {}
+
+/// No argument has a type that the library has to know: new objects are given theirs when they are made.
+struct Types([*const Interface; 4]);
+// SAFETY: as above.
+unsafe impl Sync for Types {}
+static NO_TYPES: Types = Types([ptr::null(); 4]);
+
+const fn message(name: &'static CStr, signature: &'static CStr) -> Message {
+    Message { name: name.as_ptr(), signature: signature.as_ptr(), types: NO_TYPES.0.as_ptr() }
+}
+
+const fn interface(name: &'static CStr, methods: &'static [Message], events: &'static [Message]) -> Interface {
+    let (method_count, event_count) = (methods.len() as c_int, events.len() as c_int);
+    let (methods, events) = (methods.as_ptr(), events.as_ptr());
+    Interface { name: name.as_ptr(), version: 1, method_count, methods, event_count, events }
+}
+
+static SHELL_METHODS: [Message; 4] = [
+    message(c"destroy", c""),
+    message(c"create_positioner", c"n"),
+    message(c"get_xdg_surface", c"no"),
+    message(c"pong", c"u"),
+];
+static SHELL_EVENTS: [Message; 1] = [message(c"ping", c"u")];
+static SHELL: Interface = interface(c"xdg_wm_base", &SHELL_METHODS, &SHELL_EVENTS);
+
+static SHELL_SURFACE_METHODS: [Message; 5] = [
+    message(c"destroy", c""),
+    message(c"get_toplevel", c"n"),
+    message(c"get_popup", c"n?oo"),
+    message(c"set_window_geometry", c"iiii"),
+    message(c"ack_configure", c"u"),
+];
+static SHELL_SURFACE_EVENTS: [Message; 1] = [message(c"configure", c"u")];
+static SHELL_SURFACE: Interface = interface(c"xdg_surface", &SHELL_SURFACE_METHODS, &SHELL_SURFACE_EVENTS);
+
+static TOPLEVEL_METHODS: [Message; 3] =
+    [message(c"destroy", c""), message(c"set_parent", c"?o"), message(c"set_title", c"s")];
+static TOPLEVEL_EVENTS: [Message; 2] = [message(c"configure", c"iia"), message(c"close", c"")];
+static TOPLEVEL: Interface = interface(c"xdg_toplevel", &TOPLEVEL_METHODS, &TOPLEVEL_EVENTS);
+
+/// An object of the protocol here.
+type Proxy = *mut c_void;
+
+/// A function for an event, whatever its parameters are.
+type Event = *const c_void;
+
+/// The functions that are needed.
+struct Client {
+    connect: unsafe extern "C" fn(*const c_char) -> Proxy,
+    disconnect: unsafe extern "C" fn(Proxy),
+    roundtrip: unsafe extern "C" fn(Proxy) -> c_int,
+    dispatch_pending: unsafe extern "C" fn(Proxy) -> c_int,
+    flush: unsafe extern "C" fn(Proxy) -> c_int,
+    request: unsafe extern "C" fn(Proxy, u32, *mut usize),
+    create: unsafe extern "C" fn(Proxy, u32, *mut usize, *const Interface, u32) -> Proxy,
+    add_listener: unsafe extern "C" fn(Proxy, *const Event, *mut c_void) -> c_int,
+    destroy: unsafe extern "C" fn(Proxy),
+    registry: *const Interface,
+    compositor: *const Interface,
+    surface: *const Interface,
+    /// Never closed: the driver uses it too.
+    _library: ManuallyDrop<Library>,
+}
+
+/// What is told by events, and what answers them.
+struct State {
+    client: Client,
+    /// Numbers and names of what the compositor offers.
+    globals: Mutex<Vec<(u32, Vec<u8>)>>,
+    /// Whether the window may be shown.
+    is_configured: AtomicBool,
+}
+
+/// A window, until it is dropped.
+pub(crate) struct Window {
+    /// Where events find it.
+    state: Box<State>,
+    display: Proxy,
+    surface: Proxy,
+    /// All that was made of the protocol, in that order.
+    made: Vec<Proxy>,
+}
+
+// SAFETY: libwayland locks its connections itself, and events are taken by one thread at a time: whoever shows a frame
+// has the lock of its swapchain.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Client {
+    fn open() -> Result<Client, String> {
+        // SAFETY: the system's library; its initializers have no preconditions.
+        let library = unsafe { Library::new(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
+        macro_rules! symbol {
+            ($name:literal) => {{
+                // SAFETY: the headers of the library give the symbol the type of the field.
+                let found = unsafe { library.get($name) };
+                *found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
+            }};
+        }
+        Ok(Client {
+            connect: symbol!("wl_display_connect"),
+            disconnect: symbol!("wl_display_disconnect"),
+            roundtrip: symbol!("wl_display_roundtrip"),
+            dispatch_pending: symbol!("wl_display_dispatch_pending"),
+            flush: symbol!("wl_display_flush"),
+            request: symbol!("wl_proxy_marshal_array"),
+            create: symbol!("wl_proxy_marshal_array_constructor_versioned"),
+            add_listener: symbol!("wl_proxy_add_listener"),
+            destroy: symbol!("wl_proxy_destroy"),
+            registry: symbol!("wl_registry_interface"),
+            compositor: symbol!("wl_compositor_interface"),
+            surface: symbol!("wl_surface_interface"),
+            _library: ManuallyDrop::new(library),
+        })
+    }
+}
+
+/// Functions for the events of an object. They live for ever, as the library wants it.
+struct Events<const N: usize>([Event; N]);
+// SAFETY: addresses of functions.
+unsafe impl<const N: usize> Sync for Events<N> {}
+
+static REGISTRY_LISTENER: Events<2> = Events([offered as Event, gone as Event]);
+static SHELL_LISTENER: Events<1> = Events([pinged as Event]);
+static SHELL_SURFACE_LISTENER: Events<1> = Events([configured as Event]);
+static TOPLEVEL_LISTENER: Events<2> = Events([sized as Event, closed as Event]);
+
+unsafe extern "C" fn offered(state: *const State, _: Proxy, number: u32, name: *const c_char, _version: u32) {
+    // SAFETY: the state of the window, which outlives its connection, and a text.
+    let (state, name) = unsafe { (&*state, CStr::from_ptr(name)) };
+    let mut globals = state.globals.lock().unwrap_or_else(PoisonError::into_inner);
+    globals.push((number, name.to_bytes().to_vec()));
+}
+
+unsafe extern "C" fn gone(_: *const State, _: Proxy, _number: u32) {}
+
+unsafe extern "C" fn pinged(state: *const State, shell: Proxy, serial: u32) {
+    // SAFETY: the state as above, and the object whose event this is.
+    unsafe { ((*state).client.request)(shell, SHELL_PONG, [serial as usize].as_mut_ptr()) };
+}
+
+unsafe extern "C" fn configured(state: *const State, surface: Proxy, serial: u32) {
+    // SAFETY: as above.
+    unsafe {
+        ((*state).client.request)(surface, SHELL_SURFACE_ACK, [serial as usize].as_mut_ptr());
+        (*state).is_configured.store(true, Ordering::Relaxed);
+    }
+}
+
+unsafe extern "C" fn sized(_: *const State, _: Proxy, _width: i32, _height: i32, _states: *const c_void) {}
+
+unsafe extern "C" fn closed(_: *const State, _: Proxy) {}
+
+impl Window {
+    /// A window on the display of the environment.
+    pub(crate) fn open(title: &CStr) -> Result<Window, String> {
+        let client = Client::open()?;
+        // SAFETY: no name stands for the display of the environment.
+        let display = unsafe { (client.connect)(ptr::null()) };
+        if display.is_null() {
+            return Err("there is no Wayland display; set WAYLAND_DISPLAY and XDG_RUNTIME_DIR".to_owned());
+        }
+        let state = State { client, globals: Mutex::default(), is_configured: AtomicBool::new(false) };
+        let mut window = Window { state: Box::new(state), display, surface: ptr::null_mut(), made: Vec::new() };
+        window.begin(title)?;
+        Ok(window)
+    }
+
+    fn begin(&mut self, title: &CStr) -> Result<(), String> {
+        let Client { registry, compositor, surface, .. } = self.state.client;
+        let registry = self.create(self.display, DISPLAY_GET_REGISTRY, &mut [0], registry)?;
+        self.listen_to(registry, &REGISTRY_LISTENER);
+        self.round()?;
+        let compositor = self.bind(registry, c"wl_compositor", compositor)?;
+        let shell = self.bind(registry, SHELL_NAME, &raw const SHELL)?;
+        self.listen_to(shell, &SHELL_LISTENER);
+        self.surface = self.create(compositor, COMPOSITOR_CREATE_SURFACE, &mut [0], surface)?;
+        let mut arguments = [0, self.surface.expose_provenance()];
+        let shown = self.create(shell, SHELL_GET_SURFACE, &mut arguments, &raw const SHELL_SURFACE)?;
+        self.listen_to(shown, &SHELL_SURFACE_LISTENER);
+        let toplevel = self.create(shown, SHELL_SURFACE_GET_TOPLEVEL, &mut [0], &raw const TOPLEVEL)?;
+        self.listen_to(toplevel, &TOPLEVEL_LISTENER);
+        // SAFETY: objects of this connection, with the arguments that the protocol has for these requests.
+        unsafe {
+            let client = &self.state.client;
+            (client.request)(toplevel, TOPLEVEL_SET_TITLE, [title.as_ptr().expose_provenance()].as_mut_ptr());
+            (client.request)(self.surface, SURFACE_COMMIT, [0].as_mut_ptr());
+        }
+        // Nothing may be shown before the compositor has said how large the window may be.
+        for _ in 0..ROUNDS_MAX {
+            self.round()?;
+            if self.state.is_configured.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        Err("the Wayland display does not show the window".to_owned())
+    }
+
+    /// Makes an object by a request of another one.
+    fn create(
+        &mut self,
+        of: Proxy,
+        request: u32,
+        arguments: &mut [usize],
+        interface: *const Interface,
+    ) -> Result<Proxy, String> {
+        // SAFETY: an object of this connection, the arguments of this request, and a table of what it makes, all of
+        // whose requests and events up to version 1 are there.
+        let made = unsafe { (self.state.client.create)(of, request, arguments.as_mut_ptr(), interface, 1) };
+        if made.is_null() {
+            return Err("the Wayland display gives no objects".to_owned());
+        }
+        self.made.push(made);
+        Ok(made)
+    }
+
+    /// Takes something that the compositor offers.
+    fn bind(&mut self, registry: Proxy, name: &CStr, interface: *const Interface) -> Result<Proxy, String> {
+        let globals = self.state.globals.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = globals.iter().find(|it| it.1 == name.to_bytes()).map(|it| it.0 as usize);
+        drop(globals);
+        let number = number.ok_or_else(|| format!("the Wayland display does not have {}", name.to_string_lossy()))?;
+        self.create(registry, REGISTRY_BIND, &mut [number, name.as_ptr().expose_provenance(), 1, 0], interface)
+    }
+
+    fn listen_to<const N: usize>(&self, proxy: Proxy, events: &'static Events<N>) {
+        let state = ptr::from_ref::<State>(&self.state).cast_mut().cast();
+        // SAFETY: an object of this connection, a function for each of its events, and what they are given, which lives
+        // until the connection ends.
+        unsafe { (self.state.client.add_listener)(proxy, events.0.as_ptr(), state) };
+    }
+
+    /// Waits until the compositor has answered all that it was asked.
+    fn round(&self) -> Result<(), String> {
+        // SAFETY: a connection.
+        match unsafe { (self.state.client.roundtrip)(self.display) } < 0 {
+            true => Err("the Wayland display does not answer".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// What a driver wants to know: the connection, and the surface.
+    pub(crate) fn handles(&self) -> (u64, u64) {
+        (self.display.expose_provenance() as u64, self.surface.expose_provenance() as u64)
+    }
+
+    /// Answers what the compositor asked. The driver reads what it says, when it waits for it.
+    pub(crate) fn listen(&self) {
+        // SAFETY: a connection.
+        unsafe {
+            (self.state.client.dispatch_pending)(self.display);
+            (self.state.client.flush)(self.display);
+        }
+    }
+}
+
+const SHELL_NAME: &CStr = c"xdg_wm_base";
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the objects any more; the connection ends with this, and the window with it.
+        unsafe {
+            for it in self.made.drain(..).rev() {
+                (self.state.client.destroy)(it);
+            }
+            (self.state.client.disconnect)(self.display);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The protocol's own numbers: a request is named by its place.
+    #[test]
+    fn requests_stand_at_their_numbers() {
+        let name = |interface: &Interface, request: u32| {
+            assert!((request as c_int) < interface.method_count);
+            // SAFETY: a table of so many messages, with texts that live for ever.
+            unsafe { CStr::from_ptr((*interface.methods.add(request as usize)).name) }
+        };
+        assert_eq!(name(&SHELL, SHELL_GET_SURFACE), c"get_xdg_surface");
+        assert_eq!(name(&SHELL, SHELL_PONG), c"pong");
+        assert_eq!(name(&SHELL_SURFACE, SHELL_SURFACE_GET_TOPLEVEL), c"get_toplevel");
+        assert_eq!(name(&SHELL_SURFACE, SHELL_SURFACE_ACK), c"ack_configure");
+        assert_eq!(name(&TOPLEVEL, TOPLEVEL_SET_TITLE), c"set_title");
+    }
+}

@@ -1,0 +1,277 @@
+//! Accesses out of bounds in pipelines that are made, and command buffers that run, in less usual ways.
+
+use ash::{khr, nv, vk};
+
+use super::draws::picture;
+use super::faults;
+use super::lab::{Lab, SIZE, WORDS};
+use super::program::{Bound, DYNAMIC, Program, described_set};
+use crate::arguments::Options;
+use crate::common::{Buffer, Feature, Needs, Place, Scope, scope, shader, words_of_bytes};
+use crate::failure::Failure;
+
+faults! {
+    labels: "bounds-labels", "a dispatch of a secondary command buffer, which is executed under a label, reads behind a buffer.",
+    families: "bounds-families", "dispatches on queues of two families read behind a buffer.",
+    chained: "bounds-chained-module", "a shader whose words are in the chain of its stage reads behind a buffer.",
+    library: "bounds-rays-library", "a ray generation shader out of a library reads behind a buffer.",
+    generated: "bounds-generated", "a vertex shader of a draw that the device generates reads behind a buffer.",
+}
+
+/// Half of the source may be there.
+fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    lab.buffer(name, bytes, usage, Place::Device)
+}
+
+fn fill(lab: &Lab, source: &Buffer) -> Result<(), Failure> {
+    lab.run_once("fill", |commands| {
+        lab.fill_buffer(commands, source, (0, source.size), 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
+    })
+}
+
+fn labels(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [target] = lab.words(["target"])?;
+    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    fill(&lab, &source)?;
+    let secondary = lab.secondary("inside", &Default::default(), |commands| program.dispatch(&lab, commands))?;
+    lab.run_once("frame", |commands| {
+        lab.labeled(commands, "around", || {
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
+            unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
+        });
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+/// On a device with one family both dispatches are on one queue.
+fn families(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs { second_queue: true, second_computes: true, ..Needs::NOTHING })?;
+    let usage =
+        vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.shared_buffer("source", lab.choose(SIZE / 2, SIZE), usage, Place::Device)?;
+    let target = lab.shared_buffer("target", SIZE, usage, Place::Device)?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    fill(&lab, &source)?;
+    for queue in [lab.second, lab.main] {
+        let commands = [lab.recorded(queue, "double", |commands| program.dispatch(&lab, commands))?];
+        let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+        lab.submit(queue, &vk::SubmitInfo::default().command_buffers(&commands), fence)?;
+        lab.wait(fence)?;
+    }
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+/// The words are behind a name in the chain, and the flags of the pipeline are in its own.
+fn chained(options: &Options) -> Result<(), Failure> {
+    let (features, extensions) = (&[Feature::Maintenance5], &[khr::maintenance5::NAME]);
+    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let [target] = lab.words(["target"])?;
+    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+    let (set_layout, set) = described_set(&lab, &[Bound::Storage(&[source]), Bound::Storage(&[target])])?;
+    let layout = lab.pipeline_layout(&[set_layout], None)?;
+    let code = words_of_bytes(shader!("double.comp").code);
+    let mut module = vk::ShaderModuleCreateInfo::default().code(&code);
+    let mut name = vk::DebugUtilsObjectNameInfoEXT::default().object_name(c"double");
+    name.object_type = vk::ObjectType::SHADER_MODULE;
+    let mut flags =
+        vk::PipelineCreateFlags2CreateInfoKHR::default().flags(vk::PipelineCreateFlags2KHR::DISABLE_OPTIMIZATION);
+    let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE).name(c"main");
+    let stage = stage.push_next(&mut module).push_next(&mut name);
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).push_next(&mut flags);
+    // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+    let made = unsafe { lab.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) };
+    let pipeline = lab.keep(made.map_err(|it| it.1)?[0]);
+    fill(&lab, &source)?;
+    lab.run_once("double", |commands| {
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, point, pipeline);
+            lab.device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]);
+            lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
+        }
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+const RAYS: Needs = Needs {
+    features: &[Feature::AccelerationStructure, Feature::RayTracingPipeline, Feature::BufferDeviceAddress],
+    extensions: &[
+        khr::acceleration_structure::NAME,
+        khr::deferred_host_operations::NAME,
+        khr::ray_tracing_pipeline::NAME,
+        khr::pipeline_library::NAME,
+    ],
+    ..Needs::NOTHING
+};
+
+/// A pipeline out of a library with one shader, which may be linked by and by.
+fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+    let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
+    let interface = vk::RayTracingPipelineInterfaceCreateInfoKHR::default()
+        .max_pipeline_ray_payload_size(4)
+        .max_pipeline_ray_hit_attribute_size(8);
+    let info = vk::RayTracingPipelineCreateInfoKHR::default().library_interface(&interface);
+    let info = info.max_pipeline_ray_recursion_depth(1).layout(layout);
+    let library = lab.with_stage(shader!("double.rgen"), |stage| {
+        let (stages, unused) = ([stage], vk::SHADER_UNUSED_KHR);
+        let groups = [vk::RayTracingShaderGroupCreateInfoKHR::default()
+            .ty(vk::RayTracingShaderGroupTypeKHR::GENERAL)
+            .closest_hit_shader(unused)
+            .any_hit_shader(unused)
+            .intersection_shader(unused)];
+        let info = [info.flags(vk::PipelineCreateFlags::LIBRARY_KHR).stages(&stages).groups(&groups)];
+        let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
+        // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+        unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) }
+    })?;
+    let operations = khr::deferred_host_operations::Device::new(&lab.instance.handle, &lab.device);
+    let libraries = [library];
+    let libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&libraries);
+    let (info, mut made) = (info.library_info(&libraries), vk::Pipeline::null());
+    // SAFETY: `info` and the place of the pipeline live until the operation is done (lifetime, feature).
+    let result = unsafe {
+        let operation = operations.create_deferred_operation(None)?;
+        let create = tracing.fp().create_ray_tracing_pipelines_khr;
+        let cache = vk::PipelineCache::null();
+        let mut result = create(lab.device.handle(), operation, cache, 1, &info, std::ptr::null(), &mut made);
+        if result == vk::Result::OPERATION_DEFERRED_KHR {
+            while operations.deferred_operation_join(operation) == Err(vk::Result::THREAD_IDLE_KHR) {}
+            result = operations.get_deferred_operation_result(operation).map_or_else(|it| it, |()| vk::Result::SUCCESS);
+        }
+        operations.destroy_deferred_operation(operation, None);
+        result
+    };
+    match result {
+        vk::Result::SUCCESS | vk::Result::OPERATION_NOT_DEFERRED_KHR => Ok(lab.keep(made)),
+        other => Err(other.into()),
+    }
+}
+
+fn library(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RAYS)?;
+    let [target] = lab.words(["target"])?;
+    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+    let (set_layout, set) = described_set(&lab, &[Bound::Storage(&[source]), Bound::Storage(&[target])])?;
+    let layout = lab.pipeline_layout(&[set_layout], None)?;
+    let pipeline = linked_rays(&lab, layout)?;
+    let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
+    let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+    let table = lab.buffer("table", 256, usage, Place::Host)?;
+    // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+    let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
+    lab.write(&table, &words_of_bytes(&handle))?;
+    let info = vk::BufferDeviceAddressInfo::default().buffer(table.handle);
+    // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
+    let address = unsafe { lab.device.get_buffer_device_address(&info) };
+    fill(&lab, &source)?;
+    lab.run_once("trace", |commands| {
+        let point = vk::PipelineBindPoint::RAY_TRACING_KHR;
+        let first = vk::StridedDeviceAddressRegionKHR { device_address: address, stride: 64, size: 64 };
+        let none = vk::StridedDeviceAddressRegionKHR::default();
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, point, pipeline);
+            lab.device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]);
+            tracing.cmd_trace_rays(commands, &first, &none, &none, &none, WORDS as u32, 1, 1);
+        }
+        lab.memory_barrier(commands, scope::ALL, scope::ALL);
+    })?;
+    lab.expect(&target, scope::ALL, &[14; WORDS])
+}
+
+/// The two triangles of the picture.
+const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
+const VERTEX_READ: Scope =
+    Scope { stages: vk::PipelineStageFlags::VERTEX_SHADER, access: vk::AccessFlags::SHADER_READ };
+
+/// What generates one draw out of a buffer.
+struct Generator<'a> {
+    lab: &'a Lab<'a>,
+    functions: nv::device_generated_commands::Device,
+    layout: vk::IndirectCommandsLayoutNV,
+    stream: Buffer,
+    pipeline: vk::Pipeline,
+    scratch: Buffer,
+}
+
+impl<'a> Generator<'a> {
+    fn new(lab: &'a Lab, pipeline: vk::Pipeline) -> Result<Generator<'a>, Failure> {
+        let functions = nv::device_generated_commands::Device::new(&lab.instance.handle, &lab.device);
+        let token = vk::IndirectCommandsLayoutTokenNV::default().token_type(vk::IndirectCommandsTokenTypeNV::DRAW);
+        let (tokens, strides) = ([token], [16]);
+        let point = vk::PipelineBindPoint::GRAPHICS;
+        let info = vk::IndirectCommandsLayoutCreateInfoNV::default().pipeline_bind_point(point);
+        let info = info.tokens(&tokens).stream_strides(&strides);
+        let mut layout = vk::IndirectCommandsLayoutNV::null();
+        let mut needs = vk::MemoryRequirements2::default();
+        // SAFETY: structures that live until the calls return, and the feature is enabled (lifetime, feature).
+        unsafe {
+            let create = functions.fp().create_indirect_commands_layout_nv;
+            create(lab.device.handle(), &info, std::ptr::null(), &mut layout).result()?;
+            let info = vk::GeneratedCommandsMemoryRequirementsInfoNV::default()
+                .pipeline_bind_point(point)
+                .pipeline(pipeline)
+                .indirect_commands_layout(layout)
+                .max_sequences_count(1);
+            let ask = functions.fp().get_generated_commands_memory_requirements_nv;
+            ask(lab.device.handle(), &info, &mut needs);
+        }
+        let usage = vk::BufferUsageFlags::INDIRECT_BUFFER;
+        let stream = lab.buffer("stream", 16, usage, Place::Host)?;
+        lab.write(&stream, &[6, 1, 0, 0])?;
+        let scratch = lab.buffer("scratch", needs.memory_requirements.size.max(256), usage, Place::Device)?;
+        Ok(Generator { lab, functions, layout, stream, pipeline, scratch })
+    }
+
+    fn execute(&self, commands: vk::CommandBuffer) {
+        let streams = [vk::IndirectCommandsStreamNV { buffer: self.stream.handle, offset: 0 }];
+        let info = vk::GeneratedCommandsInfoNV::default()
+            .pipeline_bind_point(vk::PipelineBindPoint::GRAPHICS)
+            .pipeline(self.pipeline)
+            .indirect_commands_layout(self.layout)
+            .streams(&streams)
+            .sequences_count(1)
+            .preprocess_buffer(self.scratch.handle)
+            .preprocess_size(self.scratch.size);
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { (self.functions.fp().cmd_execute_generated_commands_nv)(commands, vk::FALSE, &info) };
+    }
+}
+
+impl Drop for Generator<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the device is idle after waiting (lifetime).
+        unsafe {
+            let _ = self.lab.device.device_wait_idle();
+            let destroy = self.functions.fp().destroy_indirect_commands_layout_nv;
+            destroy(self.lab.device.handle(), self.layout, std::ptr::null());
+        }
+    }
+}
+
+fn generated(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::DynamicRendering, Feature::DeviceGeneratedCommands];
+    let extensions = &[nv::device_generated_commands::NAME];
+    let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
+    let count = lab.choose(6, 12);
+    let corners = storage(&lab, "corners", count as u64 * 4)?;
+    let shaders = (shader!("corners.vert"), &[][..], shader!("green.frag"));
+    let program = Program::of_shaders(&lab, DYNAMIC, shaders, &[Bound::Storage(&[corners])])?;
+    let generator = Generator::new(&lab, program.pipeline())?;
+    let write = |commands| {
+        let words: Vec<u32> = CORNERS[..count].iter().map(|it| it.to_bits()).collect();
+        lab.update(commands, &corners, &words);
+        lab.memory_barrier(commands, scope::COPY_WRITE, VERTEX_READ);
+    };
+    picture(&lab, (scope::COPY_WRITE, VERTEX_READ), write, |commands| {
+        program.bind(&lab, commands, &[]);
+        generator.execute(commands);
+    })
+}

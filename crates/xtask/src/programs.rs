@@ -1,0 +1,137 @@
+//! Programs that others wrote, captured and replayed: as many threads as they had, the same results, and again.
+//!
+//! Not part of the tests: it takes minutes, and downloads what it needs into `target/compare`.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::compare::{Bench, Program, foreign, stage};
+
+/// What became of one program.
+#[derive(Serialize)]
+struct Row {
+    program: String,
+    threads: u64,
+    calls: u64,
+    frames: u64,
+    /// Bytes that the device wrote, as in the program.
+    equal_bytes: u64,
+    /// What differed, in which replay.
+    faults: Vec<String>,
+}
+
+/// A replay, and what is expected of it.
+struct Replay<'a> {
+    name: &'static str,
+    file: &'a str,
+    options: &'a [&'a str],
+}
+
+pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bool) -> Result<()> {
+    let (bench, _screen) = stage(root, no_install)?;
+    let mut rows = Vec::new();
+    println!("{:<12} {:>8} {:>9} {:>7} {:>14}", "", "threads", "calls", "frames", "bytes equal");
+    for program in foreign(filter)? {
+        let row = replay_all(&bench, &program).with_context(|| program.name.clone())?;
+        let Row { program, threads, calls, frames, equal_bytes, faults } = &row;
+        println!("{program:<12} {threads:>8} {calls:>9} {frames:>7} {equal_bytes:>14}");
+        faults.iter().for_each(|it| println!("    {it}"));
+        rows.push(row);
+    }
+    if let Some(path) = json {
+        let text = serde_json::to_string_pretty(&rows)? + "\n";
+        std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    let wrong = rows.iter().filter(|it| !it.faults.is_empty()).count();
+    ensure!(wrong == 0, "{wrong} of {} programs are not the same again", rows.len());
+    Ok(())
+}
+
+fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
+    let mut command = bench.lavascope(program);
+    command.args(["capture", "--results", "-o", "program.lava", "--"]).args(program.words(bench));
+    command.envs(program.environment(bench));
+    succeed(&mut command)?;
+    let hashes = bench.folder.join("hashes.json").display().to_string();
+    let first = Replay { name: "replay", file: "program.lava", options: &["--hashes", &hashes] }.run(bench, program)?.1;
+    let number = |told: &Value, what: &str| told[what].as_u64().unwrap_or(0);
+    let frames = number(&first, "frames");
+    let shown =
+        if frames > 0 { &["--recapture", "again.lava", "--window"][..] } else { &["--recapture", "again.lava"] };
+    let compared = ["--compare-hashes", &hashes];
+    let replays = [
+        Replay { name: "one thread", file: "program.lava", options: &[&["--threads", "1"], &compared[..]].concat() },
+        Replay { name: "chaos", file: "program.lava", options: &[&["--chaos", "7"], &compared[..]].concat() },
+        Replay { name: "recapture", file: "program.lava", options: shown },
+        Replay { name: "replay of the recapture", file: "again.lava", options: &compared },
+    ];
+    let mut faults = faults("replay", &first, frames);
+    for it in replays {
+        let (name, told) = it.run(bench, program)?;
+        faults.extend(self::faults(name, &told, frames));
+    }
+    Ok(Row {
+        program: program.name.clone(),
+        threads: number(&first, "threads"),
+        calls: number(&first, "calls"),
+        frames,
+        equal_bytes: number(&first, "equal_bytes"),
+        faults,
+    })
+}
+
+impl Replay<'_> {
+    fn run(&self, bench: &Bench, program: &Program) -> Result<(&'static str, Value)> {
+        let mut command = bench.lavascope(program);
+        command.args(["replay", "--json", "--verify", self.file]).args(self.options);
+        // What is captured again has results, too.
+        command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
+        let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+        // Differences are told, and the code is 1.
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(matches!(output.status.code(), Some(0 | 1)), "{}: {command:?} failed:\n{said}", self.name);
+        Ok((self.name, serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?))
+    }
+}
+
+/// What is not as it was.
+fn faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
+    let mut all = Vec::new();
+    if let Some(place) = told["first_difference"].as_str() {
+        all.push(format!("{name}: {} bytes differ, the first: {place}", told["different_bytes"]));
+    }
+    if let Some(list) = told["different_frames"].as_array().filter(|it| !it.is_empty()) {
+        all.push(format!("{name}: {} frames differ, the first: {}", list.len(), list[0]));
+    }
+    if told["frames"] != frames {
+        all.push(format!("{name}: {} frames instead of {frames}", told["frames"]));
+    }
+    all
+}
+
+fn succeed(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+    ensure!(output.status.success(), "{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_not_the_same_is_a_fault() {
+        let same = serde_json::json!({ "frames": 3, "different_bytes": 0, "first_difference": null,
+            "different_frames": [] });
+        assert!(faults("again", &same, 3).is_empty());
+        let other = serde_json::json!({ "frames": 2, "different_bytes": 9, "first_difference": "byte 4 of VkDeviceMemory#1",
+            "different_frames": [1] });
+        let told = faults("again", &other, 3);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(told[0], "again: 9 bytes differ, the first: byte 4 of VkDeviceMemory#1");
+    }
+}

@@ -248,7 +248,8 @@ impl Body<'_, '_> {
         }
         let ty = self.cx.types.of_value(pointer)?;
         let id = self.chain(ty.0, &operands);
-        if !is_uniform && !(id == pointer.0 && self.is_non_uniform(pointer)) {
+        let is_marked = id == pointer.0 && self.is_non_uniform(pointer);
+        if !is_uniform && !is_marked {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         Some(id)

@@ -227,6 +227,9 @@ fn traced(options: &Options) -> Result<(), Failure> {
     })
 }
 
+/// The bytes of a record of a table: what devices ask for at most.
+const RECORD: u64 = 64;
+
 /// A pipeline with one shader, and the table that names it.
 struct Rays {
     tracing: khr::ray_tracing_pipeline::Device,
@@ -267,20 +270,26 @@ impl Rays {
         let table = buffer(lab, "table", usage, Place::Host)?;
         // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
         let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
-        lab.write(&table, &words_of_bytes(&handle))?;
+        // Behind it is a handle of nothing, for rays that hit nothing.
+        let mut words = words_of_bytes(&handle);
+        words.resize(2 * RECORD as usize / 4, 0);
+        lab.write(&table, &words)?;
         Ok(Rays { tracing, pipeline, layout, set, table })
     }
 
     fn trace(&self, lab: &Lab, commands: vk::CommandBuffer) {
         let bind_point = vk::PipelineBindPoint::RAY_TRACING_KHR;
-        let first =
-            vk::StridedDeviceAddressRegionKHR { device_address: address(lab, &self.table), stride: 64, size: 64 };
+        let record = |at: u64| vk::StridedDeviceAddressRegionKHR {
+            device_address: address(lab, &self.table) + at * RECORD,
+            stride: RECORD,
+            size: RECORD,
+        };
         let none = vk::StridedDeviceAddressRegionKHR::default();
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             lab.device.cmd_bind_pipeline(commands, bind_point, self.pipeline);
             lab.device.cmd_bind_descriptor_sets(commands, bind_point, self.layout, 0, &[self.set], &[]);
-            self.tracing.cmd_trace_rays(commands, &first, &none, &none, &none, 1, 1, 1);
+            self.tracing.cmd_trace_rays(commands, &record(0), &record(1), &none, &none, 1, 1, 1);
         }
     }
 }

@@ -22,19 +22,19 @@ pub(super) const BUILT: Scope = Scope {
     stages: vk::PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR,
     access: vk::AccessFlags::ACCELERATION_STRUCTURE_WRITE_KHR,
 };
-const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
+pub(super) const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
 const BOX: [u32; 6] = [0; 6];
 
 /// Buffers and functions for building.
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     lab: &'a Lab<'a>,
     structures: khr::acceleration_structure::Device,
-    boxes: Buffer,
+    pub(super) boxes: Buffer,
     scratch: Buffer,
 }
 
 impl<'a> Builder<'a> {
-    fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
+    pub(super) fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
         let input = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
         Ok(Builder {
             lab,
@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A structure in a buffer of its own, which has its name.
-    fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
+    pub(super) fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
         let storage = buffer(self.lab, name, vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR, Place::Device)?;
         let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(storage.handle).size(SIZE / 2).ty(ty);
         // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
@@ -53,13 +53,20 @@ impl<'a> Builder<'a> {
         Ok(Structure { handle, builder: self })
     }
 
+    /// What instances refer to a structure with.
+    pub(super) fn reference(&self, it: &Structure) -> u64 {
+        let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(it.handle);
+        // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
+        unsafe { self.structures.get_acceleration_structure_device_address(&info) }
+    }
+
     /// Builds a structure of a box, or of no instance.
-    fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
+    pub(super) fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
         self.build_of(commands, target, ty, (&self.boxes, 0), None);
     }
 
     /// As above, with so many instances in a buffer; at most so many where another buffer tells.
-    fn build_of(
+    pub(super) fn build_of(
         &self,
         commands: vk::CommandBuffer,
         target: &Structure,
@@ -104,10 +111,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-type Type = vk::AccelerationStructureTypeKHR;
+pub(super) type Type = vk::AccelerationStructureTypeKHR;
 
-struct Structure<'a> {
-    handle: vk::AccelerationStructureKHR,
+pub(super) struct Structure<'a> {
+    pub(super) handle: vk::AccelerationStructureKHR,
     builder: &'a Builder<'a>,
 }
 
@@ -121,18 +128,18 @@ impl Drop for Structure<'_> {
     }
 }
 
-fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
+pub(super) fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
     lab.buffer(name, SIZE, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
 }
 
-fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+pub(super) fn address(lab: &Lab, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
 /// What building needs; drivers may defer it to the host's threads, whence the second extension.
-const NEEDS: Needs = Needs {
+pub(super) const NEEDS: Needs = Needs {
     features: &[Feature::AccelerationStructure, Feature::BufferDeviceAddress],
     extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
     ..Needs::NOTHING
@@ -187,9 +194,7 @@ fn scene(lab: &Lab, is_indirect: bool) -> Result<(), Failure> {
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let instances = buffer(lab, "instances", usage, Place::Device)?;
-    let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(bottom.handle);
-    // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
-    let reference = unsafe { builder.structures.get_acceleration_structure_device_address(&info) };
+    let reference = builder.reference(&bottom);
     let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
     let input = vk::AccessFlags::SHADER_READ | vk::AccessFlags::INDIRECT_COMMAND_READ;

@@ -33,6 +33,7 @@ mod structures;
 mod structures_nv;
 mod taken;
 mod tell;
+mod together;
 mod variants;
 mod worker;
 

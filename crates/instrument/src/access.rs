@@ -9,6 +9,7 @@ use crate::{
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
     path::Base,
+    touching::Does,
 };
 
 impl Body<'_, '_> {
@@ -36,9 +37,10 @@ impl Body<'_, '_> {
                 if self.is_checked_memory(it.id(place)) {
                     self.unchecked(it, Reason::Instruction);
                 }
+                self.touch_blindly();
                 self.copy(it);
             }
-            _ if is_atomic(op) => self.atomic(it),
+            _ if is_atomic(op) => self.atomic(it, op),
             _ => match image_use(op) {
                 Some((_, AccessKind::Trace, _)) => {
                     self.use_values(it, 1);
@@ -46,7 +48,10 @@ impl Body<'_, '_> {
                     self.copy(it);
                 }
                 Some((place, ..)) => self.use_image(it, op, place),
-                None => self.copy(it),
+                None => {
+                    self.touch_unknown(it);
+                    self.copy(it);
+                }
             },
         }
     }
@@ -73,6 +78,7 @@ impl Body<'_, '_> {
                 let can_skip = self.can_split && self.cx.types.has_null(it.id(1));
                 let way = if self.cx.is_branching() && can_skip { Way::Branch } else { Way::Select };
                 let guarded = self.buffer(it.at, pointer, &path, way);
+                self.touch_buffer(pointer, &path, guarded.ok, Does::READ);
                 match guarded.ok.filter(|_| way == Way::Branch) {
                     Some(ok) => self.guarded(ok, Some((it.word(1), it.word(2))), |body, inner| {
                         body.copy_with(it, &[(2, inner.unwrap_or(it.word(2)))]);
@@ -84,12 +90,12 @@ impl Body<'_, '_> {
     }
 
     fn store(&mut self, it: Instruction<'_>) {
-        let guarded = self.written(it, it.id(1));
+        let guarded = self.written(it, it.id(1), Does::WRITE);
         self.under(guarded, it, &[(1, guarded.pointer)]);
     }
 
     /// Checks memory that is written, or read and written.
-    fn written(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
+    fn written(&mut self, it: Instruction<'_>, pointer: Id, does: Does) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
         match self.checked_base(pointer) {
             Base::Own => as_is,
@@ -98,7 +104,11 @@ impl Body<'_, '_> {
             // It goes to scratch memory, so there is no need for a branch.
             Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base, true) },
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
-                Some(path) => self.buffer(it.at, pointer, &path, Way::Branch),
+                Some(path) => {
+                    let guarded = self.buffer(it.at, pointer, &path, Way::Branch);
+                    self.touch_buffer(pointer, &path, guarded.ok, does);
+                    guarded
+                }
                 None => self.roomy(it, pointer),
             },
         }
@@ -115,15 +125,16 @@ impl Body<'_, '_> {
         });
     }
 
-    fn atomic(&mut self, it: Instruction<'_>) {
+    fn atomic(&mut self, it: Instruction<'_>, op: Op) {
         let place = if it.result().is_some() { 3 } else { 1 };
         let pointer = it.id(place);
         let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
         if class == Some(StorageClass::Image) {
             let ok = self.use_value(it.at, pointer.0).filter(|_| self.can_split);
+            self.touch_handle(pointer.0, ok, Does::atomic(op));
             return self.under(Guarded { ok, pointer: pointer.0 }, it, &[]);
         }
-        let guarded = self.written(it, pointer);
+        let guarded = self.written(it, pointer, Does::atomic(op));
         self.under(guarded, it, &[(place, guarded.pointer)]);
     }
 
@@ -132,12 +143,23 @@ impl Body<'_, '_> {
         let from = match self.checked_base(source) {
             Base::Address(base) => self.address(it.at, source, base, false).pointer,
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
-                Some(path) => self.buffer(it.at, source, &path, Way::Select).pointer,
-                None => source.0,
+                Some(path) => {
+                    let guarded = self.buffer(it.at, source, &path, Way::Select);
+                    self.touch_buffer(source, &path, guarded.ok, Does::READ);
+                    guarded.pointer
+                }
+                None => {
+                    self.touch_blindly();
+                    source.0
+                }
             },
-            Base::Own | Base::Unknown => source.0,
+            Base::Unknown => {
+                self.touch_blindly();
+                source.0
+            }
+            Base::Own => source.0,
         };
-        let guarded = self.written(it, it.id(1));
+        let guarded = self.written(it, it.id(1), Does::WRITE);
         self.under(guarded, it, &[(1, guarded.pointer), (2, from)]);
     }
 
@@ -174,6 +196,7 @@ impl Body<'_, '_> {
             changes.push((place, made));
         }
         let rooms = self.rooms_of_arguments(it);
+        self.may_have_ended = true;
         self.spill();
         let start = self.out.len();
         self.copy_with(it, &changes);
@@ -187,6 +210,7 @@ impl Body<'_, '_> {
             return self.copy(it);
         }
         if !self.cx.types.has_null(it.id(1)) {
+            self.touch_blindly();
             self.unchecked(it, Reason::Pointer);
             return self.copy(it);
         }

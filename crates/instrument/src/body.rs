@@ -48,7 +48,11 @@ pub(crate) struct Body<'c, 'a> {
     /// Whether the block may be split.
     pub(crate) can_split: bool,
     line: Option<[u32; 3]>,
-    is_entry: bool,
+    pub(crate) is_entry: bool,
+    /// Whether an invocation may have ended before here, without the end of a block.
+    pub(crate) may_have_ended: bool,
+    /// Descriptors that were loaded, by value.
+    pub(crate) handles: FxHashMap<u32, crate::touching::Handle>,
     /// What was looked up where the function begins.
     pub(crate) hoisted: FxHashMap<Hoisted, u32>,
     pub(crate) known: crate::known::Known,
@@ -119,6 +123,8 @@ impl<'c, 'a> Body<'c, 'a> {
             can_split: true,
             line: None,
             is_entry,
+            may_have_ended: false,
+            handles: FxHashMap::default(),
             hoisted: FxHashMap::default(),
             known: crate::known::Known::default(),
             images: crate::images::Images::default(),
@@ -199,6 +205,7 @@ impl<'c, 'a> Body<'c, 'a> {
             Some(op) if is_end(op) => self.end_block(it, op),
             Some(Op::DemoteToHelperInvocation | Op::IgnoreIntersectionNV | Op::TerminateRayNV) => {
                 self.flush();
+                self.may_have_ended = true;
                 self.copy(it);
             }
             Some(op) => {
@@ -216,7 +223,10 @@ impl<'c, 'a> Body<'c, 'a> {
                     self.keep_room(it);
                 }
             }
-            None => self.copy(it),
+            None => {
+                self.touch_unknown(it);
+                self.copy(it);
+            }
         }
     }
 

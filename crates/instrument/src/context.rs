@@ -40,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) equal: Vec<u32>,
     /// Whether anything is printed.
     pub(crate) is_printing: bool,
+    /// What is kept of what is touched; none where nobody wants it.
+    pub(crate) touching: Option<crate::touching::Touching>,
     /// Which tables shaders read or write.
     pub(crate) tables_used: [bool; 4],
     /// Inputs that were added, by built-in.
@@ -134,6 +136,7 @@ impl<'a> Context<'a> {
             has_non_uniform: has_non_uniform(module),
             equal: vec![0; module.bound() as usize],
             is_printing: false,
+            touching: None,
             tables_used: [false; 4],
             inputs: FxHashMap::default(),
             small_constants,
@@ -414,7 +417,7 @@ impl Ids {
 }
 
 /// A specialization constant that is zero unless it is set.
-fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
+pub(crate) fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
     let id = editor.new_global(Op::SpecConstant, uint, &[0]);
     editor.decorate(id, Decoration::SpecId, &[number]);
     id.0
@@ -449,7 +452,7 @@ fn is_vulkan_memory_model(module: &Module) -> bool {
     globals.any(|it| it.is(Op::MemoryModel) && it.word(2) == MemoryModel::Vulkan as u32)
 }
 
-/// Four numbers from here on are not used by specialization constants of the module.
+/// Five numbers from here on are not used by specialization constants of the module.
 fn first_free_constant(module: &Module) -> u32 {
     let decorations = module.instructions(module.globals()).filter(|it| it.is(Op::Decorate));
     let mut used: Vec<u32> =
@@ -457,7 +460,7 @@ fn first_free_constant(module: &Module) -> u32 {
     used.sort_unstable();
     let mut free = 0u32;
     for number in used {
-        if number >= free.saturating_add(4) {
+        if number >= free.saturating_add(5) {
             break;
         }
         free = number.wrapping_add(1);

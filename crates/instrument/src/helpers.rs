@@ -32,7 +32,13 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
 }
 
 /// Begins a function of unsigned parameters and gives their ids.
-fn begin(cx: &mut Context<'_>, code: &mut Vec<u32>, function: u32, result: u32, parameters: usize) -> Vec<u32> {
+pub(crate) fn begin(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    function: u32,
+    result: u32,
+    parameters: usize,
+) -> Vec<u32> {
     let types = [&[result][..], &vec![cx.ids.uint; parameters]].concat();
     let ty = cx.editor.ty(Op::TypeFunction, &types).0;
     emit(code, Op::Function, &[result, function, 0, ty]);
@@ -49,7 +55,7 @@ fn label(cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
 }
 
 /// Runs `inside` where a condition holds.
-fn when(
+pub(crate) fn when(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     condition: u32,

@@ -43,6 +43,7 @@ impl Body<'_, '_> {
     pub(crate) fn load_opaque(&mut self, it: Instruction<'_>, path: &Path) {
         let (pointer, fault) = self.choose(it.id(3), path);
         self.copy_with(it, &[(3, pointer)]);
+        self.keep_handle(it.word(2), path, fault.and_then(|it| it.details[0]));
         match fault {
             Some(fault) => drop(self.images.faults.insert(it.word(2), SmallVec::from_slice(&[fault]))),
             None => drop(self.images.sure.insert(it.word(2), (path.set, path.binding))),
@@ -91,6 +92,7 @@ impl Body<'_, '_> {
         if let Some(binding) = self.images.sure.get(&it.word(3)).copied() {
             self.images.sure.insert(it.word(2), binding);
         }
+        self.pass_handle(it.word(2), it.word(3));
         if it.is(Op::SampledImage) {
             self.images.sampled.insert(it.word(2), self.label);
             self.copy(it);
@@ -135,6 +137,7 @@ impl Body<'_, '_> {
             self.fault(it.at, *fault);
             ok = self.both(ok, Some(fault.ok));
         }
+        self.touch_image(op, image.0, ok);
         let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
         let can_skip = self.can_split && result.is_none_or(|it| self.cx.types.has_null(Id(it.0)));
         if let Some(ok) = ok.filter(|_| (writes || self.cx.is_branching()) && can_skip) {
@@ -196,6 +199,7 @@ impl Body<'_, '_> {
     /// A pointer to a texel, for atomics.
     pub(crate) fn texel_pointer(&mut self, it: Instruction<'_>, path: &Path) {
         let (pointer, fault) = self.choose(it.id(3), path);
+        self.keep_handle(it.word(2), path, fault.and_then(|it| it.details[0]));
         let mut changes: SmallVec<[(usize, u32); 2]> = SmallVec::from_slice(&[(3, pointer)]);
         let mut faults: SmallVec<[Fault; 2]> = fault.into_iter().collect();
         let image = self.cx.types.pointer_value(it.id(3)).map(|it| it.1);

@@ -32,6 +32,8 @@ pub mod record;
 mod site;
 mod store;
 pub mod tables;
+mod touch;
+mod touching;
 mod types;
 
 use lavascope_spirv::Module;
@@ -41,6 +43,7 @@ pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
 pub use store::STORE_VERSION;
+pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TouchKind, TouchSite, Touched, Touches};
 
 use body::Body;
 use context::Context;
@@ -66,13 +69,17 @@ pub struct Instrumented {
     pub reads_addresses: bool,
     /// Whether it has code for what it prints.
     pub prints: bool,
+    /// What it keeps of what it touches.
+    pub touches: Touches,
+    /// The number of the specialization constant that says where its words are in the area of a draw.
+    pub touch_constant: u32,
     infos: Vec<[u32; 4]>,
 }
 
 impl Instrumented {
     /// Whether the words are those of the original.
     pub fn is_unchanged(&self) -> bool {
-        self.numbers == 0 && !self.prints
+        self.numbers == 0 && !self.prints && self.touches.words == 0
     }
 
     /// The words that the module's cells take, with the bits of the sites that were seen.
@@ -134,6 +141,7 @@ const IDS_MAX: u32 = 0x3f_ffff;
 /// Adds checks to a module.
 pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, InstrumentError> {
     let mut cx = Context::new(module, options);
+    cx.begin_touching();
     let entries = Entries::new(&mut cx)?;
     for function in module.functions() {
         if function.blocks.is_empty() {
@@ -143,10 +151,11 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
         let words = Body::write(&mut cx, function, prologue);
         cx.editor.replace_run(function.all.clone(), words);
     }
-    if cx.infos.is_empty() && !cx.is_printing {
+    if cx.infos.is_empty() && !cx.is_printing && !cx.has_touches() {
         return Ok(describe(cx, module.words().to_vec()));
     }
     helpers::add(&mut cx, &entries.stages);
+    touching::add(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);
@@ -155,7 +164,7 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
     Ok(describe(cx, words))
 }
 
-fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
+fn describe(mut cx: Context<'_>, words: Vec<u32>) -> Instrumented {
     let from = cx.ids.constants_from;
     let requirement = |(&(set, binding, element), &least)| Requirement { set, binding, element, least };
     Instrumented {
@@ -168,6 +177,8 @@ fn describe(cx: Context<'_>, words: Vec<u32>) -> Instrumented {
         reads_descriptors: cx.tables_used[Table::Descriptors as usize],
         reads_addresses: cx.tables_used[Table::Addresses as usize],
         prints: cx.is_printing,
+        touches: cx.take_touches(),
+        touch_constant: from.wrapping_add(4),
         sites: cx.sites,
         infos: cx.infos,
     }

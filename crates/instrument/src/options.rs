@@ -12,6 +12,8 @@ pub struct Options {
     /// Whether what shaders print becomes records.
     pub prints: bool,
     pub checks: Checks,
+    /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`Root::PushConstant`].
+    pub touches: bool,
 }
 
 /// What is checked; the rest is left as it is.
@@ -31,7 +33,8 @@ impl Checks {
 impl Options {
     /// Everything is checked and remembered.
     pub fn new(root: Root) -> Options {
-        Options { root, guard: Guard::Select, immediate: BTreeSet::new(), prints: false, checks: Checks::ALL }
+        let (guard, checks) = (Guard::Select, Checks::ALL);
+        Options { root, guard, immediate: BTreeSet::new(), prints: false, checks, touches: false }
     }
 }
 

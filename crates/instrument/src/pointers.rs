@@ -260,6 +260,7 @@ impl Body<'_, '_> {
     /// Checks an access through a pointer that has a room.
     pub(crate) fn roomy(&mut self, it: Instruction<'_>, pointer: Id) -> Guarded {
         let as_is = Guarded { ok: None, pointer: pointer.0 };
+        self.touch_blindly();
         let base = self.cx.paths.chain_base(pointer);
         let room = self.rooms.known.get(&base.0).copied();
         let path = self.cx.paths.behind_address(&self.cx.types, pointer, base);

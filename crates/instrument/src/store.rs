@@ -5,10 +5,12 @@
 
 use lavascope_spirv::{At, Module};
 
-use crate::{CELL_WORDS, Check, Counted, Instrumented, Reason, Requirement, Site, Verdict};
+use crate::{
+    CELL_WORDS, Check, Counted, Instrumented, Reason, Requirement, Site, TouchKind, TouchSite, Touches, Verdict,
+};
 
 /// Changes with every change of the form, and of what the words of a module with checks mean.
-pub const STORE_VERSION: u32 = 1;
+pub const STORE_VERSION: u32 = 2;
 /// No number of sites or requirements is larger.
 const COUNT_MAX: u32 = 1 << 24;
 
@@ -31,6 +33,8 @@ impl Instrumented {
         }
         to.push(self.infos.len() as u32);
         to.extend(self.infos.iter().flatten());
+        put_touches(&mut to, &self.touches);
+        to.push(self.touch_constant);
         to.push(self.words.len() as u32);
         to.extend(&self.words);
         to
@@ -49,6 +53,7 @@ impl Instrumented {
         let sites = from.list(|it| it.site())?;
         let requirements = from.list(|it| it.requirement())?;
         let infos = from.list(|it| Some([it.word()?, it.word()?, it.word()?, it.word()?]))?;
+        let (touches, touch_constant) = (from.touches()?, from.word()?);
         let words = from.list(Reader::word)?;
         let made = Instrumented {
             words,
@@ -61,6 +66,8 @@ impl Instrumented {
             reads_descriptors: flags & 1 != 0,
             reads_addresses: flags & 2 != 0,
             prints: flags & 4 != 0,
+            touches,
+            touch_constant,
             infos,
         };
         (from.words.is_empty() && made.is_sound()).then_some(made)
@@ -72,6 +79,7 @@ impl Instrumented {
         self.infos.len() == self.numbers as usize
             && self.numbers.checked_mul(CELL_WORDS).is_some()
             && self.sites.iter().all(has_number)
+            && self.touches.is_sound()
             && Module::parse(&self.words).is_ok()
     }
 }
@@ -110,6 +118,26 @@ fn put_site(to: &mut Vec<u32>, it: &Site) {
     put_wide(to, stride);
 }
 
+fn put_touches(to: &mut Vec<u32>, it: &Touches) {
+    to.extend([it.words, u32::from(it.is_blind), it.blind.len() as u32]);
+    to.extend(it.blind.iter().flat_map(|it| [it.0, it.1]));
+    to.push(it.sites.len() as u32);
+    for it in &it.sites {
+        let (kind, is_exact) = match it.kind {
+            TouchKind::Descriptor => (0, false),
+            TouchKind::Span { is_exact } => (1, is_exact),
+            TouchKind::Bits { is_exact } => (2, is_exact),
+        };
+        let flags = [it.reads, it.writes, it.is_atomic, it.is_always, is_exact];
+        let flags = flags.iter().rev().fold(0, |all, it| all << 1 | u32::from(*it));
+        to.extend([it.set, it.binding, kind, flags]);
+        put_option(to, it.element);
+        put_option(to, it.place);
+        to.push(it.fixed.len() as u32);
+        to.extend(it.fixed.iter().flat_map(|it| [it.0, it.1]));
+    }
+}
+
 struct Reader<'a> {
     words: &'a [u32],
 }
@@ -140,6 +168,30 @@ impl Reader<'_> {
     fn requirement(&mut self) -> Option<Requirement> {
         let (set, binding) = (self.word()?, self.word()?);
         Some(Requirement { set, binding, element: self.option()?, least: self.word()? })
+    }
+
+    fn pair(&mut self) -> Option<(u32, u32)> {
+        Some((self.word()?, self.word()?))
+    }
+
+    fn touches(&mut self) -> Option<Touches> {
+        let (words, is_blind) = (self.word()?, self.word().filter(|it| *it < 2)? != 0);
+        Some(Touches { words, is_blind, blind: self.list(Reader::pair)?, sites: self.list(Reader::touch_site)? })
+    }
+
+    fn touch_site(&mut self) -> Option<TouchSite> {
+        let (set, binding) = self.pair()?;
+        let (kind, flags) = self.pair().filter(|it| it.1 < 32)?;
+        let [reads, writes, is_atomic, is_always, is_exact] = [0, 1, 2, 3, 4].map(|it| flags & 1 << it != 0);
+        let kind = match kind {
+            0 => TouchKind::Descriptor,
+            1 => TouchKind::Span { is_exact },
+            2 => TouchKind::Bits { is_exact },
+            _ => return None,
+        };
+        let (element, place) = (self.option()?, self.option()?);
+        let fixed = self.list(Reader::pair)?;
+        Some(TouchSite { set, binding, element, reads, writes, is_atomic, place, kind, fixed, is_always })
     }
 
     fn site(&mut self) -> Option<Site> {

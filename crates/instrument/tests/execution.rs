@@ -14,7 +14,8 @@ const ROOTS: [Root; 3] = [Root::Descriptor { set: 7 }, Root::PushConstant { offs
 
 /// All ways to instrument a shader that a test does not care about.
 fn ways() -> Vec<Options> {
-    let with = |root, guard| Options { guard, ..Options::new(root) };
+    let touches = |root| matches!(root, Root::PushConstant { .. });
+    let with = |root, guard| Options { guard, touches: touches(root), ..Options::new(root) };
     ROOTS.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 

@@ -14,7 +14,8 @@ const ENVIRONMENT: &str = "vulkan1.3";
 /// Ways to instrument that take turns.
 fn ways(gpu: &Gpu) -> Vec<Options> {
     let roots = [Root::Descriptor { set: gpu.last_set }, Root::PushConstant { offset: 120 }, Root::Specialization];
-    let with = |root, guard| Options { guard, ..Options::new(root) };
+    let touches = |root| matches!(root, Root::PushConstant { .. });
+    let with = |root, guard| Options { guard, touches: touches(root), ..Options::new(root) };
     roots.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 

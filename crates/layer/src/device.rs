@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::*;
+use lavascope_validate::Feedback;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
@@ -52,6 +53,13 @@ impl DeviceData {
     pub(crate) fn deliver(&self) {
         if let Some(inbox) = &self.inbox {
             inbox.deliver(&self.names);
+        }
+    }
+
+    /// Tells the validator what shaders touched.
+    pub(crate) fn feedback(&self, all: Vec<Feedback>) {
+        if let Some(inbox) = &self.inbox {
+            inbox.feedback(all, &self.names);
         }
     }
 
@@ -141,6 +149,9 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         let data = CHAINS[CHAIN].devices.insert(key, data);
+        if let Some(inbox) = data.inbox.as_ref().filter(|_| data.gpu.as_ref().is_some_and(|it| it.gives_feedback())) {
+            inbox.expect_feedback();
+        }
         if HUB.is_capturing() {
             // SAFETY: the device was just made on that physical device.
             unsafe { facts::tell_device(instance, params.physical_device, device) };

@@ -15,7 +15,7 @@ use lavascope_diag::Diagnostic;
 use lavascope_event::record::HEAD_SIZE;
 use lavascope_event::{Kind, Record, own};
 use lavascope_settings::{Settings, Severity, SyncMode};
-use lavascope_validate::{Finding, Validator};
+use lavascope_validate::{Feedback, Finding, Validator};
 use serde_json::{Value, json};
 
 use crate::backtrace;
@@ -137,18 +137,37 @@ impl Inbox {
         }
     }
 
+    /// The shaders of the device will tell what they touch.
+    pub(crate) fn expect_feedback(&self) {
+        self.ask(|it| it.validator.expect_feedback(self.device));
+    }
+
+    /// What shaders touched, once all is looked at that was recorded. Messengers are told on the thread that asks.
+    pub(crate) fn feedback(&self, all: Vec<Feedback>, names: &Names) {
+        let found = self.ask(|it| {
+            it.validator.feedback(self.device, all);
+            if it.validator.has_found() { it.tell_all() } else { None }
+        });
+        for it in found.flatten().into_iter().flatten() {
+            it.inbox.send(&it.told, names);
+        }
+    }
+
+    /// Asks the validation something, once it has all that was recorded.
+    fn ask<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
+        match self.wanted.mode {
+            SyncMode::Inline => inline::ask(question),
+            SyncMode::Async => HUB.ask(question),
+        }
+    }
+
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
 
     /// How far the device came, as far as the host knows, once all is looked at that was recorded.
     pub(crate) fn progress(&self) -> Vec<String> {
-        let ask = |it: &mut Validation| it.validator.progress(self.device);
-        let lines = match self.wanted.mode {
-            SyncMode::Inline => inline::ask(ask),
-            SyncMode::Async => HUB.ask(ask),
-        };
-        lines.unwrap_or_default()
+        self.ask(|it| it.validator.progress(self.device)).unwrap_or_default()
     }
 
     /// Gives a message to the messengers.
@@ -241,7 +260,8 @@ impl Validation {
         if settings.sync_submit_time {
             self.validator.want_submissions();
         }
-        if settings.possible || settings.sync_shader_heuristic {
+        // Where shaders keep what they touch, what is only possible may turn out to be certain.
+        if settings.possible || settings.sync_shader_heuristic || settings.gpu {
             self.validator.want_possible();
         }
     }

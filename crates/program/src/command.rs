@@ -42,15 +42,21 @@ pub struct Access {
     pub access: u64,
     pub order: RasterOrder,
     pub certainty: Certainty,
+    /// Words of four bytes between the beginning of what a descriptor leads to and the region; [`Access::NO_INSET`] where
+    /// nobody knows. With it one can tell which bytes a shader touches, which counts from that beginning.
+    pub inset: u16,
     /// For messages.
     pub origin: Origin,
 }
 
 impl Access {
+    pub const NO_INSET: u16 = u16::MAX;
+
     /// One that is certain, and that no order of fragments covers.
     pub fn new(resource: ResourceId, region: Region, stage: u64, access: u64) -> Access {
         let (order, certainty) = (RasterOrder::None, Certainty::Certain);
-        Access { resource, region, stage, access, order, certainty, origin: Origin::NONE }
+        let (inset, origin) = (Access::NO_INSET, Origin::NONE);
+        Access { resource, region, stage, access, order, certainty, inset, origin }
     }
 
     /// The same, with what of its command it comes from.

@@ -21,11 +21,13 @@ mod lab;
 mod late;
 mod memory;
 mod objects;
+mod observed;
 mod passes;
 mod presents;
 mod program;
 mod pushes;
 mod queues;
+mod rays;
 mod resubmits;
 mod secondaries;
 mod structures;
@@ -65,6 +67,8 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    rays::ALL,
+    observed::ALL,
     objects::ALL,
     pushes::ALL,
     blocks::ALL,

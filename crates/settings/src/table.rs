@@ -179,7 +179,7 @@ settings! {
 
     gpu: bool {
         kind: Kind::Flag, default: "off", exists: true,
-        help: "Check on the GPU what shaders access.",
+        help: "Check on the GPU what shaders access; with `sync`, what they touch decides hazards.",
         aliases: [
             Key("gpuav_enable"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT", "on"),

@@ -284,7 +284,7 @@ impl Device {
         let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, order, origin, ..access }
+            Access { certainty, order, origin, inset: it.inset(), ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
@@ -333,6 +333,13 @@ impl Device {
 }
 
 impl OfDescriptor {
+    /// How far its bytes are behind the beginning of what the descriptor leads to.
+    fn inset(&self) -> u16 {
+        let start = self.bytes.as_ref().map_or(0, |it| it.start);
+        let words = u16::try_from(start / 4).ok().filter(|_| start.is_multiple_of(4));
+        words.unwrap_or(Access::NO_INSET)
+    }
+
     fn origin(&self, descriptor: Descriptor, element: u32) -> Origin {
         let layout = match descriptor.content {
             Content::ImageView { layout, .. } => Some(layout),

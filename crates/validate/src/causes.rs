@@ -30,6 +30,8 @@ pub(crate) struct Cause {
     pub(crate) prior: Option<Spot>,
     /// The name, where there is one: what is made again for each frame stays the same to people.
     pub(crate) resource: String,
+    /// Whether it is known what the device did.
+    pub(crate) is_observed: bool,
 }
 
 /// What is wrong.

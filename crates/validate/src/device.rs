@@ -11,6 +11,7 @@ use lavascope_sync::{EventRace, EventRaces};
 use rustc_hash::FxHashMap;
 
 use crate::engine::Live;
+use crate::feedback::Feed;
 use crate::recording::{Mark, Recorded, Recording};
 use crate::window::{Forgotten, Kept, Submitted, Window};
 
@@ -28,6 +29,8 @@ pub(crate) struct Device {
     pub(crate) forgotten: Vec<ObjectId>,
     /// Whether it was told what still waits.
     pub(crate) is_finished: bool,
+    /// What the device told of what it did; none where it does not.
+    pub(crate) feed: Option<Box<Feed>>,
     /// Whether nothing will be explained, so that nothing is kept for that.
     explains_nothing: bool,
 }
@@ -68,6 +71,7 @@ impl Device {
             submits: 0,
             forgotten: Vec::new(),
             is_finished: false,
+            feed: None,
             explains_nothing: false,
         }
     }
@@ -300,6 +304,7 @@ impl Device {
             }
             return (found, races);
         }
+        self.open_step(index, &step, &buffers);
         let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
         for it in self.window.push(kept) {
             self.forgotten.extend(self.objects.forget(it));

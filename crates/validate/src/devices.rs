@@ -19,8 +19,8 @@ use crate::recording::Mark;
 
 #[derive(Default)]
 pub(crate) struct Devices {
-    devices: FxHashMap<ObjectId, Device>,
-    titles: Titles,
+    pub(crate) devices: FxHashMap<ObjectId, Device>,
+    pub(crate) titles: Titles,
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: Counts,
     pub(crate) causes: Causes,
@@ -41,7 +41,7 @@ impl Devices {
     pub(crate) fn follow(&mut self, record: Record<'_>) {
         let kind = KINDS[record.command() as usize];
         if kind & RECORDED != 0 {
-            self.counts.add(first_handle(record));
+            self.counts.add(first_handle(record), kind & LAUNCH != 0);
         }
         if kind & TITLES != 0 {
             self.follow_titles(record);
@@ -52,9 +52,11 @@ impl Devices {
     fn marking(&mut self, at: &Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
         let Devices { devices, counts, titles, stack, .. } = self;
         let function = at.source.command;
+        let is_launch = is_launch(function);
         let mark = move |object: ObjectId| Mark {
             function,
-            number: counts.get(object.raw()),
+            number: counts.get(object.raw()).commands,
+            launch: if is_launch { counts.get(object.raw()).launches } else { 0 },
             labels: titles.labels(object),
             stack: *stack,
         };
@@ -74,6 +76,12 @@ impl Devices {
     #[cfg(test)]
     pub(crate) fn sizes(&self) -> (usize, usize) {
         self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// A draw or dispatch is about to be recorded.
+    #[cfg(test)]
+    pub(crate) fn count_launch(&mut self, commands: ObjectId) {
+        self.counts.add(commands.raw(), true);
     }
 
     /// Whether command buffers are recorded anew each time, from now on.
@@ -105,13 +113,16 @@ impl Devices {
     pub(crate) fn finish(&mut self) {
         let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
         all.sort_unstable();
-        all.into_iter().for_each(|it| self.tell_parked(it));
+        for it in all {
+            self.let_all_go(it);
+            self.tell_parked(it);
+        }
     }
 
     fn tell_parked(&mut self, id: ObjectId) {
         let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_finished) else { return };
         device.is_finished = true;
-        let teller = Teller { id, device, recording: None, titles: &self.titles };
+        let teller = Teller { id, device, recording: None, observed: None, titles: &self.titles };
         teller.parked(&mut self.causes);
     }
 
@@ -122,6 +133,9 @@ impl Devices {
 
     /// What a call did to devices is taken back.
     pub(crate) fn take_back_steps(&mut self, source: Source) {
+        // Steps get other numbers.
+        let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feed.is_some()).map(|it| *it.0).collect();
+        all.into_iter().for_each(|it| self.let_all_go(it));
         self.devices.values_mut().any(|it| it.take_back_steps(source));
     }
 
@@ -130,8 +144,9 @@ impl Devices {
     fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
-        let teller = Teller { id: at.device, device, recording: Some(&kept), titles: &self.titles };
-        teller.hazards(&found.hazards, &mut self.causes);
+        let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
+        let teller = Teller { id: at.device, device, recording: Some(&kept), observed: None, titles: &self.titles };
+        teller.hazards(&hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
     }
 
@@ -160,6 +175,7 @@ impl Listener for Devices {
     }
 
     fn device_gone(&mut self, at: Where) {
+        self.let_all_go(at.device);
         match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
             Some(device) => self.is_in_doubt |= device.live.is_in_doubt(),
             None => self.tell_parked(at.device),
@@ -214,6 +230,7 @@ impl Listener for Devices {
     }
 
     fn begin(&mut self, at: Where, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+        self.let_go(at, id);
         if let Some(it) = self.at(at) {
             it.begin(id, object, is_secondary);
         }
@@ -244,7 +261,7 @@ impl Listener for Devices {
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         device.take_back(id);
         if let Some(object) = device.object_of(id) {
-            self.counts.take_back(object.raw());
+            self.counts.take_back(object.raw(), is_launch(at.source.command));
         }
     }
 
@@ -255,6 +272,7 @@ impl Listener for Devices {
     }
 
     fn reset(&mut self, at: Where, id: CommandBufferId) {
+        self.let_go(at, id);
         if let Some(it) = self.at(at) {
             it.reset(id);
         }
@@ -273,15 +291,20 @@ impl Listener for Devices {
             device.forgotten.clear();
             return self.note_unplaced(at);
         }
-        let teller = Teller { id: at.device, device, recording: None, titles: &self.titles };
-        teller.hazards(&found.hazards, &mut self.causes);
+        let hazards = device.hold_step(found.hazards);
+        let teller = Teller { id: at.device, device, recording: None, observed: None, titles: &self.titles };
+        teller.hazards(&hazards, &mut self.causes);
         teller.faults(&found.faults, &mut self.causes);
         teller.races(&races, &mut self.causes);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
         self.note_unplaced(at);
+        self.decide(at.device);
     }
 
     fn gone(&mut self, at: Where, gone: Gone) {
+        if let Gone::CommandBuffer(id) = gone {
+            self.let_go(at, id);
+        }
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         if let Gone::CommandBuffer(id) = gone
             && let Some(object) = device.object_of(id)
@@ -297,44 +320,54 @@ impl Listener for Devices {
 #[derive(Default)]
 struct Counts {
     /// A command buffer, and its count.
-    last: (u64, u32),
-    others: FxHashMap<u64, u32>,
+    last: (u64, Count),
+    others: FxHashMap<u64, Count>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    commands: u32,
+    /// Draws and dispatches among them.
+    launches: u32,
 }
 
 impl Counts {
     /// The count of a command buffer, which is the last one from now on.
-    fn of(&mut self, buffer: u64) -> &mut u32 {
+    fn of(&mut self, buffer: u64) -> &mut Count {
         if self.last.0 != buffer {
             let (last, count) = self.last;
             self.others.extend((last != 0).then_some((last, count)));
-            self.last = (buffer, self.others.remove(&buffer).unwrap_or(0));
+            self.last = (buffer, self.others.remove(&buffer).unwrap_or_default());
         }
         &mut self.last.1
     }
 
     fn begin(&mut self, buffer: u64) {
-        *self.of(buffer) = 0;
+        *self.of(buffer) = Count::default();
     }
 
-    fn add(&mut self, buffer: u64) {
-        *self.of(buffer) += 1;
-    }
-
-    fn take_back(&mut self, buffer: u64) {
+    fn add(&mut self, buffer: u64, is_launch: bool) {
         let count = self.of(buffer);
-        *count = count.saturating_sub(1);
+        count.commands += 1;
+        count.launches += u32::from(is_launch);
     }
 
-    fn get(&self, buffer: u64) -> u32 {
+    fn take_back(&mut self, buffer: u64, is_launch: bool) {
+        let count = self.of(buffer);
+        count.commands = count.commands.saturating_sub(1);
+        count.launches = count.launches.saturating_sub(u32::from(is_launch));
+    }
+
+    fn get(&self, buffer: u64) -> Count {
         match self.last {
             (last, count) if last == buffer => count,
-            _ => self.others.get(&buffer).copied().unwrap_or(0),
+            _ => self.others.get(&buffer).copied().unwrap_or_default(),
         }
     }
 
     fn remove(&mut self, buffer: u64) {
         if self.last.0 == buffer {
-            self.last = (0, 0);
+            self.last = (0, Count::default());
         }
         self.others.remove(&buffer);
     }
@@ -365,6 +398,8 @@ fn is_about_ours(record: Record<'_>) -> bool {
 const RECORDED: u8 = 1;
 /// A command has to do with names and labels.
 const TITLES: u8 = 2;
+/// A command has shaders run.
+const LAUNCH: u8 = 4;
 
 /// What each command is to those who follow names, labels and numbers: looked at for every record.
 const KINDS: [u8; ApiCommand::ALL.len()] = {
@@ -395,7 +430,25 @@ const fn kind(command: ApiCommand) -> u8 {
         | C::QueueEndDebugUtilsLabelEXT => TITLES,
         _ => 0,
     };
-    recorded | titles
+    let launch = match command {
+        // They run graphs, not what is bound.
+        C::CmdDispatchGraphAMDX
+        | C::CmdDispatchGraphIndirectAMDX
+        | C::CmdDispatchGraphIndirectCountAMDX
+        | C::CmdDispatchDataGraphARM => 0,
+        _ => match command.desc().name.as_bytes() {
+            [b'v', b'k', b'C', b'm', b'd', b'D', b'r', b'a', b'w', ..]
+            | [b'v', b'k', b'C', b'm', b'd', b'D', b'i', b's', b'p', b'a', b't', b'c', b'h', ..]
+            | [b'v', b'k', b'C', b'm', b'd', b'T', b'r', b'a', b'c', b'e', b'R', b'a', b'y', b's', ..] => LAUNCH,
+            _ => 0,
+        },
+    };
+    recorded | titles | launch
+}
+
+/// Whether a command has shaders run: a draw, a dispatch, or rays.
+pub fn is_launch(command: ApiCommand) -> bool {
+    KINDS[command as usize] & LAUNCH != 0
 }
 
 /// Whether a command goes into a command buffer.

@@ -13,6 +13,7 @@ use lavascope_sync::{EventRace, check};
 
 use crate::causes::{Cause, Causes, From, Recording, Spot, What};
 use crate::device::Device;
+use crate::feedback::Feed;
 use crate::names::{LiveNames, function_text, labels, named, named_resource, recorded_text, step_text, title};
 use crate::slice::Slice;
 use crate::window::{Kept, Located, step_of};
@@ -20,7 +21,7 @@ use crate::window::{Kept, Located, step_of};
 /// Causes that are explained; each may take a while, and a program with so many has other worries.
 const EXPLAINED_MAX: usize = 200;
 /// Commands between two accesses that are looked at to explain them.
-const COMMANDS_MAX: usize = 20_000;
+pub(crate) const COMMANDS_MAX: usize = 20_000;
 
 /// Lines of an explanation, from its beginning and from its end.
 const LINES_MAX: usize = 8;
@@ -31,6 +32,8 @@ pub(crate) struct Teller<'a> {
     pub(crate) device: &'a Device,
     /// What is being recorded, if it is about that alone.
     pub(crate) recording: Option<&'a Kept>,
+    /// What the device did, if that is known.
+    pub(crate) observed: Option<&'a Feed>,
     pub(crate) titles: &'a Titles,
 }
 
@@ -77,7 +80,13 @@ impl Teller<'_> {
             let event = self.device.objects.events.get(&it.event);
             let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
             let resource = event.map(|it| called(*it, self.titles)).unwrap_or_default();
-            let cause = Cause { kind: What::Race(it.kind), at: spot(&it.at), prior: spot(&it.prior), resource };
+            let cause = Cause {
+                kind: What::Race(it.kind),
+                at: spot(&it.at),
+                prior: spot(&it.prior),
+                resource,
+                is_observed: false,
+            };
             causes.add(self.from(), cause, |_| self.race(it));
         }
     }
@@ -110,18 +119,22 @@ impl Teller<'_> {
         }
     }
 
-    fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'_>> {
-        match self.recording {
+    pub(crate) fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'_>> {
+        let mut slice = match self.recording {
             Some(kept) => Slice::of_recording(self.device, kept, about, commands_max),
             None => Slice::new(self.device, first, about, commands_max),
+        }?;
+        if let Some(feed) = self.observed {
+            slice.observe(feed);
         }
+        Some(slice)
     }
 
     fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId) -> Cause {
         let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
         let resource = self.device.objects.resources.get(&id);
         let resource = resource.map(|it| called(it.0, self.titles)).unwrap_or_default();
-        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource }
+        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.observed.is_some() }
     }
 
     fn diagnostic(&self, it: &Found, all: &[Found], known: usize) -> Diagnostic {
@@ -152,6 +165,9 @@ impl Teller<'_> {
         let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
         let names = LiveNames { slice, objects: &self.device.objects, titles: self.titles };
         let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
+        if self.observed.is_some() {
+            tell_observed(&mut made);
+        }
         if own.len() < all.len() {
             // Whether a fix makes something new is known only beside all that is there already.
             let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
@@ -275,6 +291,17 @@ impl Teller<'_> {
         shorten(&mut diagnostic.explanation);
         diagnostic.count = 1;
         diagnostic
+    }
+}
+
+/// Says that it is known what the device did.
+fn tell_observed(it: &mut Diagnostic) {
+    match it.severity {
+        Severity::Error => {
+            it.message += " It was observed: on the device, shaders did touch what the two accesses share.";
+            it.facts.push(Fact { key: "observed", value: "true".to_owned() });
+        }
+        _ => it.explanation.push("what shaders touched on the device does not decide it".to_owned()),
     }
 }
 

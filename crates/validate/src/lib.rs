@@ -5,6 +5,8 @@
 //! of each device with the command buffers as they were submitted (`window`), and what the application calls its
 //! things (`names`). A hazard is explained once for each cause (`causes`); after that it is counted.
 //!
+//! Where shaders keep what they touch, what only the device can decide waits for that (`feedback`, `observed`).
+//!
 //! A call that the application does not let reach the driver is taken back (`rebuild`).
 //!
 //! Absent on purpose: threads, files, and who is told (see `layer`).
@@ -16,7 +18,9 @@ mod device;
 mod devices;
 mod engine;
 mod explain;
+mod feedback;
 mod names;
+mod observed;
 mod parked;
 mod progress;
 mod rebuild;
@@ -29,4 +33,6 @@ mod validator;
 mod window;
 
 pub use causes::Finding;
+pub use devices::is_launch;
+pub use observed::{BindingTouched, Bytes, Feedback, Launch, StageTouches};
 pub use validator::Validator;

@@ -39,7 +39,8 @@ impl Teller<'_> {
     pub(crate) fn parked(&self, causes: &mut Causes) {
         for it in self.device.parked() {
             let text = self.parked_text(&it);
-            let cause = Cause { kind: What::NeverExecuted, at: None, prior: None, resource: text.clone() };
+            let (kind, resource) = (What::NeverExecuted, text.clone());
+            let cause = Cause { kind, at: None, prior: None, resource, is_observed: false };
             causes.add(self.from(), cause, |_| self.parked_diagnostic(&it, text));
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Mark {
     pub(crate) function: ApiCommand,
     /// Its number among the commands that were recorded, from one.
     pub(crate) number: u32,
+    /// Its number among the draws and dispatches, from one; zero, if it is none.
+    pub(crate) launch: u32,
     /// The debug labels around it.
     pub(crate) labels: Option<LabelPath>,
     /// Of its call; zero, if nobody captured it.

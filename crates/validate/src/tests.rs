@@ -11,6 +11,7 @@ use lavascope_state::{Gone, Listener, Source, Where};
 use crate::devices::Devices;
 use crate::window::STEPS_MAX;
 
+mod feedback;
 mod repeats;
 
 const GRAPHICS: Queue = Queue { family: 0, flags: 7 };

@@ -7,6 +7,7 @@ use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
 
 use crate::causes::Finding;
 use crate::devices::{Devices, is_recorded};
+use crate::observed::Feedback;
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
@@ -68,6 +69,17 @@ impl Validator {
     /// Looks at what queues execute too; else only at what is inside of each command buffer.
     pub fn want_submissions(&mut self) {
         self.tracker.listener.wants_submissions = true;
+    }
+
+    /// The shaders of a device keep what they touch, and it will be told ([`Validator::feedback`]): hazards that only the
+    /// device can decide wait for that.
+    pub fn expect_feedback(&mut self, device: ObjectId) {
+        self.tracker.listener.expect_feedback(device);
+    }
+
+    /// What the device did with command buffers that it is done with. All that was submitted must have been told.
+    pub fn feedback(&mut self, device: ObjectId, all: Vec<Feedback>) {
+        self.tracker.listener.feedback(device, all);
     }
 
     /// Looks into command buffers when they are executed, and not while they are recorded: that costs half, and tells

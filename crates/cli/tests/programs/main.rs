@@ -15,6 +15,7 @@ mod hostile;
 mod known;
 mod leaks;
 mod message_types;
+mod observed;
 mod own_bytes;
 mod replay;
 mod replay_options;

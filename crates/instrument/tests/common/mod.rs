@@ -26,7 +26,8 @@ pub(crate) fn all_options() -> Vec<Options> {
     for root in roots {
         for guard in [Guard::Select, Guard::Branch] {
             for immediate in [BTreeSet::new(), (0..500).collect()] {
-                all.push(Options { guard, immediate, prints: true, ..Options::new(root) });
+                let touches = matches!(root, Root::PushConstant { .. });
+                all.push(Options { guard, immediate, prints: true, touches, ..Options::new(root) });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::{ffi::CStr, path::PathBuf};
 
 use ash::vk;
 use lavascope_instrument::{
-    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_WORDS, Record, Root, decode, decode_prints,
+    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, Record, Root, TOUCH_HEAD, decode, decode_prints,
     tables::{self, AddressRange, Binding, Set},
 };
 
@@ -89,6 +89,8 @@ pub(crate) struct Outcome {
     pub(crate) records: Vec<Record>,
     pub(crate) prints: Vec<Print>,
     pub(crate) cells: Vec<u32>,
+    /// What the shader kept of what it touched.
+    pub(crate) touches: Vec<u32>,
     /// How many words of records shaders wanted to write.
     pub(crate) wanted: u32,
 }
@@ -357,6 +359,7 @@ struct Tables {
     output: Buffer,
     cells: Buffer,
     root: Buffer,
+    touches: Buffer,
     set_layout: vk::DescriptorSetLayout,
     set: vk::DescriptorSet,
 }
@@ -398,7 +401,8 @@ impl Job {
         let special = checked.map(|it| {
             let [shader, cells] = it.0.constants;
             let [low, high] = it.0.root_constants;
-            vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32)]
+            let touches = (it.0.touch_constant, TOUCH_HEAD);
+            vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32), touches]
         });
         let special = special.unwrap_or_default();
         let (point, pipeline) = match &dispatch.draw {
@@ -426,6 +430,7 @@ impl Job {
             records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
             prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
             wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
+            touches: tables.as_ref().map(|it| gpu.read(it.touches)[TOUCH_HEAD as usize..].to_vec()).unwrap_or_default(),
             cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
         }
     }
@@ -449,13 +454,16 @@ impl Job {
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);
         words[ROOT_OUTPUT_WORDS as usize] = output_words as u32;
+        let touches = gpu.buffer(&vec![0; (TOUCH_HEAD + made.touches.words) as usize]);
+        let at = ROOT_TOUCHES as usize;
+        words[at..at + 2].copy_from_slice(&[touches.address as u32, (touches.address >> 32) as u32]);
         let kind = vk::DescriptorType::STORAGE_BUFFER;
         let set_layout = gpu.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1)));
         let set = gpu.set(set_layout, &[(kind, 4)]);
         for (binding, buffer) in (0..).zip(all) {
             gpu.write(set, (binding, 0), (kind, vk::Format::R32_UINT), buffer, vk::WHOLE_SIZE);
         }
-        Tables { output, cells, root: gpu.buffer(&words), set_layout, set }
+        Tables { output, cells, root: gpu.buffer(&words), touches, set_layout, set }
     }
 }
 

@@ -89,6 +89,13 @@ impl Region {
         Region { buffer, offset, words, ..Region::default() }
     }
 
+    /// Words of a test.
+    #[cfg(test)]
+    pub(super) fn over(words: &mut [u32]) -> Region {
+        let address = words.as_mut_ptr().expose_provenance() as u64;
+        Region { words: words.len() as u32, address, ..Region::default() }
+    }
+
     pub(super) fn write(self, words: &[u32]) {
         self.write_at(0, words);
     }
@@ -148,6 +155,11 @@ impl Region {
             device_address: self.device_address + bytes,
             ..self
         }
+    }
+
+    /// Not more than so many words.
+    pub(super) fn first(self, words: u32) -> Region {
+        Region { words: self.words.min(words), ..self }
     }
 
     pub(super) fn info(self) -> DescriptorBufferInfo {

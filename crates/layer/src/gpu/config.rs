@@ -23,6 +23,8 @@ pub(crate) struct Config {
     /// Whether instances are looked at before acceleration structures are built.
     pub(super) looks_at_instances: bool,
     pub(super) prints: Option<Prints>,
+    /// Whether shaders keep what they touch, for the search for hazards.
+    pub(super) feedback: bool,
     pub(super) scope: Scope,
     /// Where shaders with checks are kept from run to run.
     pub(super) cache: Option<Cache>,
@@ -54,8 +56,10 @@ impl Config {
         let cache = cache.and_then(|it| it.map_err(|why| complain("gpu_cache", why)).ok());
         let words = settings.printf_buffer_size.div_ceil(4).min(u64::from(u32::MAX)) as u32;
         let (to_stdout, is_verbose) = (settings.printf_to_stdout, settings.printf_verbose);
+        let checks = if settings.gpu && settings.gpu_shader_checks { checks } else { Checks::NONE };
         Some(Config {
-            checks: if settings.gpu && settings.gpu_shader_checks { checks } else { Checks::NONE },
+            checks,
+            feedback: settings.sync && settings.sync_submit_time && checks.descriptors,
             descriptors,
             buffers,
             warns_robust: settings.gpu_warn_robust,

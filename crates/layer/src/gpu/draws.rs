@@ -27,6 +27,9 @@ macro_rules! draws {
             }
         })*
 
+        #[cfg(test)]
+        const ALL: &[Command] = &[$(Command::$command),*];
+
         pub(super) fn install(table: &mut DeviceTable) {
             $(if table.$name.is_some() {
                 table.$name = Some($name);
@@ -69,4 +72,16 @@ draws! {
     cmd_draw_mesh_tasks_nv: CmdDrawMeshTasksNV, GRAPHICS = fn(task_count: u32, first_task: u32);
     cmd_draw_multi_ext: CmdDrawMultiEXT, GRAPHICS = fn(draw_count: u32, p_vertex_info: Ptr<MultiDrawInfoEXT>, instance_count: u32, first_instance: u32, stride: u32);
     cmd_draw_multi_indexed_ext: CmdDrawMultiIndexedEXT, GRAPHICS = fn(draw_count: u32, p_index_info: Ptr<MultiDrawIndexedInfoEXT>, instance_count: u32, first_instance: u32, stride: u32, p_vertex_offset: Ptr<i32>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_counted_here_as_the_validator_counts_them() {
+        for command in Command::ALL {
+            assert_eq!(ALL.contains(command), lavascope_validate::is_launch(*command), "{}", command.desc().name);
+        }
+    }
 }

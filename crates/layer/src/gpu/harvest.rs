@@ -11,7 +11,7 @@ use lavascope_instrument::decode;
 use super::addresses::lead_to;
 use super::commands::Commands;
 use super::pipelines::Style;
-use super::tell::{Finding, Told};
+use super::tell::{Finding, Told, counts_of};
 use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
 use crate::application::find_in_chain;
@@ -163,7 +163,10 @@ impl Gpu {
 
     /// Work is about to be submitted: it sees all addresses that there are by now.
     pub(super) fn submit(&self, queue: Queue, fence: Fence, batch: Batch) {
-        let all = self.with_draws(&batch.commands);
+        let mut all = self.with_draws(&batch.commands);
+        if self.gives_feedback() {
+            all = self.note_executions(&batch.commands);
+        }
         self.renew_late(&all);
         self.renew_buffered(&all);
         let addresses = self.lead_to_addresses(&all);
@@ -250,10 +253,11 @@ impl Gpu {
 
     /// Reads what is in command buffers. Gives the pipelines that are to be made again, too.
     fn read_all(&self, handles: &[u64]) -> (Vec<Finding>, Vec<(Arc<Checked>, Style)>) {
-        let (mut found, mut again) = (Vec::new(), Vec::new());
+        let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
             let Some(mut commands) = slot.take() else { continue };
+            touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read(*handle, &mut commands));
             let (wanted, told) = state.read_seen(&commands.variants);
@@ -262,6 +266,7 @@ impl Gpu {
             drop(state);
             slot.put(commands);
         }
+        self.give_feedback(touched);
         (found, again)
     }
 
@@ -328,10 +333,11 @@ impl Gpu {
     pub(super) fn harvest_all(&self) {
         let handles: Vec<u64> = self.slots.entries_unsorted().into_iter().map(|it| it.0).collect();
         let (mut found, _) = self.read_all(&handles);
-        found.extend(self.state().find_unrecorded());
+        let variants = self.state().variants.clone();
+        found.extend(self.state().find_unrecorded(&variants));
         self.tell_all(found);
         let mut state = self.state();
-        let counts = state.counts();
+        let counts = counts_of(&variants);
         state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
     }
 }

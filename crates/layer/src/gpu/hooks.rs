@@ -157,6 +157,7 @@ hooks! {
             drop(state);
             if let Some(checked) = removed {
                 gpu.sets_changed();
+                gpu.pipeline_ends(checked.number);
                 gpu.destroy_forms(&checked);
                 drop(checked);
                 gpu.sweep_passes();
@@ -275,7 +276,8 @@ hooks! {
             let keep = || {
                 let info = &*p_info.as_ptr();
                 let made = slice(p_made, info.command_buffer_count);
-                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0));
+                let is_primary = info.level == CommandBufferLevel::PRIMARY;
+                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
             };
             fence("vkAllocateCommandBuffers", keep, || ());
         }
@@ -482,6 +484,10 @@ impl Gpu {
 
     /// What became of a call: if the device is lost, what was recorded until then is told.
     fn after_call(&'static self, result: Result) -> Result {
+        if result.0 < 0 {
+            // What was submitted may not have been executed.
+            self.stop_feedback();
+        }
         if result == Result::ERROR_DEVICE_LOST {
             fence("a lost device", || self.device_idle(), || ());
         }

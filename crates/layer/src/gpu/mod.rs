@@ -14,7 +14,9 @@ mod commands;
 mod config;
 mod descriptors;
 mod draws;
+mod ended;
 mod features;
+mod feedback;
 mod generated;
 mod harvest;
 mod hooks;
@@ -35,6 +37,7 @@ mod taken;
 mod tell;
 mod together;
 mod variants;
+mod visible;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -114,6 +117,8 @@ pub(crate) struct Gpu {
     taken: Taken,
     /// An allocation of ours failed: nothing more is checked. Relaxed: it is set once, and orders nothing.
     has_failed: AtomicBool,
+    /// It is not known any more whether all was executed. Relaxed, as above.
+    is_feedback_broken: AtomicBool,
     /// Relaxed, as the next: numbers only have to differ.
     next_shader: AtomicU32,
     next_pipeline: AtomicU32,
@@ -222,7 +227,7 @@ impl Gpu {
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
-            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
+            set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
@@ -241,6 +246,7 @@ impl Gpu {
             binds_sets: AtomicBool::new(false),
             taken: Taken::default(),
             has_failed: AtomicBool::new(false),
+            is_feedback_broken: AtomicBool::new(false),
             next_shader: AtomicU32::new(0),
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
@@ -266,6 +272,7 @@ impl Gpu {
         structures::install(table);
         structures_nv::install(table);
         rays::install(table);
+        visible::install(table);
         Some(gpu)
     }
 
@@ -331,7 +338,7 @@ impl Gpu {
     }
 
     /// A command buffer was allocated.
-    fn add_commands(&self, handle: u64, pool: u64) {
+    fn add_commands(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
         state.next_commands += 1;
@@ -344,7 +351,7 @@ impl Gpu {
             unsafe { &*address }
         });
         drop(state);
-        slot.put(Box::new(Commands::new(pool, number)));
+        slot.put(Box::new(Commands::new(pool, number, is_primary)));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 
@@ -461,13 +468,15 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
-/// Where a device has many sets or no limit, ours is this one at most.
-const SET_MAX: u32 = 32;
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {
     extern "C" fn tell() {
-        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(Gpu::harvest_all);
+        let end = |it: &Gpu| {
+            it.stop_feedback();
+            it.harvest_all();
+        };
+        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(end);
         crate::fence::fence("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();

@@ -343,7 +343,7 @@ impl Gpu {
         if let Some(why) = layout.obstacle() {
             return Err(why.to_owned());
         }
-        let made = self.check_words(&layout, plan.info.stage, &plan.words, wanted)?;
+        let made = self.check_words(&layout, plan.info.stage, &plan.words, ((wanted.0, false), wanted.1))?;
         plan.requirements.clone_from(&made.requirements);
         if made.is_unchanged() {
             return Ok(());
@@ -372,6 +372,7 @@ impl Gpu {
             made,
             original: Arc::clone(&plan.words),
             cell_base,
+            touch_base: 0,
         });
         Ok(())
     }

@@ -16,7 +16,7 @@ use super::features::{Copies, copy_until};
 use super::layouts::{Layout, Way};
 use super::recipe::{Recipe, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
-use super::{Gpu, State, descriptors, place, slice};
+use super::{Gpu, State, descriptors, feedback, place, slice};
 use crate::application::find_in_chain;
 
 /// Shaders with so few sites record faults where they happen; the others remember the first, and are made again for
@@ -88,6 +88,7 @@ pub(super) struct Key {
     root: (u32, u32),
     branches: bool,
     immediate: Option<BTreeSet<u32>>,
+    touches: bool,
 }
 
 /// The application's specialization constants, and ours.
@@ -323,7 +324,9 @@ impl Gpu {
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
-        let constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
+        let touch_base = feedback::touch_base(&plan.stages);
+        let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
+        constants.extend((made.touches.words > 0).then_some((made.touch_constant, touch_base)));
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -345,6 +348,7 @@ impl Gpu {
             made,
             original,
             cell_base,
+            touch_base,
         });
         Ok(())
     }
@@ -358,16 +362,17 @@ impl Gpu {
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        self.check_words(&plan.layout, info.stage, &plan.sources[at].words, (style.branches, immediate))
+        let touches = self.gives_feedback() && plan.part == Part::Whole && feedback::stage_of(info.stage).is_some();
+        self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
-    /// As above, of any shader.
+    /// As above, of any shader: whether it branches, and whether it keeps what it touches.
     pub(super) fn check_words(
         &self,
         layout: &Layout,
         stage: ShaderStageFlags,
         words: &[u32],
-        (branches, immediate): (bool, Option<BTreeSet<u32>>),
+        (how, immediate): ((bool, bool), Option<BTreeSet<u32>>),
     ) -> std::result::Result<Arc<Instrumented>, String> {
         if stage.0 & self.stages == 0 {
             return Err("the device has stages that cannot write into buffers: their shaders are not checked".into());
@@ -377,7 +382,7 @@ impl Gpu {
             Some(Way::Constant) => Root::Specialization,
             Some(Way::Set) | None => Root::Descriptor { set: self.set },
         };
-        let made = self.instrumented(words, root, branches, immediate)?;
+        let made = self.instrumented(words, root, how, immediate)?;
         if made.reads_addresses && !self.has_addresses {
             return Err(
                 "device addresses cannot be checked on this device: shaders that use them are not checked".into()
@@ -398,7 +403,7 @@ impl Gpu {
         &self,
         words: &[u32],
         root: Root,
-        branches: bool,
+        (branches, touches): (bool, bool),
         immediate: Option<BTreeSet<u32>>,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let place = match root {
@@ -408,7 +413,7 @@ impl Gpu {
         };
         // SAFETY: words are four bytes each, and any bytes are bytes.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate };
+        let key = Key { words: xxh3_128(bytes), root: place, branches, immediate, touches };
         if let Some(known) = self.state().shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -418,7 +423,7 @@ impl Gpu {
         let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
         let guard = if branches || has_loops { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let mut options = Options { guard, checks, prints, ..Options::new(root) };
+        let mut options = Options { guard, checks, prints, touches, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));

@@ -89,6 +89,8 @@ pub(super) struct CheckedStage {
     pub(super) original: Arc<Vec<u32>>,
     /// Where its cells begin.
     pub(super) cell_base: u32,
+    /// Where its words begin in what a draw keeps of what it touches.
+    pub(super) touch_base: u32,
 }
 
 /// Tables by which everything is right and no record fits: for draws that get none of their own.

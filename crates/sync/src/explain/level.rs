@@ -32,9 +32,47 @@ pub fn level(program: &Program, found: &Found) -> Level {
     let later = candidates(program, &found.at, found, is_write(found.kind));
     let earlier = candidates(program, &found.prior, found, is_prior_write(found.kind));
     let (Some(later), Some(earlier)) = (later, earlier) else { return Level::Certain };
+    of_pairs(found, &later, &earlier)
+}
+
+/// The same, from all accesses of the later command and of the earlier one.
+pub fn level_between(found: &Found, later: &[Access], earlier: &[Access]) -> Level {
+    let later = of_kind(later, found, is_write(found.kind));
+    of_pairs(found, &later, &of_kind(earlier, found, is_prior_write(found.kind)))
+}
+
+/// The surest of the pairs that meet where the hazard is.
+fn of_pairs(found: &Found, later: &[Access], earlier: &[Access]) -> Level {
     let both_write = is_write(found.kind) && is_prior_write(found.kind);
-    let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| level_of(at, prior, both_write)));
-    pairs.min().unwrap_or(Level::Certain)
+    let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
+    let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| (at, prior)));
+    let levels = pairs.filter(|(at, prior)| {
+        meets(at) && meets(prior) && (at.resource != prior.resource || overlaps(&at.region, &prior.region))
+    });
+    levels.map(|(at, prior)| level_of(at, prior, both_write)).min().unwrap_or(Level::Certain)
+}
+
+fn overlaps(one: &Region, other: &Region) -> bool {
+    fn shares<T: PartialOrd>(one: &std::ops::Range<T>, other: &std::ops::Range<T>) -> bool {
+        one.start < other.end && other.start < one.end
+    }
+    match (one, other) {
+        (Region::Buffer(one), Region::Buffer(other)) => shares(one, other),
+        (Region::Image(one), Region::Image(other)) => {
+            let end = |it: &lavascope_program::Area, axis: usize| it.offset[axis].saturating_add(it.extent[axis]);
+            let is_area = match (one.area, other.area) {
+                (Some(one), Some(other)) => (0..3)
+                    .all(|axis| shares(&(one.offset[axis]..end(&one, axis)), &(other.offset[axis]..end(&other, axis)))),
+                _ => true,
+            };
+            one.aspects & other.aspects != 0
+                && one.components.0 & other.components.0 != 0
+                && shares(&one.mips, &other.mips)
+                && shares(&one.layers, &other.layers)
+                && is_area
+        }
+        _ => true,
+    }
 }
 
 /// An access as far as its certainty goes; what is no action of a shader is certain.
@@ -91,11 +129,16 @@ fn candidates(program: &Program, place: &Place, found: &Found, is_write: bool) -
     let (buffer, index) = recorded(program, place)?;
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(index as usize)?;
     let Command::Action(accesses) = command else { return None };
+    Some(of_kind(accesses, found, is_write))
+}
+
+/// Those that read, or those that write.
+fn of_kind(accesses: &[Access], found: &Found, is_write: bool) -> Vec<Access> {
     let writes = |it: &Access| TABLES.usage(it.stage, it.access).is_some_and(|it| TABLES.write_column(it).is_some());
     let of_kind: Vec<Access> = accesses.iter().filter(|it| writes(it) == is_write).cloned().collect();
     let own: Vec<Access> = of_kind.iter().filter(|it| it.resource == found.resource).cloned().collect();
     // The earlier access may have been made to another resource in the same memory.
-    Some(if own.is_empty() { of_kind } else { own })
+    if own.is_empty() { of_kind } else { own }
 }
 
 fn is_write(kind: HazardKind) -> bool {
@@ -135,6 +178,29 @@ mod tests {
     fn access(bytes: std::ops::Range<u64>, certainty: Certainty) -> Access {
         let region = Region::Buffer(bytes);
         Access { certainty, ..Access::new(ResourceId(0), region, 1, 1) }
+    }
+
+    #[test]
+    fn only_accesses_that_meet_where_the_hazard_is_decide() {
+        use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+        let write = |bytes: std::ops::Range<u64>, certainty| {
+            let (stage, access) = (PipelineStageFlags2::COMPUTE_SHADER.0, AccessFlags2::SHADER_STORAGE_WRITE.0);
+            Access { certainty, ..Access::new(ResourceId(0), Region::Buffer(bytes), stage, access) }
+        };
+        let later = [write(0..4, Certainty::Certain), write(4..64, Certainty::Somewhere)];
+        let earlier = [write(60..64, Certainty::Certain), write(4..32, Certainty::Somewhere)];
+        let place = Place::Step(0);
+        let found = |region| Found {
+            kind: HazardKind::WriteAfterWrite,
+            at: place.clone(),
+            prior: place.clone(),
+            resource: ResourceId(0),
+            region: Region::Buffer(region),
+        };
+        assert_eq!(level_between(&found(4..32), &later, &earlier), Level::Possible);
+        assert_eq!(level_between(&found(60..64), &later, &earlier), Level::Possible);
+        let certain = [write(0..64, Certainty::Certain)];
+        assert_eq!(level_between(&found(60..64), &certain, &earlier), Level::Certain);
     }
 
     #[test]

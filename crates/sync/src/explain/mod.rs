@@ -43,7 +43,7 @@ pub use describe::describe_operation;
 pub use detail::{Detail, Layouts, Relation, Within, relation};
 pub use diagnose::{causes, diagnose, report};
 pub use fault::{diagnose_faults, fault_causes, fault_code};
-pub use level::{Level, level};
+pub use level::{Level, level, level_between};
 pub use never::{NEVER_EXECUTED, never_executed, parked};
 pub use propose::{Proposal, propose};
 pub use race::{diagnose_races, race_causes, race_code, race_texts};

@@ -1,0 +1,66 @@
+//! `run --sync --gpu`: what shaders really touched decides what is a hazard.
+
+use crate::common::output;
+use crate::stage::{Stage, samples, succeed};
+
+const WAW: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
+const RAW: &str = "SYNC-HAZARD-READ-AFTER-WRITE";
+
+/// Name, code, and the buffer.
+const FAULTS: [(&str, &str, &str); 4] = [
+    ("fault-observed-bytes", WAW, "target"),
+    ("fault-observed-submits", WAW, "target"),
+    ("fault-observed-element", WAW, "buffer 2"),
+    ("fault-observed-branch", RAW, "between"),
+];
+
+const WAYS: [&[&str]; 2] = [&["--sync", "--gpu"], &["--sync", "--gpu", "--inline"]];
+
+#[test]
+fn what_shaders_touch_makes_a_possible_hazard_certain() {
+    let stage = Stage::new("observed-faults");
+    for (name, code, object) in FAULTS {
+        for options in WAYS {
+            let run = output(stage.counted(options, samples()).args([name, "--no-check"]));
+            let report = stage.report();
+            let findings = report.0["findings"].as_array().expect("a list");
+            assert_eq!(findings.len(), 1, "{name} {options:?}: {:#}", report.0);
+            let it = &findings[0];
+            assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(code), Some("error")), "{it:#}");
+            assert_eq!(it["details"]["objects"][0]["name"], object, "{it:#}");
+            let said = it["text"].as_str().unwrap_or_default();
+            assert!(said.contains("It was observed: on the device, shaders did touch"), "{said}");
+            assert!(said.contains("Fix (verified): "), "{said}");
+            assert_eq!(run.status.code(), Some(1), "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_shaders_do_not_touch_is_no_hazard() {
+    let stage = Stage::new("observed-mended");
+    for (name, ..) in FAULTS {
+        for options in WAYS {
+            succeed(stage.counted(options, samples()).args([name, "--mended"]));
+            stage.report().assert_clean(name);
+            // Nor is it told as possible, since it is known that it is not.
+            succeed(stage.counted(options, samples()).args([name, "--mended"]).env("LAVASCOPE_POSSIBLE", "on"));
+            stage.report().assert_clean(name);
+        }
+    }
+}
+
+#[test]
+fn without_what_shaders_touch_it_stays_possible() {
+    let stage = Stage::new("observed-without");
+    for (name, code, ..) in FAULTS.iter().take(3) {
+        for mended in [&["--no-check"][..], &["--mended"]] {
+            succeed(stage.counted(&["--sync"], samples()).arg(name).args(mended));
+            stage.report().assert_clean(name);
+            output(stage.counted(&["--sync"], samples()).arg(name).args(mended).env("LAVASCOPE_POSSIBLE", "on"));
+            let report = stage.report();
+            let it = &report.0["findings"][0];
+            assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(*code), Some("info")), "{name}: {it:#}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! What shaders really touch: which descriptors of arrays, and which bytes of buffers.
+//!
+//! Each kind of access to a binding has words in an area that every draw has for itself. What is touched is kept in two
+//! ways: all that *may* have been touched, and some that *surely* was. Of a few kilobytes both are the same. Of more, a
+//! block of 4 KiB has a bit for any of its words, and a bit for one of them that a number decides: two accesses that
+//! share such a word do overlap, and those that share no block do not.
+//!
+//! What is not followed makes its binding, or all of the module, *blind*: nothing is said about it.
+
+use std::ops::Range;
+
+/// Where the root table has the address of the area: two words, zero where there is none.
+pub const ROOT_TOUCHES: u32 = 10;
+/// The words before the first site of an area; nothing is kept in them.
+pub const TOUCH_HEAD: u32 = 8;
+
+/// Words of a site before its bits: whether anything, the complement of the first byte, the end, the complement of the
+/// smallest element, the largest one plus one.
+pub(crate) const SITE_HEAD: u32 = 8;
+/// Bits of one kind.
+pub(crate) const BITS: u64 = 4096;
+pub(crate) const BITS_WORDS: u32 = (BITS / 32) as u32;
+/// Words of a block, as a power of two.
+pub(crate) const BLOCK_SHIFT: u32 = 10;
+pub(crate) const BLOCK_WORDS: u64 = 1 << BLOCK_SHIFT;
+/// Which word of a block decides: its number times this one, the highest bits.
+pub(crate) const SPREAD: u32 = 0x9e37_79b1;
+/// In larger spans it is not looked at single words.
+const WORDS_MAX: u64 = 1 << 20;
+
+/// What a module keeps of what it touches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touches {
+    pub sites: Vec<TouchSite>,
+    /// The words that they take.
+    pub words: u32,
+    /// Bindings that are accessed in other ways, too.
+    pub blind: Vec<(u32, u32)>,
+    /// Whether there are accesses of which not even the binding is known.
+    pub is_blind: bool,
+}
+
+impl Touches {
+    /// Whether all accesses to a binding are followed.
+    pub fn covers(&self, set: u32, binding: u32) -> bool {
+        let is_it = |it: &TouchSite| (it.set, it.binding) == (set, binding);
+        !self.is_blind && !self.blind.contains(&(set, binding)) && self.sites.iter().any(is_it)
+    }
+}
+
+/// One kind of access to a binding, by all instructions together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TouchSite {
+    pub set: u32,
+    pub binding: u32,
+    /// None where it is known only at run time.
+    pub element: Option<u32>,
+    pub reads: bool,
+    pub writes: bool,
+    pub is_atomic: bool,
+    /// Where its words begin; none where it has no code.
+    pub place: Option<u32>,
+    pub kind: TouchKind,
+    /// Bytes of accesses that every invocation makes: where they begin, and how many.
+    pub fixed: Vec<(u32, u32)>,
+    /// Whether every invocation uses the descriptor.
+    pub is_always: bool,
+}
+
+/// How much is kept of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TouchKind {
+    /// That the descriptor was used.
+    Descriptor,
+    /// The first byte and the last one.
+    Span { is_exact: bool },
+    /// Bits for words and blocks.
+    Bits { is_exact: bool },
+}
+
+/// What was touched through a site, in bytes from the beginning of a descriptor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// In their order; nothing where the descriptor was not used.
+    pub elements: Vec<u32>,
+    /// Not all elements could be kept.
+    pub is_lost: bool,
+    /// Whether an invocation kept something. Else the rest was touched only if there was an invocation at all.
+    pub is_seen: bool,
+    /// All that may have been touched of any of them, in order. For what is no buffer, nothing.
+    pub may: Vec<Range<u64>>,
+    /// What surely was, if there is one element only.
+    pub must: Vec<Range<u64>>,
+}
+
+impl Touches {
+    /// Whether all sites have their words.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_inside =
+            |it: &TouchSite| it.place.is_none_or(|at| u64::from(at) + u64::from(it.words()) <= u64::from(self.words));
+        self.sites.iter().all(is_inside)
+    }
+}
+
+impl TouchSite {
+    /// The word of a site that is zero unless something was touched.
+    pub const END_WORD: u32 = 2;
+
+    /// The words that it takes.
+    pub fn words(&self) -> u32 {
+        let bits = match self.kind {
+            TouchKind::Bits { .. } => 3 * BITS_WORDS,
+            TouchKind::Span { .. } | TouchKind::Descriptor => 0,
+        };
+        SITE_HEAD + bits + if self.element.is_none() { BITS_WORDS } else { 0 }
+    }
+
+    /// What a stage's words say of it.
+    pub fn read(&self, area: &[u32]) -> Touched {
+        let words = self.place.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[]);
+        let mut touched = Touched::default();
+        let is_touched = words.get(2).is_some_and(|it| *it != 0);
+        touched.is_seen = is_touched;
+        self.read_elements(words, is_touched, &mut touched);
+        if let TouchKind::Span { is_exact } | TouchKind::Bits { is_exact } = self.kind {
+            if is_touched {
+                let span = u64::from(!words[1])..u64::from(words[2]);
+                match self.kind {
+                    TouchKind::Bits { .. } => read_bits(&words[SITE_HEAD as usize..], span, is_exact, &mut touched),
+                    _ => {
+                        touched.must = if is_exact { ends(&span) } else { Vec::new() };
+                        touched.may = vec![span];
+                    }
+                }
+            }
+            let fixed = || self.fixed.iter().map(|it| u64::from(it.0)..u64::from(it.0) + u64::from(it.1));
+            touched.may = joined(touched.may.drain(..).chain(fixed()).collect());
+            touched.must = joined(touched.must.drain(..).chain(fixed()).collect());
+        }
+        touched
+    }
+
+    fn read_elements(&self, words: &[u32], is_touched: bool, touched: &mut Touched) {
+        match self.element {
+            Some(element) if is_touched || self.is_always || !self.fixed.is_empty() => touched.elements.push(element),
+            Some(_) => {}
+            None if is_touched => {
+                let bits = &words[words.len() - BITS_WORDS as usize..];
+                let all = (0..BITS as u32).filter(|it| bits[*it as usize / 32] & 1 << (it % 32) != 0);
+                touched.elements.extend(all);
+                touched.is_lost = u64::from(words[4]) > BITS || touched.elements.is_empty();
+            }
+            None => {}
+        }
+    }
+}
+
+/// The first word and the last one of a span.
+fn ends(span: &Range<u64>) -> Vec<Range<u64>> {
+    joined(vec![span.start..span.start + 4, span.end.saturating_sub(4)..span.end])
+}
+
+fn read_bits(bits: &[u32], span: Range<u64>, is_exact: bool, touched: &mut Touched) {
+    let is_set = |kind: u32, at: u64| {
+        let at = at % BITS;
+        bits[(kind * BITS_WORDS) as usize + at as usize / 32] & 1 << (at % 32) != 0
+    };
+    let words = span.start / 4..span.end.div_ceil(4);
+    let bytes = |it: Range<u64>| it.start * 4..it.end * 4;
+    if words.end - words.start <= BITS {
+        touched.may = joined(words.filter(|it| is_set(0, *it)).map(|it| bytes(it..it + 1)).collect());
+        touched.must = if is_exact { touched.may.clone() } else { Vec::new() };
+        return;
+    }
+    let blocks = words.start / BLOCK_WORDS..words.end.div_ceil(BLOCK_WORDS);
+    let is_small = words.end - words.start <= WORDS_MAX;
+    let has_own_bits = blocks.end - blocks.start <= BITS;
+    touched.must = if is_exact { ends(&span) } else { Vec::new() };
+    for block in blocks.filter(|it| is_set(1, *it)) {
+        let own = (block * BLOCK_WORDS).max(words.start)..((block + 1) * BLOCK_WORDS).min(words.end);
+        match is_small {
+            true => touched.may.extend(own.filter(|it| is_set(0, *it)).map(|it| bytes(it..it + 1))),
+            false => touched.may.push(bytes(own)),
+        }
+        if is_exact && has_own_bits && is_set(2, block) {
+            let word = block * BLOCK_WORDS + u64::from(decisive(block as u32));
+            touched.must.push(bytes(word..word + 1));
+        }
+    }
+    touched.may = joined(std::mem::take(&mut touched.may));
+    touched.must = joined(std::mem::take(&mut touched.must));
+}
+
+/// The word of a block that decides.
+fn decisive(block: u32) -> u32 {
+    block.wrapping_mul(SPREAD) >> (32 - BLOCK_SHIFT)
+}
+
+/// In order, what touches as one.
+fn joined(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    all.sort_unstable_by_key(|it| it.start);
+    let mut made: Vec<Range<u64>> = Vec::new();
+    for it in all {
+        match made.last_mut() {
+            Some(last) if it.start <= last.end => last.end = last.end.max(it.end),
+            _ => made.push(it),
+        }
+    }
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(kind: TouchKind, element: Option<u32>) -> TouchSite {
+        let (place, fixed) = (Some(0), Vec::new());
+        let (set, binding, reads, writes) = (0, 0, false, true);
+        TouchSite { set, binding, element, reads, writes, is_atomic: false, place, kind, fixed, is_always: false }
+    }
+
+    /// What a shader keeps of words that it touches.
+    fn kept(site: &TouchSite, words: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        let mut area = vec![0; site.words() as usize];
+        for word in words {
+            area[1] = area[1].max(!(word * 4));
+            area[2] = area[2].max(word * 4 + 4);
+            let block = word >> BLOCK_SHIFT;
+            let mut set = |kind: u32, bit: u32| {
+                let bit = bit % BITS as u32;
+                area[(SITE_HEAD + kind * BITS_WORDS + bit / 32) as usize] |= 1 << (bit % 32);
+            };
+            set(0, word);
+            set(1, block);
+            if word % BLOCK_WORDS as u32 == decisive(block) {
+                set(2, block);
+            }
+        }
+        area
+    }
+
+    const EXACT: TouchKind = TouchKind::Bits { is_exact: true };
+
+    #[test]
+    fn of_a_few_kilobytes_each_word_is_known_wherever_they_are() {
+        let site = site(EXACT, Some(3));
+        for base in [0, 1000, 5_000_000] {
+            let touched = site.read(&kept(&site, [base, base + 1, base + 7, base + 4095]));
+            let at = u64::from(base) * 4;
+            assert_eq!(touched.may, [at..at + 8, at + 28..at + 32, at + 4095 * 4..at + 4096 * 4]);
+            assert!(touched.is_seen);
+            assert_eq!((touched.must, touched.elements), (touched.may, vec![3]));
+        }
+    }
+
+    #[test]
+    fn what_was_not_used_has_nothing() {
+        let site = site(EXACT, Some(0));
+        assert_eq!(site.read(&kept(&site, [])), Touched::default());
+        assert_eq!(site.read(&[]), Touched::default(), "there is no area");
+    }
+
+    #[test]
+    fn of_more_what_may_have_been_touched_has_all_and_what_must_have_been_only_that() {
+        let site = site(EXACT, Some(0));
+        for (base, step, count) in [(0u32, 1u32, 100_000u32), (77, 4, 100_000), (5, 3000, 5000), (9, 100_000, 300)] {
+            let words: Vec<u32> = (0..count).map(|it| base + it * step).collect();
+            let touched = site.read(&kept(&site, words.iter().copied()));
+            let has = |all: &[Range<u64>], word: u32| all.iter().any(|it| it.contains(&(u64::from(word) * 4)));
+            assert!(words.iter().all(|it| has(&touched.may, *it)), "{base} {step}");
+            let surely: Vec<u64> = touched.must.iter().flat_map(|it| (it.start..it.end).step_by(4)).collect();
+            assert!(surely.len() >= 2, "the first one and the last one");
+            let is_one = |it: &u64| {
+                (it / 4 - u64::from(base)).is_multiple_of(step.into()) && it / 4 <= words[words.len() - 1].into()
+            };
+            assert!(surely.iter().all(is_one), "{base} {step}");
+        }
+    }
+
+    #[test]
+    fn rows_that_take_turns_share_no_word_and_those_that_are_the_same_share_some() {
+        let site = site(EXACT, Some(0));
+        let row = |first: u32| site.read(&kept(&site, (first..400_000).step_by(4)));
+        let (one, other) = (row(0), row(1));
+        let overlaps =
+            |a: &[Range<u64>], b: &[Range<u64>]| a.iter().any(|a| b.iter().any(|b| a.start < b.end && b.start < a.end));
+        assert!(!overlaps(&one.may, &other.may));
+        let again = row(2000);
+        assert!(overlaps(&one.must, &again.must), "they share every fourth word");
+    }
+
+    #[test]
+    fn what_is_not_whole_words_is_never_sure() {
+        let site = site(TouchKind::Bits { is_exact: false }, Some(0));
+        let touched = site.read(&kept(&site, [1, 2]));
+        assert_eq!((touched.may, touched.must), (vec![4..12], Vec::new()));
+    }
+
+    #[test]
+    fn fixed_bytes_and_elements_are_told_with_the_rest() {
+        let mut fixed = site(EXACT, Some(1));
+        fixed.fixed = vec![(0, 4), (16, 16)];
+        let touched = fixed.read(&kept(&fixed, [1]));
+        assert_eq!((touched.may, touched.must), (vec![0..8, 16..32], vec![0..8, 16..32]));
+        let any = site(TouchKind::Descriptor, None);
+        let mut area = vec![0; any.words() as usize];
+        (area[1], area[2], area[3], area[4]) = (!0, 1, !2, 41);
+        area[SITE_HEAD as usize] = 1 << 2;
+        area[SITE_HEAD as usize + 1] = 1 << 8;
+        assert_eq!(any.read(&area).elements, [2, 40]);
+        assert!(!any.read(&area).is_lost);
+        area[4] = 5000;
+        assert!(any.read(&area).is_lost, "there are no bits for so many");
+        let mut always = site(TouchKind::Descriptor, Some(7));
+        (always.place, always.is_always) = (None, true);
+        let touched = always.read(&[]);
+        assert_eq!((touched.elements, touched.is_seen), (vec![7], false), "if there was an invocation");
+    }
+}

@@ -41,7 +41,7 @@ macro_rules! text {
 }
 
 /// What shaders do wrong: code, short form, page.
-const SHADERS: [(&str, &str, &str); 9] = [
+const SHADERS: [(&str, &str, &str); 10] = [
     ("VUID-vkCmdDraw-None-10068", "DESCRIPTOR-INDEX", shader_text!("VUID-vkCmdDraw-None-10068")),
     ("VUID-vkCmdDraw-None-08114", "DESCRIPTOR-UNWRITTEN", shader_text!("VUID-vkCmdDraw-None-08114")),
     ("VUID-vkCmdDraw-storageBuffers-06936", "STORAGE-BOUNDS", shader_text!("VUID-vkCmdDraw-storageBuffers-06936")),
@@ -65,6 +65,11 @@ const SHADERS: [(&str, &str, &str); 9] = [
         "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",
         "INSTANCE-REFERENCE",
         shader_text!("VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281"),
+    ),
+    (
+        "UNASSIGNED-Acceleration structure reference unknown",
+        "INSTANCE-REFERENCE-NV",
+        shader_text!("UNASSIGNED-Acceleration-structure-reference-unknown"),
     ),
     ("VVL-DEBUG-PRINTF", "PRINTF", shader_text!("VVL-DEBUG-PRINTF")),
 ];

@@ -1,5 +1,6 @@
 //! The end of a replay whose trace ends earlier than its program: what is alive is destroyed, so that another can begin.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lavascope_abi as vk;
@@ -11,7 +12,7 @@ use crate::error::ReplayError;
 use crate::functions::driver;
 use crate::instance::out;
 use crate::objects::Object;
-use crate::replay::Replay;
+use crate::replay::{Replay, lock};
 
 /// What a device owns, users before what they use. Command buffers and descriptor sets go with their pools.
 const CHILDREN: [(HandleType, Command); 31] = [
@@ -70,7 +71,7 @@ pub(crate) fn end(replay: &Replay) -> Result<(), ReplayError> {
 fn end_device(replay: &Replay, device: &Device) -> Result<(), ReplayError> {
     let Device { functions, handle, .. } = device;
     let patience = replay.options.patience;
-    if !becomes_idle(device, &queues(replay, device), patience) {
+    if !becomes_idle(replay, device, &queues(replay, device), patience) {
         let what = "the device does not come to an end with what was submitted last".to_owned();
         return Err(ReplayError::Stuck { seconds: patience.as_secs(), what });
     }
@@ -101,14 +102,27 @@ fn queues(replay: &Replay, device: &Device) -> Vec<vk::Queue> {
     all.into_iter().map(vk::Queue).collect()
 }
 
+/// Waits until a device has done what was submitted to it so far, as long as that makes sense: what was submitted may
+/// wait for the host, and then nobody waits in this way again.
+pub(crate) fn settle(replay: &Replay, device: &Device) {
+    const SHORT: Duration = Duration::from_millis(500);
+    if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), SHORT) {
+        replay.waits_for_host.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Whether queues have done all that was submitted to them before the time is over.
-fn becomes_idle(device: &Device, queues: &[vk::Queue], patience: Duration) -> bool {
+fn becomes_idle(replay: &Replay, device: &Device, queues: &[vk::Queue], patience: Duration) -> bool {
     let Device { functions, handle, .. } = device;
     let until = Instant::now() + patience;
     queues.iter().all(|queue| {
         let (info, mut fence) = (vk::FenceCreateInfo::zeroed(), vk::Fence(0));
         driver!(functions, CreateFence, FnCreateFence(*handle, Ptr::to(&info), Ptr::NULL, out(&mut fence)));
-        let submitted = driver!(functions, QueueSubmit, FnQueueSubmit(*queue, 0, Ptr::NULL, fence));
+        let submitted = {
+            let queue_lock = replay.queue_lock(queue.0);
+            let _guard = lock(&queue_lock);
+            driver!(functions, QueueSubmit, FnQueueSubmit(*queue, 0, Ptr::NULL, fence))
+        };
         // A device that is lost does nothing any more.
         if submitted == Some(vk::Result::SUCCESS) {
             let left = until.saturating_duration_since(Instant::now()).as_nanos() as u64;

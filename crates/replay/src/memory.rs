@@ -1,6 +1,6 @@
 //! Memory: other types of memory than where the trace was made, and what the host wrote into it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::{ObjectId, Structure};
@@ -50,8 +50,9 @@ pub(crate) struct Memory {
     pub(crate) is_visible: bool,
     is_coherent: bool,
     moved: Mutex<Vec<Moved>>,
-    /// Its address once it is mapped.
-    mapped: Mutex<Option<usize>>,
+    /// Its address while it is mapped: as long as the program had it mapped, so that a layer underneath sees what the
+    /// program saw, and no more. Whoever uses the address holds the lock.
+    mapped: RwLock<Option<usize>>,
     /// What the trace has of it so far, where somebody wants to know what the device wrote.
     known: Option<Mutex<Known>>,
     /// Whether the trace has what the device wrote.
@@ -126,12 +127,29 @@ impl Memory {
             is_visible,
             is_coherent: flags & vk::MemoryPropertyFlags::HOST_COHERENT.0 != 0,
             moved: Mutex::default(),
-            mapped: Mutex::default(),
+            mapped: RwLock::default(),
             known: (is_known && is_visible)
                 .then(|| Mutex::new(Known { bytes: vec![0; size as usize], told: vec![false; size as usize] })),
             has_results,
             window: Mutex::default(),
         }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Whether the trace has bytes that are not here yet, and that the device may be about to write: a capture of
+    /// results also sees what the device does while the program goes on.
+    pub(crate) fn may_be_a_result(&self, offset: u64, bytes: &[u8]) -> bool {
+        let Some(known) = self.known.as_ref().filter(|_| self.has_results) else { return false };
+        if offset.checked_add(bytes.len() as u64).is_none_or(|it| it > self.size) {
+            return false;
+        }
+        let Ok(live) = self.live(offset, bytes.len()) else { return false };
+        let known = lock(known);
+        let old = &known.bytes[offset as usize..offset as usize + bytes.len()];
+        live.iter().zip(old).zip(bytes).any(|((live, old), new)| live == old && old != new)
     }
 
     pub(crate) fn move_out(&self, it: Moved) {
@@ -233,10 +251,11 @@ impl Memory {
 
     /// What is there now, wherever it lies.
     fn live(&self, offset: u64, size: usize) -> Result<Vec<u8>, String> {
-        let base = self.map()?;
-        let from = std::ptr::with_exposed_provenance::<u8>(base + offset as usize);
-        // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
-        let mut bytes = unsafe { std::slice::from_raw_parts(from, size) }.to_vec();
+        let mut bytes = self.with_base(|base| {
+            let from = std::ptr::with_exposed_provenance::<u8>(base + offset as usize);
+            // SAFETY: the memory is mapped whole as long as this lasts, and the bytes lie within.
+            unsafe { std::slice::from_raw_parts(from, size) }.to_vec()
+        })?;
         let mut failed = None;
         self.each_moved(offset, size, |memory, own, range| match memory.live(own, range.len()) {
             Ok(it) => bytes[range].copy_from_slice(&it),
@@ -261,10 +280,11 @@ impl Memory {
     }
 
     fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
-        let base = self.map()?;
-        let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
-        // SAFETY: the memory is mapped whole and stays so, and the bytes lie within.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        self.with_base(|base| {
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
+            // SAFETY: the memory is mapped whole as long as this lasts, and the bytes lie within.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        })?;
         let mut failed = None;
         self.each_moved(offset, bytes.len(), |memory, own, range| {
             failed = memory.put(own, &bytes[range]).err().or(failed.take());
@@ -296,7 +316,8 @@ impl Memory {
 
     /// Lets the device see what was written.
     pub(crate) fn flush(&self) {
-        if !self.is_coherent {
+        let mapped = self.mapped.read().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_coherent && mapped.is_some() {
             let range =
                 vk::MappedMemoryRange { memory: self.handle, size: vk::WHOLE_SIZE, ..vk::MappedMemoryRange::zeroed() };
             driver!(
@@ -307,30 +328,47 @@ impl Memory {
         }
     }
 
-    /// Maps it whole; new memory is zeros for the host, as it was in the capture.
-    fn map(&self) -> Result<usize, String> {
-        let mut mapped = lock(&self.mapped);
-        if let Some(base) = *mapped {
-            return Ok(base);
+    /// Does something with the memory while it is mapped whole.
+    fn with_base<T>(&self, act: impl FnOnce(usize) -> T) -> Result<T, String> {
+        loop {
+            let mapped = self.mapped.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(base) = *mapped {
+                return Ok(act(base));
+            }
+            drop(mapped);
+            self.map()?;
+        }
+    }
+
+    /// Maps it whole, if it is not.
+    fn map(&self) -> Result<(), String> {
+        let mut mapped = self.mapped.write().unwrap_or_else(PoisonError::into_inner);
+        if mapped.is_some() {
+            return Ok(());
         }
         let mut data = vk::Ptr::<vk::Opaque>::NULL;
+        let Device { functions, handle, .. } = &*self.device;
         let result = driver!(
-            self.device.functions,
+            functions,
             MapMemory,
-            FnMapMemory(
-                self.device.handle,
-                self.handle,
-                0,
-                vk::WHOLE_SIZE,
-                vk::MemoryMapFlags(0),
-                out(&mut data).cast()
-            )
+            FnMapMemory(*handle, self.handle, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags(0), out(&mut data).cast())
         );
         if result != Some(vk::Result::SUCCESS) {
             return Err("the memory cannot be mapped here".to_owned());
         }
         *mapped = Some(data.0 as usize);
-        Ok(data.0 as usize)
+        Ok(())
+    }
+
+    /// Nobody looks at it any more.
+    fn unmap(&self) {
+        let mut mapped = self.mapped.write().unwrap_or_else(PoisonError::into_inner);
+        if mapped.take().is_some() {
+            let Device { functions, handle, .. } = &*self.device;
+            driver!(functions, UnmapMemory, FnUnmapMemory(*handle, self.handle));
+        }
+        drop(mapped);
+        lock(&self.moved).iter().for_each(|it| it.memory.unmap());
     }
 }
 
@@ -384,10 +422,12 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
 
 /// What a capture has of memory begins with zeros.
 pub(crate) fn clear(memory: &Memory) -> Result<(), String> {
-    let base = memory.map()?;
-    // SAFETY: mapped whole.
-    unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };
+    memory.with_base(|base| {
+        // SAFETY: mapped whole.
+        unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };
+    })?;
     memory.flush();
+    memory.unmap();
     Ok(())
 }
 
@@ -425,7 +465,7 @@ pub(crate) fn free(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
     performer.plain(done)
 }
 
-/// Mapping is only remembered: memory here is mapped when it is needed.
+/// Memory is mapped whole here, and which part of it the program has is remembered.
 pub(crate) fn map(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let (memory, offset, size) = match Call::of(done.enter) {
         Some(Call::MapMemory(it)) => (it.memory.0, it.offset, it.size),
@@ -439,6 +479,9 @@ pub(crate) fn map(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), 
     if let Some(it) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
         let end = if size == vk::WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
         *lock(&it.window) = Some(offset.min(end)..end);
+        if it.is_visible && !performer.replay.is_plan() {
+            it.map().map_err(|it| performer.error(done, it))?;
+        }
     }
     Ok(())
 }
@@ -451,7 +494,11 @@ pub(crate) fn unmap(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<()
     };
     let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
     match performer.replay.memories.find(id) {
-        Some(it) => performer.end_window(done, &it),
+        Some(it) => {
+            performer.end_window(done, &it)?;
+            it.unmap();
+            Ok(())
+        }
         None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use lavascope_event::record::{Head, Kind, beside};
 use lavascope_event::{HostBytes, Touch, Written, check, own};
 use lavascope_trace::{StreamReader, Taken};
 
+use crate::end;
 use crate::error::ReplayError;
 use crate::hold::Hold;
 use crate::memory::Results;
@@ -249,7 +250,13 @@ impl<'a> Player<'a> {
             return self.performer.replay.leave_out(error);
         };
         let about = (&self.performer.replay.addresses, &self.performer.replay.bindings);
+        let mut is_settled = false;
         for (offset, bytes) in written.runs() {
+            // What the device is about to write must not be taken for what the host wrote.
+            if !is_settled && memory.may_be_a_result(offset, bytes) {
+                is_settled = true;
+                end::settle(self.performer.replay, memory.device());
+            }
             let results = memory.write(offset, bytes, about).map_err(|it| wrong(format!("{id}: {it}")))?;
             self.results.add(results);
         }

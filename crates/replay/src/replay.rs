@@ -1,6 +1,6 @@
 //! All that the threads of a replay share.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
@@ -39,6 +39,8 @@ pub(crate) struct Replay {
     pub(crate) options: Options,
     pub(crate) objects: Arc<Objects>,
     pub(crate) positions: Positions,
+    /// Whether work was submitted that waits for the host, so that waiting for the device may be in vain.
+    pub(crate) waits_for_host: AtomicBool,
     /// Who waits for the device.
     pub(crate) waiters: Waiters,
     pub(crate) treatments: Treatments,
@@ -113,6 +115,7 @@ impl Replay {
             left_out: Mutex::default(),
             objects: Arc::new(Objects::new()),
             positions: Positions::new(streams, options.interrupt.clone()),
+            waits_for_host: AtomicBool::new(false),
             waiters: Waiters::default(),
             treatments: if is_plan { Treatments::of_plan() } else { Treatments::new() },
             options,

@@ -14,6 +14,9 @@ use crate::hostile::read_from;
 use crate::replay_options::null_manifest;
 use crate::stage::{Stage, succeed};
 
+/// Of each buffer of the program.
+const SIZE: usize = 1024;
+
 /// What a trace has of the driver's own, and all that was written into memory.
 #[derive(Default)]
 struct Contents {
@@ -41,6 +44,8 @@ impl Contents {
                 }
             }
         }
+        // Bytes that were never another than zero need not be written.
+        all.memories.values_mut().for_each(|it| it.resize(SIZE, 0));
         all.own.push((all.addresses[4] + 64).to_le_bytes().to_vec());
         all
     }

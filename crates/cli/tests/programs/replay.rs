@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::known::{python, wgpu};
+use crate::known::{on_wgpu, python, wgpu};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
@@ -49,7 +49,22 @@ fn every_sample_is_replayed_with_equal_results() {
             let has_results = is_fault || WITHOUT_RESULTS.contains(&name.as_str());
             assert!(has_results || told["equal_bytes"].as_u64() > Some(0), "{name}: {told:#}");
         }
+        if !is_fault {
+            replay_again(&stage, name);
+        }
     }
+}
+
+/// What a replay did is captured, and replayed in its turn.
+fn replay_again(stage: &Stage, name: &str) {
+    let mut command = replay(stage, &["--recapture", "again.lava"]);
+    let first = succeed(command.env("LAVASCOPE_CAPTURE_RESULTS", "1"));
+    let first: Value = serde_json::from_slice(&first.stdout).expect("JSON");
+    let again = succeed(stage.lavascope().args(["replay", "--json", "--verify", "again.lava"]));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!((&again["different_bytes"], &again["frames"]), (&0.into(), &first["frames"]), "{name}: {again:#}");
+    let has_results = WITHOUT_RESULTS.contains(&name) || again["equal_bytes"].as_u64() > Some(0);
+    assert!(has_results && again["threads"].as_u64() >= first["threads"].as_u64(), "{name}: {again:#}");
 }
 
 #[test]
@@ -175,5 +190,19 @@ fn what_wgpu_drew_is_drawn_again() {
         let told = replayed(&stage, &["--verify"]);
         let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
         assert_eq!(bytes, (Some(0), true), "{threads}: {told:#}");
+    }
+}
+
+/// Its shader changes a buffer in its place, in memory that the host has mapped, while the program goes on.
+#[test]
+fn what_the_device_is_about_to_write_is_not_written_for_it() {
+    let stage = Stage::new("replay-in-place");
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
+    succeed(on_wgpu(&mut command, "../xtask/programs/wgpu_frames.py"));
+    for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+        let told = replayed(&stage, options);
+        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{options:?}: {told:#}");
     }
 }

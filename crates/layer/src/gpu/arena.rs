@@ -89,6 +89,13 @@ impl Region {
         Region { buffer, offset, words, ..Region::default() }
     }
 
+    /// Words of a test.
+    #[cfg(test)]
+    pub(super) fn over(words: &mut [u32]) -> Region {
+        let address = words.as_mut_ptr().expose_provenance() as u64;
+        Region { words: words.len() as u32, address, ..Region::default() }
+    }
+
     pub(super) fn write(self, words: &[u32]) {
         self.write_at(0, words);
     }

@@ -47,6 +47,9 @@ pub(super) struct Commands {
     pub(super) pool: u64,
     /// Counted from zero, in the order of allocation.
     pub(super) number: u32,
+    pub(super) is_primary: bool,
+    /// The last rendering goes on in another command buffer, and nothing may be between.
+    pub(super) is_suspended: bool,
     /// How many draws and dispatches were recorded.
     count: u32,
     points: [Point; 3],
@@ -236,8 +239,18 @@ pub(super) fn point_of(point: PipelineBindPoint) -> Option<usize> {
 }
 
 impl Commands {
-    pub(super) fn new(pool: u64, number: u32) -> Commands {
-        Commands { pool, number, ..Commands::default() }
+    pub(super) fn new(pool: u64, number: u32, is_primary: bool) -> Commands {
+        Commands { pool, number, is_primary, ..Commands::default() }
+    }
+
+    /// Whether there may be a barrier at its end.
+    pub(super) fn may_end_with_barrier(&self) -> bool {
+        self.is_primary && !self.is_suspended
+    }
+
+    /// Whether its shaders, or those that it executes, may write records.
+    pub(super) fn writes_for_us(&self) -> bool {
+        !self.draws.is_empty() || !self.builds.is_empty() || !self.secondaries.is_empty()
     }
 
     pub(super) fn bind_pipeline(&mut self, point: usize, handle: Pipeline, pipeline: Option<Arc<Checked>>) {
@@ -323,7 +336,7 @@ impl Gpu {
             }
             state.free_slots.push(slot);
         } else {
-            slot.put(Box::new(Commands::new(old.pool, old.number)));
+            slot.put(Box::new(Commands::new(old.pool, old.number, old.is_primary)));
         }
         if !old.pushed_sets.is_empty() {
             let mut state = self.state();
@@ -403,10 +416,14 @@ impl Gpu {
         }
         let bound = &commands.points[point];
         let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
         let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
-        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        let table = match is_fit {
+            true => self.or_fail(self.table_of(commands, point, &variant, (words, version))),
+            false => None,
+        };
         if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
             commands.variants.push(Arc::clone(&variant));
         }
@@ -443,15 +460,7 @@ impl Gpu {
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = match is_quiet {
             true => None,
-            false if variant.layout.is_in_buffers() => {
-                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
-                self.or_fail(self.buffered_table(commands, &variant, sets, words))
-            }
-            false if variant.layout.has_late() => {
-                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
-                self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
-            }
-            false => self.or_fail(self.table(commands, words)),
+            false => self.or_fail(self.table_of(commands, at, &variant, (words, version))),
         };
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
@@ -463,6 +472,26 @@ impl Gpu {
         let key = commands.known.key.clone().into_boxed_slice();
         commands.known.by_key.insert(key, chosen.clone());
         commands.points[at].chosen = Some(chosen);
+    }
+
+    /// The table of what is bound, in the way that its layout needs.
+    fn table_of(
+        &self,
+        commands: &mut Commands,
+        at: usize,
+        variant: &Arc<Variant>,
+        (words, version): (Vec<u32>, u64),
+    ) -> Option<Region> {
+        let (point, count) = (&commands.points[at], variant.layout.sets.len());
+        if variant.layout.is_in_buffers() {
+            let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
+            return self.buffered_table(commands, variant, sets, words);
+        }
+        if variant.layout.has_late() {
+            let sets = (0..count).map(|it| point.set(it)).collect();
+            return self.late_table(commands, variant, sets, (words, version));
+        }
+        self.table(commands, words)
     }
 
     fn table(&self, commands: &mut Commands, words: Vec<u32>) -> Option<Region> {

@@ -11,7 +11,7 @@ use lavascope_instrument::decode;
 use super::addresses::lead_to;
 use super::commands::Commands;
 use super::pipelines::Style;
-use super::tell::{Finding, Told};
+use super::tell::{Finding, Told, counts_of};
 use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
 use crate::application::find_in_chain;
@@ -333,10 +333,11 @@ impl Gpu {
     pub(super) fn harvest_all(&self) {
         let handles: Vec<u64> = self.slots.entries_unsorted().into_iter().map(|it| it.0).collect();
         let (mut found, _) = self.read_all(&handles);
-        found.extend(self.state().find_unrecorded());
+        let variants = self.state().variants.clone();
+        found.extend(self.state().find_unrecorded(&variants));
         self.tell_all(found);
         let mut state = self.state();
-        let counts = state.counts();
+        let counts = counts_of(&variants);
         state.told.iter_mut().for_each(|it: &mut Told| it.tell_more(&counts));
     }
 }

@@ -157,6 +157,7 @@ hooks! {
             drop(state);
             if let Some(checked) = removed {
                 gpu.sets_changed();
+                gpu.pipeline_ends(checked.number);
                 gpu.destroy_forms(&checked);
                 drop(checked);
                 gpu.sweep_passes();
@@ -275,7 +276,8 @@ hooks! {
             let keep = || {
                 let info = &*p_info.as_ptr();
                 let made = slice(p_made, info.command_buffer_count);
-                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0));
+                let is_primary = info.level == CommandBufferLevel::PRIMARY;
+                made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
             };
             fence("vkAllocateCommandBuffers", keep, || ());
         }

@@ -12,6 +12,8 @@ use crate::application::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
 const DESCRIPTORS_MAX: u64 = 1 << 16;
+/// Nor are those with bindings of larger numbers: each number up to the largest takes room.
+const BINDING_MAX: u32 = (1 << 16) - 1;
 
 /// The layout of a descriptor set. Two that are equal are compatible.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(super) struct SetLayout {
     pub(super) flags: u32,
     /// By number; of those that are not there the count is zero.
     pub(super) bindings: Vec<Slot>,
+    /// The largest number of a binding that is too large.
+    pub(super) far: Option<u32>,
     /// Where bindings begin, if descriptors are in a buffer.
     pub(super) offsets: Vec<u64>,
 }
@@ -74,8 +78,9 @@ impl SetLayout {
             let flags = flags.map_or(&[][..], |it| slice(it.p_binding_flags, it.binding_count));
             (slice(info.p_bindings, info.binding_count), flags)
         };
-        let mut layout = SetLayout { flags: info.flags.0, ..SetLayout::default() };
-        for (at, it) in all.iter().enumerate() {
+        let far = all.iter().map(|it| it.binding).max().filter(|it| *it > BINDING_MAX);
+        let mut layout = SetLayout { flags: info.flags.0, far, ..SetLayout::default() };
+        for (at, it) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
             let number = it.binding as usize;
             if layout.bindings.len() <= number {
                 layout.bindings.resize_with(number + 1, Slot::default);
@@ -137,6 +142,13 @@ impl Slot {
 }
 
 impl Layout {
+    /// One without sets and push constants.
+    #[cfg(test)]
+    pub(super) fn empty() -> Layout {
+        let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
+        Layout { handle: PipelineLayout(1), way: Some(Way::Push), own: None, sets, ranges, driver_ranges }
+    }
+
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
     pub(super) fn is_compatible(&self, other: &Layout, set: usize) -> bool {
         let (own, others) = (self.sets.get(..=set), other.sets.get(..=set));
@@ -156,6 +168,11 @@ impl Layout {
             let Some(it) = it else {
                 return Some("a pipeline layout has a set that is not known: its shaders are not checked");
             };
+            if it.far.is_some() {
+                return Some(
+                    "a set layout has bindings with numbers above 65535: shaders that are made with it are not checked",
+                );
+            }
             count += it.bindings.iter().map(|it| u64::from(it.elements())).sum::<u64>();
         }
         (count > DESCRIPTORS_MAX)
@@ -247,13 +264,28 @@ fn fits(sets: &[Option<Arc<SetLayout>>], limits: &PhysicalDeviceLimits) -> bool 
         && outputs <= limits.max_fragment_combined_output_resources
 }
 
+/// The number of our set: the last one there may be. Where a device has many or no limit, it is a modest one.
+pub(super) fn own_set(most: u32) -> Option<u32> {
+    const SET_MAX: u32 = 32;
+    Some(most.checked_sub(1)?.min(SET_MAX))
+}
+
+/// The application's sets, empty ones, and ours at its number.
+fn padded(
+    sets: &[DescriptorSetLayout],
+    (number, own): (u32, DescriptorSetLayout),
+    empty: DescriptorSetLayout,
+) -> Vec<DescriptorSetLayout> {
+    let mut all = sets.to_vec();
+    all.resize(number as usize, empty);
+    all.push(own);
+    all
+}
+
 impl Gpu {
-    /// What the driver is asked for instead: the application's sets, empty ones, and ours.
+    /// What the driver is asked for instead.
     pub(super) fn with_set(&self, sets: &[DescriptorSetLayout]) -> Vec<DescriptorSetLayout> {
-        let mut all = sets.to_vec();
-        all.resize(self.set as usize, self.empty_layout);
-        all.push(self.set_layout);
-        all
+        padded(sets, (self.set, self.set_layout), self.empty_layout)
     }
 
     /// Whether our set fits beside those of the application.
@@ -370,20 +402,47 @@ mod tests {
     const ALL: u32 = 0x3f;
 
     #[test]
+    fn bindings_with_very_large_numbers_take_no_room() {
+        let mut binding = DescriptorSetLayoutBinding::zeroed();
+        (binding.binding, binding.descriptor_count) = (3, 1);
+        let far = DescriptorSetLayoutBinding { binding: u32::MAX, ..binding };
+        let bindings = [binding, far];
+        let mut info = DescriptorSetLayoutCreateInfo::zeroed();
+        (info.binding_count, info.p_bindings) = (2, Ptr::to_slice(&bindings));
+        // SAFETY: an info of ours.
+        let read = unsafe { SetLayout::read(&info) };
+        assert_eq!((read.bindings.len(), read.far), (4, Some(u32::MAX)));
+        let own = Some(PipelineLayout(2));
+        let layout = Layout { sets: vec![Some(Arc::new(read))], own, ..Layout::empty() };
+        assert!(layout.obstacle().is_some_and(|it| it.contains("numbers above 65535")));
+        info.binding_count = 1;
+        // SAFETY: as above.
+        let near = unsafe { SetLayout::read(&info) };
+        assert_eq!(Layout { sets: vec![Some(Arc::new(near))], own, ..Layout::empty() }.obstacle(), None);
+    }
+
+    #[test]
+    fn our_set_is_the_last_one_or_a_modest_one() {
+        assert_eq!([0, 1, 4, 8, 32].map(own_set), [None, Some(0), Some(3), Some(7), Some(31)]);
+        assert_eq!([33, 1 << 20, u32::MAX].map(own_set), [Some(32); 3]);
+    }
+
+    #[test]
+    fn between_the_sets_of_the_application_and_ours_are_empty_ones() {
+        let [a, b, own, empty] = [1, 2, 7, 9].map(DescriptorSetLayout);
+        assert_eq!(padded(&[a, b], (4, own), empty), [a, b, empty, empty, own]);
+        assert_eq!(padded(&[a, b], (2, own), empty), [a, b, own]);
+        assert_eq!(padded(&[], (1, own), empty), [empty, own]);
+    }
+
+    #[test]
     fn push_constants_reach_up_to_the_tail() {
         let none = with_tail(&[], 120, ALL).unwrap_or_default();
         assert_eq!(words(&none), [[ALL, 120, 8]]);
         let own = [range(ShaderStageFlags::VERTEX, 0, 64), range(ShaderStageFlags::FRAGMENT, 64, 16)];
         let all = with_tail(&own, 120, ALL).unwrap_or_default();
         assert_eq!(words(&all), [[1, 0, 128], [16, 64, 64], [ALL & !17, 120, 8]]);
-        let layout = Layout {
-            handle: PipelineLayout(1),
-            way: Some(Way::Push),
-            own: None,
-            sets: Vec::new(),
-            ranges: Vec::new(),
-            driver_ranges: all,
-        };
+        let layout = Layout { driver_ranges: all, ..Layout::empty() };
         assert_eq!(layout.stages_of(0, 64), 1);
         assert_eq!(layout.stages_of(64, 16), 17, "the longer range of the other stage is there, too");
         assert_eq!(layout.stages_of(120, 8), ALL);

@@ -14,6 +14,7 @@ mod commands;
 mod config;
 mod descriptors;
 mod draws;
+mod ended;
 mod features;
 mod feedback;
 mod generated;
@@ -34,7 +35,9 @@ mod structures;
 mod structures_nv;
 mod taken;
 mod tell;
+mod together;
 mod variants;
+mod visible;
 mod worker;
 
 use std::collections::{HashMap, HashSet};
@@ -224,7 +227,7 @@ impl Gpu {
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
-            set: properties.limits.max_bound_descriptor_sets.checked_sub(1)?.min(SET_MAX),
+            set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
@@ -269,6 +272,7 @@ impl Gpu {
         structures::install(table);
         structures_nv::install(table);
         rays::install(table);
+        visible::install(table);
         Some(gpu)
     }
 
@@ -334,7 +338,7 @@ impl Gpu {
     }
 
     /// A command buffer was allocated.
-    fn add_commands(&self, handle: u64, pool: u64) {
+    fn add_commands(&self, handle: u64, pool: u64, is_primary: bool) {
         let mut state = self.state();
         let number = state.next_commands;
         state.next_commands += 1;
@@ -347,7 +351,7 @@ impl Gpu {
             unsafe { &*address }
         });
         drop(state);
-        slot.put(Box::new(Commands::new(pool, number)));
+        slot.put(Box::new(Commands::new(pool, number, is_primary)));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 
@@ -464,8 +468,6 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
-/// Where a device has many sets or no limit, ours is this one at most.
-const SET_MAX: u32 = 32;
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {

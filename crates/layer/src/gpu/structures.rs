@@ -417,6 +417,11 @@ impl Barrier {
         stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::COMPUTE_SHADER.0),
         access: (AccessFlags::MEMORY_WRITE.0, AccessFlags::SHADER_READ.0 | AccessFlags::SHADER_WRITE.0),
     };
+    /// The host reads what shaders wrote.
+    pub(super) const TO_HOST: Barrier = Barrier {
+        stages: (PipelineStageFlags::ALL_COMMANDS.0, PipelineStageFlags::HOST.0),
+        access: (AccessFlags::SHADER_WRITE.0, AccessFlags::HOST_READ.0),
+    };
     /// The build reads what we wrote.
     pub(super) const BEHIND: Barrier = Barrier {
         stages: (PipelineStageFlags::COMPUTE_SHADER.0, PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR.0),
@@ -513,6 +518,47 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn structures() -> Structures {
+        let made = |handle, ty, address| (handle, Made { handle, ty, address });
+        let (top, bottom) =
+            (AccelerationStructureTypeKHR::TOP_LEVEL_KHR, AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR);
+        let generic = AccelerationStructureTypeKHR::GENERIC_KHR;
+        let live = [made(1, bottom, 0x100), made(2, top, 0x200), made(3, generic, 0x300)].into_iter().collect();
+        let gone = [(0x400, (made(4, bottom, 0x400).1, Some("old".to_owned())))].into_iter().collect();
+        Structures { live, gone }
+    }
+
+    #[test]
+    fn bottom_level_structures_that_exist_are_known() {
+        let mut known: Vec<u64> = structures().references().collect();
+        known.sort_unstable();
+        assert_eq!(known, [0x100, 0x300]);
+    }
+
+    #[test]
+    fn wrong_instances_are_told_with_what_they_refer_to() {
+        let mut state = State { structures_nv: structures(), ..State::default() };
+        state.names.insert((ObjectType::ACCELERATION_STRUCTURE_NV.0, 9), "scene".to_owned());
+        let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
+        let found = Region::over(&mut words);
+        let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Arc::default());
+        let build = Build { found, command, place: String::new(), extension: Extension::Nv, target: 9, labels };
+        let told = state.find_wrong(&build, (0x77, 2));
+        let texts = [
+            "Instance 0 refers to 0x200, which is the top level structure (0x2). Command buffer (0x77). \
+             Acceleration structure (scene)(0x9).",
+            "Instance 4 refers to 0x400, which is (old)(0x4), and was destroyed.",
+            "Instance 5 refers to 0x700000500, which is no acceleration structure.",
+        ];
+        assert_eq!(told.len(), texts.len());
+        for (it, text) in told.iter().zip(texts) {
+            let Finding::Build(it) = it else { panic!("not of a build") };
+            assert!(it.0.message.starts_with(text), "{}", it.0.message);
+            assert_eq!((it.0.code.to_string(), &*it.0.function), (Extension::Nv.code().to_owned(), command));
+        }
+        assert_eq!(words, [0; 10], "what comes next is new");
+    }
 
     #[test]
     fn only_instances_of_top_level_builds_are_looked_at() {

@@ -95,7 +95,6 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the command has them")]
 unsafe extern "system" fn build(
     commands: CommandBuffer,
     p_info: Ptr<AccelerationStructureInfoNV>,

@@ -1,7 +1,9 @@
 //! What shaders found, in words.
 
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
+use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
@@ -161,10 +163,9 @@ impl State {
     }
 
     /// Faults that were counted or seen, and whose records did not fit or were never made.
-    pub(super) fn find_unrecorded(&mut self) -> Vec<Finding> {
-        let variants = std::mem::take(&mut self.variants);
+    pub(super) fn find_unrecorded(&mut self, variants: &[Arc<Variant>]) -> Vec<Finding> {
         let mut found = Vec::new();
-        for variant in &variants {
+        for variant in variants {
             for (at, stage) in variant.stages.iter().enumerate() {
                 let counted = stage.made.sites.iter().filter_map(|it| it.verdict.number());
                 let counted = counted.filter(|it| Cell::of(variant, stage, *it).count() > 0).map(|it| (at, it));
@@ -172,26 +173,13 @@ impl State {
             }
             found.extend(variant.seen().into_iter().filter_map(|it| self.find_seen(variant, it)));
         }
-        self.variants = variants;
         found
     }
 
-    /// How often faults happened, in all forms of their pipelines.
-    pub(super) fn counts(&self) -> HashMap<Spot, u32> {
-        let (mut counts, mut known) = (HashMap::new(), HashSet::new());
-        for variant in &self.variants {
-            // Shader objects are in many.
-            for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
-                for site in &stage.made.sites {
-                    let Some(number) = site.verdict.number() else { continue };
-                    let count = Cell::of(variant, stage, number).count();
-                    if count > 0 {
-                        *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
-                    }
-                }
-            }
-        }
-        counts
+    /// Whether a form counted or saw faults that nobody told.
+    pub(super) fn has_untold(&self, variant: &Variant) -> bool {
+        let counts = counts_of(std::slice::from_ref(variant));
+        counts.keys().any(|it| !self.found.contains(it)) || variant.seen().iter().any(|it| !self.is_told(variant, *it))
     }
 
     /// What is wrong with an access at an address.
@@ -297,6 +285,24 @@ impl State {
         }
         all
     }
+}
+
+/// How often faults happened, in all of some forms of pipelines.
+pub(super) fn counts_of<T: Borrow<Variant>>(variants: &[T]) -> HashMap<Spot, u32> {
+    let (mut counts, mut known) = (HashMap::new(), HashSet::new());
+    for variant in variants.iter().map(Borrow::borrow) {
+        // Shader objects are in many.
+        for stage in variant.stages.iter().filter(|it| it.object.is_none() || known.insert(it.shader)) {
+            for site in &stage.made.sites {
+                let Some(number) = site.verdict.number() else { continue };
+                let count = Cell::of(variant, stage, number).count();
+                if count > 0 {
+                    *counts.entry(Spot::of(variant, stage, site)).or_insert(0) += count;
+                }
+            }
+        }
+    }
+    counts
 }
 
 /// Addresses below are null, with an offset.
@@ -481,6 +487,11 @@ impl Gpu {
 }
 
 impl Told {
+    /// Whether it is about a pipeline.
+    pub(super) fn is_of(&self, pipeline: u32) -> bool {
+        self.spot.pipeline == pipeline
+    }
+
     /// Tells the report how often it happened since.
     pub(super) fn tell_more(&mut self, counts: &HashMap<Spot, u32>) {
         let now = counts.get(&self.spot).copied().unwrap_or(0);

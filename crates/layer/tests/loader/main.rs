@@ -7,6 +7,7 @@ mod capture;
 mod child;
 mod death;
 mod drop_in;
+mod gpu;
 mod hazards;
 mod inline;
 mod lifetimes;

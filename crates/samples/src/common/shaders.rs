@@ -22,8 +22,14 @@ impl Shader {
             "geom" => vk::ShaderStageFlags::GEOMETRY,
             "tesc" => vk::ShaderStageFlags::TESSELLATION_CONTROL,
             "tese" => vk::ShaderStageFlags::TESSELLATION_EVALUATION,
+            "task" => vk::ShaderStageFlags::TASK_EXT,
             "mesh" => vk::ShaderStageFlags::MESH_EXT,
             "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
+            "rint" => vk::ShaderStageFlags::INTERSECTION_KHR,
+            "rahit" => vk::ShaderStageFlags::ANY_HIT_KHR,
+            "rchit" => vk::ShaderStageFlags::CLOSEST_HIT_KHR,
+            "rmiss" => vk::ShaderStageFlags::MISS_KHR,
+            "rcall" => vk::ShaderStageFlags::CALLABLE_KHR,
             _ => vk::ShaderStageFlags::COMPUTE,
         }
     }

@@ -14,6 +14,7 @@ faults! {
     inline: "bounds-inline", "a shader reads more than an inline uniform block has.",
     robust: "bounds-robust", "a dispatch reads behind a buffer, where the device accesses buffers robustly.",
     bare: "bounds-bare", "a shader without any names or lines reads behind a buffer.",
+    second: "bounds-second", "of two command buffers that are submitted at once the second reads behind a buffer.",
 }
 
 const INLINE: vk::DescriptorType = vk::DescriptorType::INLINE_UNIFORM_BLOCK;
@@ -61,6 +62,30 @@ fn robust(options: &Options) -> Result<(), Failure> {
 
 fn bare(options: &Options) -> Result<(), Failure> {
     half(options, &Needs::NOTHING, shader!("bare.spvasm"))
+}
+
+fn second(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [source, first, second] = lab.words(["source", "first target", "second target"])?;
+    let program = |range, target| {
+        let bound = [Bound::Dynamic(&source, range), Bound::Storage(&[target])];
+        Program::compute(&lab, shader!("double.comp"), &[], &bound)
+    };
+    let programs = [program(SIZE, first)?, program(lab.choose(SIZE / 2, SIZE), second)?];
+    lab.run_once("fill", |commands| {
+        lab.fill(commands, &source, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+    })?;
+    let record = |name, program: &Program| {
+        lab.recorded(lab.main, name, |commands| {
+            program.bind(&lab, commands, &[0]);
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
+            unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
+        })
+    };
+    lab.submit_and_wait(&[record("first", &programs[0])?, record("second", &programs[1])?])?;
+    lab.expect(&first, scope::COMPUTE_WRITE, &[14; WORDS])?;
+    lab.expect(&second, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
 /// Doubles a buffer of which half is bound.

@@ -1,6 +1,6 @@
 //! Shaders of the stages of a draw that access more than is bound.
 
-use ash::vk;
+use ash::{ext, vk};
 
 use super::draws::picture;
 use super::faults;
@@ -15,6 +15,7 @@ faults! {
     linked: "bounds-linked", "a vertex shader in a part of a pipeline reads behind the end of a storage buffer.",
     geometry: "bounds-geometry", "a geometry shader reads behind the end of a storage buffer.",
     tessellation: "bounds-tessellation", "both stages of tessellation read behind the ends of storage buffers.",
+    mesh: "bounds-mesh", "a task and a mesh shader read behind the ends of storage buffers.",
     discard: "bounds-discard", "a fragment shader reads behind the end of a storage buffer, and discards right then.",
     sampler_index: "bounds-sampler-index", "an index is as large as the array of pictures that it chooses from.",
     sampler_never: "bounds-sampler-never", "a picture that is chosen out of an array without a size was never written.",
@@ -33,13 +34,15 @@ fn storage(lab: &Lab, name: &str, bytes: u64) -> Result<Buffer, Failure> {
 
 /// Draws two triangles whose corners are in a storage buffer: all of them, or half.
 fn corners(lab: &Lab, shaders: (Shader, &[Shader], Shader), more: &[(Buffer, Vec<u32>)]) -> Result<(), Failure> {
-    corners_of(lab, more, |bound| Program::of_shaders(lab, DYNAMIC, shaders, bound))
+    let make = |bound: &[Bound]| Program::of_shaders(lab, DYNAMIC, shaders, bound);
+    corners_of(lab, more, make, |program, commands| program.draw(lab, commands))
 }
 
 fn corners_of(
     lab: &Lab,
     more: &[(Buffer, Vec<u32>)],
     make: impl FnOnce(&[Bound]) -> Result<Program, Failure>,
+    draw: impl Fn(&Program, vk::CommandBuffer),
 ) -> Result<(), Failure> {
     let count = lab.choose(6, 12);
     let corners = storage(lab, "corners", count as u64 * 4)?;
@@ -54,7 +57,7 @@ fn corners_of(
         more.iter().for_each(|it| lab.update(commands, &it.0, &it.1));
         lab.memory_barrier(commands, scope::COPY_WRITE, ALL_GRAPHICS);
     };
-    picture(lab, (scope::COPY_WRITE, ALL_GRAPHICS), write, |commands| program.draw(lab, commands))
+    picture(lab, (scope::COPY_WRITE, ALL_GRAPHICS), write, |commands| draw(&program, commands))
 }
 
 fn vertex(options: &Options) -> Result<(), Failure> {
@@ -67,7 +70,8 @@ fn linked(options: &Options) -> Result<(), Failure> {
     let extensions = &[ash::khr::pipeline_library::NAME, ash::ext::graphics_pipeline_library::NAME];
     let lab = Lab::new(options, &Needs { features, extensions, ..Needs::NOTHING })?;
     let shaders = (shader!("corners.vert"), &[][..], GREEN);
-    corners_of(&lab, &[], |bound| Program::linked(&lab, DYNAMIC, shaders, bound))
+    let make = |bound: &[Bound]| Program::linked(&lab, DYNAMIC, shaders, bound);
+    corners_of(&lab, &[], make, |program, commands| program.draw(&lab, commands))
 }
 
 fn geometry(options: &Options) -> Result<(), Failure> {
@@ -83,6 +87,21 @@ fn tessellation(options: &Options) -> Result<(), Failure> {
     let count = lab.choose(1, 2);
     let scales = storage(&lab, "scales", count as u64 * 4)?;
     corners(&lab, (shader!("point.vert"), &middle, GREEN), &[(scales, vec![1f32.to_bits(); count])])
+}
+
+fn mesh(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::MeshShader, Feature::TaskShader, Feature::DynamicRendering];
+    let lab = Lab::new(options, &Needs { features, extensions: &[ext::mesh_shader::NAME], ..Needs::NOTHING })?;
+    let count = lab.choose(1, 2);
+    let scales = storage(&lab, "scales", count as u64 * 4)?;
+    let shaders = (shader!("corners.task"), &[shader!("corners.mesh")][..], GREEN);
+    let make = |bound: &[Bound]| Program::of_shaders(&lab, DYNAMIC, shaders, bound);
+    let meshes = ext::mesh_shader::Device::new(&lab.instance.handle, &lab.device);
+    corners_of(&lab, &[(scales, vec![1f32.to_bits(); count])], make, |program, commands| {
+        program.bind(&lab, commands, &[]);
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe { meshes.cmd_draw_mesh_tasks(commands, 1, 1, 1) };
+    })
 }
 
 fn discard(options: &Options) -> Result<(), Failure> {

@@ -1,0 +1,63 @@
+//! Arrays of descriptors that are neither buffers nor sampled or stored images.
+
+mod common;
+
+use common::{compile, complaints, instrumented};
+use lavascope_instrument::{Check, Guard, Options, Root, Verdict};
+
+/// What is indexed at set 0, binding 1, by a number that only the device knows; the stage, and the shader.
+const SHADERS: [(&str, &str, &str); 4] = [
+    (
+        "samplers",
+        "frag",
+        "#version 460
+        layout(set = 0, binding = 0) uniform texture2D picture;
+        layout(set = 0, binding = 1) uniform sampler samplers[4];
+        layout(location = 0) flat in int which;
+        layout(location = 0) out vec4 color;
+        void main() { color = texture(sampler2D(picture, samplers[which]), vec2(0.5)); }",
+    ),
+    (
+        "input attachments",
+        "frag",
+        "#version 460
+        layout(input_attachment_index = 0, set = 0, binding = 1) uniform subpassInput before[4];
+        layout(location = 0) flat in int which;
+        layout(location = 0) out vec4 color;
+        void main() { color = subpassLoad(before[which]); }",
+    ),
+    (
+        "acceleration structures",
+        "comp",
+        "#version 460
+        #extension GL_EXT_ray_query : require
+        layout(set = 0, binding = 1) uniform accelerationStructureEXT scenes[4];
+        layout(set = 0, binding = 2) buffer Words { uint words[4]; };
+        void main() {
+            rayQueryEXT query;
+            rayQueryInitializeEXT(query, scenes[words[0]], 0, 0xff, vec3(0), 0.0, vec3(1), 1.0);
+            rayQueryProceedEXT(query);
+        }",
+    ),
+    (
+        "blocks, inline or not",
+        "comp",
+        "#version 460
+        layout(set = 0, binding = 1) uniform Block { uvec4 number; } blocks[4];
+        layout(set = 0, binding = 2) buffer Words { uint words[4]; };
+        void main() { words[1] = blocks[words[0]].number.x; }",
+    ),
+];
+
+#[test]
+fn every_other_kind_of_descriptor_is_checked() {
+    for (name, stage, source) in SHADERS {
+        let words = compile(source, stage, "vulkan1.3");
+        for guard in [Guard::Select, Guard::Branch] {
+            let made = instrumented(&words, &Options { guard, ..Options::new(Root::Descriptor { set: 7 }) });
+            assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{name}");
+            let mut sites = made.sites.iter().filter(|it| it.binding == Some((0, 1)) && it.check == Check::Descriptor);
+            assert!(sites.any(|it| matches!(it.verdict, Verdict::Checked { .. })), "{name}: {:#?}", made.sites);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Pipelines that are destroyed: what nobody told of them yet is told, and what is known of their shaders is forgotten.
+
+use std::sync::Arc;
+
+use lavascope_instrument::decode;
+
+use super::commands::Commands;
+use super::tell::{Finding, counts_of};
+use super::variants::Variant;
+use super::{Gpu, State};
+
+impl State {
+    /// Takes out the forms of a pipeline, with their shaders.
+    fn take_forms(&mut self, number: u32) -> Vec<Arc<Variant>> {
+        let all = std::mem::take(&mut self.variants);
+        let (ended, rest) = all.into_iter().partition(|it| it.application.1 == number);
+        self.variants = rest;
+        ended
+    }
+
+    /// Records of draws with a pipeline that no work uses any more.
+    fn read_of(&mut self, handle: u64, commands: &Commands, number: u32) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for draw in commands.draws.iter().filter(|it| it.variant.application.1 == number) {
+            if draw.records.word(0) == 0 {
+                continue;
+            }
+            let words = draw.records.read();
+            for record in decode(&words).unwrap_or_default() {
+                found.extend(self.find(draw, (handle, commands.number), &commands.queue_labels, &record));
+            }
+            found.extend(self.find_prints(draw, (handle, commands.number), &words));
+            draw.records.write(&vec![0; words.len()]);
+        }
+        found
+    }
+}
+
+impl Gpu {
+    /// A pipeline is about to be destroyed, and no work uses it.
+    pub(super) fn pipeline_ends(&self, number: u32) {
+        let mut state = self.state();
+        let ended = state.take_forms(number);
+        let has_news = ended.iter().any(|it| state.has_untold(it));
+        drop(state);
+        if has_news {
+            let found = self.read_draws_of(number);
+            self.tell_all(found);
+        }
+        let mut state = self.state();
+        let found = state.find_unrecorded(&ended);
+        let all = std::mem::take(&mut state.told);
+        let (mut told, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.is_of(number));
+        state.told = rest;
+        drop(state);
+        self.tell_all(found);
+        let counts = counts_of(&ended);
+        told.iter_mut().for_each(|it| it.tell_more(&counts));
+    }
+
+    /// What command buffers have of a pipeline, where the application found out about its end in a way of its own.
+    fn read_draws_of(&self, number: u32) -> Vec<Finding> {
+        let mut found = Vec::new();
+        for (handle, _) in self.slots.entries_unsorted() {
+            let Some(slot) = self.slot(handle) else { continue };
+            let Some(commands) = slot.take() else { continue };
+            found.extend(self.state().read_of(handle, &commands, number));
+            slot.put(commands);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Pipeline;
+
+    use super::*;
+    use crate::gpu::arena::Region;
+    use crate::gpu::layouts::{Layout, Way};
+
+    fn form(handle: u64, number: u32) -> Arc<Variant> {
+        Arc::new(Variant {
+            handle: Pipeline(handle),
+            application: (Pipeline(number.into()), number),
+            layout: Arc::new(Layout::empty()),
+            way: Way::Push,
+            stages: Vec::new(),
+            cells: Region::default(),
+            quiet: None,
+            fixed: Vec::new(),
+            requirements: Vec::new(),
+            reads_addresses: false,
+            branches: false,
+            objects: None,
+        })
+    }
+
+    #[test]
+    fn the_forms_of_a_destroyed_pipeline_are_forgotten() {
+        let mut state = State { variants: vec![form(1, 0), form(2, 1), form(3, 0)], ..State::default() };
+        let weak: Vec<_> = state.variants.iter().map(Arc::downgrade).collect();
+        assert_eq!(state.take_forms(0).iter().map(|it| it.handle.0).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(weak.iter().map(|it| it.upgrade().is_some()).collect::<Vec<_>>(), [false, true, false]);
+        assert!(state.take_forms(0).is_empty());
+    }
+}

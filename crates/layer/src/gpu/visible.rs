@@ -1,0 +1,53 @@
+//! What shaders wrote for us becomes visible to the host: a barrier ends each command buffer with checks.
+//!
+//! Nothing is submitted for it. Secondary command buffers may end inside of rendering, where there can be no barrier;
+//! that of the primary ones covers what they execute. Where rendering is suspended, that of the next one does.
+
+use lavascope_abi::*;
+
+use super::structures::Barrier;
+use super::{Gpu, gpu_of};
+use crate::DeviceTable;
+use crate::fence::fence;
+
+/// Puts our function into a table.
+pub(super) fn install(table: &mut DeviceTable) {
+    let end: FnEndCommandBuffer = end;
+    let begin_rendering: FnCmdBeginRendering = begin_rendering;
+    table.end_command_buffer = table.end_command_buffer.map(|_| end);
+    table.cmd_begin_rendering = table.cmd_begin_rendering.map(|_| begin_rendering);
+}
+
+unsafe extern "system" fn begin_rendering(commands: CommandBuffer, p_info: Ptr<RenderingInfo>) {
+    // SAFETY: a command buffer that is alive.
+    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
+    let Some(next) = gpu.next.cmd_begin_rendering else { return };
+    let note = || {
+        // SAFETY: the application's own parameters, valid as the specification demands.
+        let flags = unsafe { (*p_info.as_ptr()).flags.0 };
+        let is_suspended = flags & RenderingFlags::SUSPENDING.0 != 0;
+        gpu.slot(commands.0).and_then(|it| it.with(|it| it.is_suspended = is_suspended));
+    };
+    fence("vkCmdBeginRendering", note, || ());
+    // SAFETY: as above.
+    unsafe { next(commands, p_info) };
+}
+
+unsafe extern "system" fn end(commands: CommandBuffer) -> Result {
+    // SAFETY: a command buffer that is alive.
+    let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
+    let Some(next) = gpu.next.end_command_buffer else { return Result::ERROR_INITIALIZATION_FAILED };
+    fence("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
+    // SAFETY: the application's own parameters.
+    unsafe { next(commands) }
+}
+
+impl Gpu {
+    fn make_visible(&self, handle: CommandBuffer) {
+        let writes = self.slot(handle.0).and_then(|it| it.with(|it| it.may_end_with_barrier() && it.writes_for_us()));
+        if writes == Some(true) {
+            // Without barriers there is no device; and if so, what is coherent is still seen.
+            _ = self.barrier(handle, Barrier::TO_HOST);
+        }
+    }
+}

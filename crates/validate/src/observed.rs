@@ -317,6 +317,7 @@ fn fewer(mut all: Vec<(Range<u64>, bool)>) -> Vec<(Range<u64>, bool)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 mod tests {
     use lavascope_abi::{DescriptorType, PipelineStageFlags2};
     use lavascope_program::{Descriptor, Origin};

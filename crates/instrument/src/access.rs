@@ -8,6 +8,7 @@ use crate::{
     Check, Counted, Reason, Site, Verdict,
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
+    context::emit_value,
     path::Base,
     touching::Does,
 };
@@ -62,8 +63,10 @@ impl Body<'_, '_> {
             Base::Own => self.copy(it),
             Base::Unknown => self.load_unknown(it, pointer),
             Base::Address(base) => {
+                self.take_chain(pointer);
                 let guarded = self.address(it.at, pointer, base, false);
-                self.copy_with(it, &[(3, guarded.pointer)]);
+                self.give_chain_back();
+                self.selected_load(guarded, it, &[(3, guarded.pointer)]);
             }
             Base::Descriptor(_) => {
                 let Some(path) = self.cx.paths.path(&self.cx.types, pointer) else {
@@ -77,15 +80,69 @@ impl Body<'_, '_> {
                 }
                 let can_skip = self.can_split && self.cx.types.has_null(it.id(1));
                 let way = if self.cx.is_branching() && can_skip { Way::Branch } else { Way::Select };
+                if way == Way::Select {
+                    self.take_chain(pointer);
+                }
                 let guarded = self.buffer(it.at, pointer, &path, way);
+                self.give_chain_back();
                 self.touch_buffer(pointer, &path, guarded.ok, Does::READ);
-                match guarded.ok.filter(|_| way == Way::Branch) {
-                    Some(ok) => self.guarded(ok, Some((it.word(1), it.word(2))), |body, inner| {
-                        body.copy_with(it, &[(2, inner.unwrap_or(it.word(2)))]);
-                    }),
-                    None => self.copy_with(it, &[(3, guarded.pointer)]),
+                match way {
+                    Way::Branch => self.under(guarded, it, &[]),
+                    Way::Select => self.selected_load(guarded, it, &[(3, guarded.pointer)]),
                 }
             }
+        }
+    }
+
+    /// Writes an instruction that may be done either way. Where there are loops its result is nothing if it is wrong:
+    /// whatever decides whether a loop ends must not be what another element has.
+    pub(crate) fn selected_load(&mut self, guarded: Guarded, it: Instruction<'_>, changes: &[(usize, u32)]) {
+        let Some(ok) = guarded.ok.filter(|_| self.cx.has_loops) else { return self.copy_with(it, changes) };
+        let ty = it.id(1);
+        let Some(condition) = self.condition_for(ok, ty) else {
+            let can_skip = self.can_split && self.cx.types.has_null(ty);
+            return self.under(Guarded { ok: Some(ok).filter(|_| can_skip), ..guarded }, it, changes);
+        };
+        let inner = self.cx.fresh();
+        let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::from_slice(changes);
+        changes.push((2, inner));
+        self.copy_with(it, &changes);
+        let null = self.cx.null(ty);
+        emit_value(&mut self.out, Op::Select, ty.0, it.word(2), &[condition, inner, null]);
+    }
+
+    /// A truth value as one selects by it, among scalars or vectors.
+    fn condition_for(&mut self, ok: u32, ty: Id) -> Option<u32> {
+        let it = self.cx.module.made(ty)?;
+        match it.op()? {
+            Op::TypeBool | Op::TypeInt | Op::TypeFloat => Some(ok),
+            Op::TypeVector if self.cx.module.version() >= (1, 4) => Some(ok),
+            Op::TypeVector => {
+                let boolean = self.cx.ids.boolean;
+                let all = self.cx.editor.ty(Op::TypeVector, &[boolean, it.word(3)]).0;
+                Some(self.value(Op::CompositeConstruct, all, &vec![ok; it.word(3) as usize]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes back the chain that was written last, if it is only there for this pointer: one that is checked takes its
+    /// place and its id.
+    fn take_chain(&mut self, pointer: Id) {
+        let Some(it) = self.cx.module.made(pointer) else { return };
+        let is_chain = it.is(Op::AccessChain) || it.is(Op::InBoundsAccessChain);
+        // Once where it is made, and once here.
+        let is_single = self.cx.uses.get(pointer.0 as usize) == Some(&2);
+        if is_chain && is_single && self.out.ends_with(it.words()) {
+            self.out.truncate(self.out.len() - it.words().len());
+            self.free_id = Some(pointer.0);
+        }
+    }
+
+    /// Writes the chain again that was taken back, if nothing took its place.
+    pub(crate) fn give_chain_back(&mut self) {
+        if let Some(it) = self.free_id.take().and_then(|it| self.cx.module.made(Id(it))) {
+            self.copy(it);
         }
     }
 
@@ -198,6 +255,7 @@ impl Body<'_, '_> {
         let rooms = self.rooms_of_arguments(it);
         self.may_have_ended = true;
         self.spill();
+        self.is_fresh = false;
         let start = self.out.len();
         self.copy_with(it, &changes);
         self.out.extend_from_slice(&rooms);

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use lavascope_spirv::{At, Id};
 use smallvec::SmallVec;
-use spirv::Op;
+use spirv::{GlslStd450Op, Op};
 
 use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
@@ -76,7 +76,7 @@ impl Body<'_, '_> {
         }
         let made = match &simple {
             Some(path) => self.redirected(pointer, base, path, size, found.ok, is_written),
-            None => self.scratch_unless(pointer, found.details[0].zip(found.details[1]), found.ok),
+            None => self.scratch_unless(pointer, found.details[1].zip(found.details[2]), found.ok),
         };
         let made = made.unwrap_or(pointer.0);
         let done = Done { block: self.block as u32, ok: found.ok, pointer: NonZeroU32::new(made) };
@@ -113,7 +113,8 @@ impl Body<'_, '_> {
                 let least = body.cx.number(least as u32);
                 body.test(Op::UGreaterThanEqual, &[room.left, least])
             });
-            return Found { ok, details: [low, high, None], counted: Counted::Constant { offset: path.offset } };
+            let details = [Some(self.cx.number(0)), low, high];
+            return Found { ok, details, counted: Counted::Constant { offset: path.offset } };
         };
         let uint = self.cx.ids.uint;
         let index = path.indices[term.place];
@@ -139,7 +140,7 @@ impl Body<'_, '_> {
             self.test(Op::ULessThan, &[number, count])
         };
         let counted = Counted::Elements { offset: path.offset, stride: term.stride };
-        Found { ok, details: [low, high, Some(number)], counted }
+        Found { ok, details: [Some(number), low, high], counted }
     }
 
     fn is_signed(&self, index: Id) -> bool {
@@ -158,12 +159,24 @@ impl Body<'_, '_> {
         })
     }
 
+    /// The last element that fits behind a base; the first one, if none does.
+    fn last_of(&mut self, room: Room, least: u64, stride: u64) -> u32 {
+        let count = self.count_of(room, least, stride);
+        self.sum((6, count, 0, 0), |body| {
+            let one = body.cx.number(1);
+            let some = body.cx.glsl(&mut body.out, GlslStd450Op::UMax, &[count, one]);
+            body.value(Op::ISub, body.cx.ids.uint, &[some, one])
+        })
+    }
+
     /// Any other access: its own address is looked up.
     fn any_address(&mut self, pointer: Id, size: u64) -> Found {
+        self.give_chain_back();
         let (low, high, left, _) = self.look_up(pointer);
         let size = self.cx.number(size as u32);
         let ok = self.test(Op::UGreaterThanEqual, &[left, size]);
-        Found { ok, details: [Some(low), Some(high), None], counted: Counted::Constant { offset: 0 } }
+        let details = [Some(self.cx.number(0)), Some(low), Some(high)];
+        Found { ok, details, counted: Counted::Constant { offset: 0 } }
     }
 
     /// The pointer of a simple access that may be used.
@@ -192,10 +205,19 @@ impl Body<'_, '_> {
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[start]);
         for (place, index) in path.indices.iter().enumerate() {
             let is_term = path.terms.iter().any(|it| it.place == place);
-            operands.push(if is_term { self.clamp(*index, ok, None, true)? } else { index.0 });
+            let can_cut = !is_written && !self.is_signed(*index);
+            operands.push(match is_term {
+                true if can_cut => {
+                    let number = self.as_uint(*index)?;
+                    let last = self.last_of(room, path.offset + size, path.terms[0].stride);
+                    self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last])
+                }
+                true => self.clamp(*index, ok, None, true)?,
+                false => index.0,
+            });
         }
         let ty = self.cx.types.of_value(pointer)?;
-        Some(self.value(Op::AccessChain, ty.0, &operands))
+        Some(self.chain(ty.0, &operands))
     }
 
     /// A pointer where a condition holds, else scratch memory.
@@ -218,10 +240,33 @@ impl Body<'_, '_> {
         {
             return room;
         }
-        let (low, high, left, before) = self.look_up(base);
+        let (room, block) = match self.place_before_loop(base) {
+            Some((place, block)) => {
+                let (mut code, mut room) = (Vec::new(), None);
+                self.elsewhere(&mut code, |body| room = Some(body.look_up(base)));
+                self.insertions.push((place, code));
+                (room, block)
+            }
+            None => (None, self.block),
+        };
+        let (low, high, left, before) = room.unwrap_or_else(|| self.look_up(base));
         let room = Room { low, high, left, before };
-        self.known.rooms.insert(key, (self.block, room));
+        self.known.rooms.insert(key, (block, room));
         room
+    }
+
+    /// Where an address is made that is used in a loop and does not come out of it: place in the words, and block.
+    fn place_before_loop(&mut self, base: Id) -> Option<(usize, usize)> {
+        let place = self.made_at.get(&base.0).copied()?;
+        let block = self.cx.module.block_around(self.cx.module.place_of(base)?)?;
+        let (module, heads) = (self.cx.module, std::mem::take(&mut self.loop_heads));
+        let is_in = heads.iter().any(|(head, after)| {
+            self.flow.dominates(module, *head, self.block)
+                && !self.flow.dominates(module, *head, block)
+                && !self.flow.dominates(module, *after, self.block)
+        });
+        self.loop_heads = heads;
+        is_in.then_some((place, block))
     }
 
     /// The words of an address, the bytes from it to the end of its buffer, and those before it.

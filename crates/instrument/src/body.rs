@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use spirv::Op;
 
 use crate::{
-    Check, Site, Table, Verdict,
+    Check, Table,
     context::{Context, emit, emit_value},
     flow::Flow,
     number::Numbering,
@@ -40,11 +40,20 @@ pub(crate) struct Body<'c, 'a> {
     tails: FxHashMap<u32, u32>,
     /// Places of phis in the words.
     phis: Vec<usize>,
-    held: Option<Held>,
+    /// Checks of this block whose outcome is in values.
+    pub(crate) pending: Vec<crate::remember::Pending>,
+    /// The id of a chain that was taken back.
+    pub(crate) free_id: Option<u32>,
+    /// Where device addresses are made that loops may use, in the words so far.
+    pub(crate) made_at: FxHashMap<u32, usize>,
+    /// The heads of loops and the blocks behind them, where there are device addresses.
+    pub(crate) loop_heads: Vec<(usize, usize)>,
+    /// Whether nothing can have been remembered in variables so far.
+    pub(crate) is_fresh: bool,
     /// The merge instruction of a loop's head that is to be taken apart behind its phis.
     apart: Option<At>,
     /// What the loop head that was taken apart must end with.
-    pending: Option<Pending>,
+    ending: Option<Ending>,
     /// Whether the block may be split.
     pub(crate) can_split: bool,
     line: Option<[u32; 3]>,
@@ -59,7 +68,7 @@ pub(crate) struct Body<'c, 'a> {
     pub(crate) images: crate::images::Images,
     pub(crate) rooms: crate::pointers::Rooms,
     /// What was remembered: by truth value and kind of check, in which block and for which instruction.
-    remembered: FxHashMap<(u32, Check), (usize, At)>,
+    pub(crate) remembered: FxHashMap<(u32, Check), (usize, At)>,
 }
 
 /// A value at the beginning of a function.
@@ -72,22 +81,15 @@ pub(crate) enum Hoisted {
     State(u32, u32, u32),
     /// How many elements fit: by state, bytes up to the end of the first, stride.
     Fitting(u32, u64, u64),
+    /// The last one of them.
+    Last(u32, u64, u64),
     /// Whether a constant index fits, by state, bytes up to the end, stride and index.
     Fits(u32, u64, u64, u32),
     Scratch(u8),
 }
 
-/// What is remembered of faults, as values.
-struct Held {
-    fine: u32,
-    first: u32,
-    details: [u32; 3],
-    masks: SmallVec<[(u32, u32); 2]>,
-    changed: [bool; 3],
-}
-
 /// The head of a loop that is its own continue target gets a block of its own to continue in.
-struct Pending {
+struct Ending {
     continue_label: Option<u32>,
     /// Whether the branch at its end stays in the loop on both sides, and so needs a merge instruction of its own.
     stays: bool,
@@ -101,6 +103,8 @@ impl<'c, 'a> Body<'c, 'a> {
         let rooms = crate::pointers::Rooms::new(cx, function);
         let place = cx.module.function_of(function.id).unwrap_or(0);
         let loops = crate::loops::find(cx, function);
+        let loop_heads =
+            if cx.has_loops && cx.options.checks.addresses { loop_heads(cx, function) } else { Vec::new() };
         let numbering = Numbering::new(std::mem::take(&mut cx.equal));
         let mut body = Body {
             cx,
@@ -117,9 +121,13 @@ impl<'c, 'a> Body<'c, 'a> {
             function: place,
             tails: FxHashMap::default(),
             phis: Vec::new(),
-            held: None,
+            pending: Vec::new(),
+            free_id: None,
+            made_at: FxHashMap::default(),
+            loop_heads,
+            is_fresh: is_entry,
             apart: None,
-            pending: None,
+            ending: None,
             can_split: true,
             line: None,
             is_entry,
@@ -198,13 +206,13 @@ impl<'c, 'a> Body<'c, 'a> {
             }
             Some(Op::LoopMerge) => {
                 self.spill();
-                if self.pending.is_none() {
+                if self.ending.is_none() {
                     self.copy(it);
                 }
             }
             Some(op) if is_end(op) => self.end_block(it, op),
             Some(Op::DemoteToHelperInvocation | Op::IgnoreIntersectionNV | Op::TerminateRayNV) => {
-                self.flush();
+                self.flush(true);
                 self.may_have_ended = true;
                 self.copy(it);
             }
@@ -221,6 +229,9 @@ impl<'c, 'a> Body<'c, 'a> {
                 }
                 if self.cx.has_variable_pointers && op == Op::Store {
                     self.keep_room(it);
+                }
+                if !self.loop_heads.is_empty() && !makes_pointer {
+                    self.note_address(it);
                 }
             }
             None => {
@@ -272,7 +283,7 @@ impl<'c, 'a> Body<'c, 'a> {
         emit(&mut self.out, Op::Branch, &[rest]);
         self.open(rest);
         let end = self.cx.module.at(At(merge.at.0 + 1));
-        self.pending = Some(Pending { continue_label, stays: stays(end, merge) });
+        self.ending = Some(Ending { continue_label, stays: stays(end, merge) });
     }
 
     fn end_block(&mut self, it: Instruction<'_>, op: Op) {
@@ -286,19 +297,19 @@ impl<'c, 'a> Body<'c, 'a> {
             _ => false,
         };
         if is_exit {
-            self.flush();
+            self.flush(false);
         }
         if op == Op::ReturnValue && self.cx.has_variable_pointers {
             self.return_room(it.id(1));
         }
         self.spill();
-        let pending = self.pending.take();
-        if let Some(Pending { continue_label: Some(label), .. }) = pending {
+        let ending = self.ending.take();
+        if let Some(Ending { continue_label: Some(label), .. }) = ending {
             emit(&mut self.out, Op::Branch, &[label]);
             self.open(label);
         }
         // Both sides leave by the loop's own ways, so nothing ever comes to where they would meet.
-        let never = pending.filter(|it| it.stays).map(|_| self.cx.fresh());
+        let never = ending.filter(|it| it.stays).map(|_| self.cx.fresh());
         if let Some(never) = never {
             emit(&mut self.out, Op::SelectionMerge, &[never, 0]);
         }
@@ -310,6 +321,7 @@ impl<'c, 'a> Body<'c, 'a> {
             emit(&mut self.out, Op::Label, &[never]);
             emit(&mut self.out, Op::Unreachable, &[]);
         }
+        self.is_fresh = false;
         let first = self.cx.module.blocks().get(self.block).map_or(0, |it| it.label.0);
         if first != self.label {
             self.tails.insert(first, self.label);
@@ -365,7 +377,6 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// Runs `inside` only where `ok` holds. A value that it makes becomes `result`, or the null of its type.
     pub(crate) fn guarded(&mut self, ok: u32, result: Option<(u32, u32)>, inside: impl FnOnce(&mut Self, Option<u32>)) {
-        self.spill();
         let (before, then, merge) = (self.label, self.cx.fresh(), self.cx.fresh());
         emit(&mut self.out, Op::SelectionMerge, &[merge, 0]);
         emit(&mut self.out, Op::BranchConditional, &[ok, then, merge]);
@@ -385,120 +396,13 @@ impl<'c, 'a> Body<'c, 'a> {
         }
     }
 
-    /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
-    pub(crate) fn check(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
-        match self.remembered.insert((ok, site.check), (self.block, site.at)) {
-            Some((block, at)) if block == self.block => {
-                self.remembered.insert((ok, site.check), (block, at));
-                if at != site.at {
-                    self.cx.note(Site { verdict: Verdict::Repeated, ..site });
-                }
-                return;
-            }
-            _ => {}
+    /// Remembers where a device address is made.
+    fn note_address(&mut self, it: Instruction<'_>) {
+        let Some(id) = it.result() else { return };
+        let is_address = |it: (spirv::StorageClass, Id)| it.0 == spirv::StorageClass::PhysicalStorageBuffer;
+        if self.cx.types.pointer_value(id).is_some_and(is_address) {
+            self.made_at.insert(id.0, self.out.len());
         }
-        self.check_numbered(site, ok, details, is_hoisted);
-    }
-
-    /// Checks a site whose truth value was made for it alone.
-    pub(crate) fn check_new(&mut self, site: Site, ok: u32, details: [Option<u32>; 3]) {
-        self.check_numbered(site, ok, details, false);
-    }
-
-    fn check_numbered(&mut self, site: Site, ok: u32, details: [Option<u32>; 3], is_hoisted: bool) {
-        let number = self.cx.count(site, is_hoisted);
-        if self.cx.options.immediate.contains(&number) && self.can_split {
-            self.report(number, ok, details);
-        } else {
-            self.remember(number, ok, details);
-        }
-    }
-
-    fn report(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
-        let bad = self.test(Op::LogicalNot, &[ok]);
-        let (number, zero) = (self.cx.number(number), self.cx.number(0));
-        let [a, b, c] = details.map(|it| it.unwrap_or(zero));
-        let (void, report) = (self.cx.ids.void, self.cx.ids.report);
-        self.guarded(bad, None, |body, _| {
-            body.value(Op::FunctionCall, void, &[report, number, a, b, c]);
-        });
-    }
-
-    /// Makes code that goes somewhere else, where nothing is remembered in values.
-    pub(crate) fn elsewhere(&mut self, code: &mut Vec<u32>, make: impl FnOnce(&mut Self)) {
-        let held = self.held.take();
-        std::mem::swap(&mut self.out, code);
-        make(self);
-        self.spill();
-        std::mem::swap(&mut self.out, code);
-        self.held = held;
-    }
-
-    pub(crate) fn remember(&mut self, number: u32, ok: u32, details: [Option<u32>; 3]) {
-        let mask = self.cx.mask(number);
-        let (boolean, uint) = (self.cx.ids.boolean, self.cx.ids.uint);
-        let mut held = match self.held.take() {
-            Some(held) => held,
-            None => self.hold(),
-        };
-        let fine = self.value(Op::LogicalAnd, boolean, &[held.fine, ok]);
-        let is_first = self.value(Op::LogicalNotEqual, boolean, &[held.fine, fine]);
-        held.fine = fine;
-        let name = self.cx.number(number + 1);
-        held.first = self.value(Op::Select, uint, &[is_first, name, held.first]);
-        for (at, detail) in details.iter().enumerate() {
-            if let Some(detail) = detail {
-                held.details[at] = self.value(Op::Select, uint, &[is_first, *detail, held.details[at]]);
-                held.changed[at] = true;
-            }
-        }
-        let (zero, bit) = (self.cx.number(0), self.cx.number(1 << (number % 32)));
-        let bit = self.value(Op::Select, uint, &[ok, zero, bit]);
-        let place = held.masks.iter().rposition(|it| it.0 == mask);
-        let before = match place {
-            Some(place) => held.masks[place].1,
-            None => self.value(Op::Load, uint, &[mask]),
-        };
-        let after = self.value(Op::BitwiseOr, uint, &[before, bit]);
-        match place {
-            Some(place) => held.masks[place].1 = after,
-            None => held.masks.push((mask, after)),
-        }
-        self.held = Some(held);
-    }
-
-    fn hold(&mut self) -> Held {
-        let (boolean, uint) = (self.cx.ids.boolean, self.cx.ids.uint);
-        let (fine, first, details) = (self.cx.ids.fine, self.cx.ids.first, self.cx.ids.details);
-        Held {
-            fine: self.value(Op::Load, boolean, &[fine]),
-            first: self.value(Op::Load, uint, &[first]),
-            details: details.map(|it| self.value(Op::Load, uint, &[it])),
-            masks: SmallVec::new(),
-            changed: [false; 3],
-        }
-    }
-
-    /// Puts what is remembered back into the variables.
-    pub(crate) fn spill(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        let (fine, first, details) = (self.cx.ids.fine, self.cx.ids.first, self.cx.ids.details);
-        emit(&mut self.out, Op::Store, &[fine, held.fine]);
-        emit(&mut self.out, Op::Store, &[first, held.first]);
-        for ((variable, value), is_changed) in details.iter().zip(held.details).zip(held.changed) {
-            if is_changed {
-                emit(&mut self.out, Op::Store, &[*variable, value]);
-            }
-        }
-        for (mask, value) in held.masks {
-            emit(&mut self.out, Op::Store, &[mask, value]);
-        }
-    }
-
-    fn flush(&mut self) {
-        self.spill();
-        let (void, flush) = (self.cx.ids.void, self.cx.ids.flush);
-        self.value(Op::FunctionCall, void, &[flush]);
     }
 
     /// A table's base, from the beginning of the function.
@@ -605,6 +509,17 @@ impl<'c, 'a> Body<'c, 'a> {
     pub(crate) fn is_non_uniform(&self, id: Id) -> bool {
         self.cx.has_non_uniform && self.cx.module.decorated(id, None, spirv::Decoration::NonUniform).is_some()
     }
+}
+
+/// The heads of a function's loops, and where they go on in the end.
+fn loop_heads(cx: &Context<'_>, function: &Function) -> Vec<(usize, usize)> {
+    let module = cx.module;
+    let blocks = function.blocks.start as usize..function.blocks.end as usize;
+    let heads = blocks.filter_map(|block| {
+        let merge = module.blocks()[block].all.end.checked_sub(2).map(|it| module.at(At(it)))?;
+        merge.is(Op::LoopMerge).then(|| module.block_of(merge.id(1)).map(|it| (block, it)))?
+    });
+    heads.collect()
 }
 
 /// What the first block's variables end with, or its label.

@@ -7,11 +7,12 @@ use std::num::NonZeroU32;
 
 use lavascope_spirv::{At, Id};
 use smallvec::SmallVec;
-use spirv::Op;
+use spirv::{GlslStd450Op, Op};
 
 use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
     body::{Body, Hoisted},
+    context::emit_value,
     known::{Done, Key},
     path::Path,
 };
@@ -31,6 +32,14 @@ pub(crate) struct Chosen {
     pub(crate) length: u32,
     /// Whether the index is in bounds; nothing where it must be.
     pub(crate) in_bounds: Option<u32>,
+}
+
+/// Where an access that is wrong goes: to this element of a binding, or to the last one that an index may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Elsewhere {
+    pub(crate) safe: Option<u32>,
+    /// A number and its largest value.
+    pub(crate) cut: Option<(u32, u32)>,
 }
 
 /// How an access is made safe.
@@ -100,6 +109,7 @@ impl Body<'_, '_> {
         way: Way,
     ) -> Guarded {
         let repeated = self.repeated(&key);
+        let mut cut = None;
         let done = match repeated {
             Some(done) => {
                 self.cx.note(Site { verdict: Verdict::Repeated, ..site });
@@ -108,11 +118,14 @@ impl Body<'_, '_> {
             None => {
                 let state = self.state_word(path.set, path.binding, element);
                 let fits = self.fits_known(path, state, least);
-                let descriptor = (element != 0).then(|| self.cx.number(element));
-                // What is bound is looked up again if it must be told.
-                let details = [descriptor, fits.index, None];
-                let is_done =
-                    fits.counted.is_some_and(|(index, count)| self.check_before_loop(site, index, count, descriptor));
+                if let Some((number, _)) = fits.index.zip(fits.counted).filter(|_| way == Way::Select) {
+                    let last = self.last_fitting(state, least, path.terms[0].stride);
+                    cut = Some((number, last));
+                }
+                // Which descriptor it is and what is bound to it is found out again if it must be told.
+                let index = fits.index.unwrap_or(self.cx.number(0));
+                let details = [Some(index), None, None];
+                let is_done = fits.counted.is_some_and(|(index, count)| self.check_before_loop(site, index, count));
                 match fits.is_hoisted {
                     _ if is_done => {}
                     true => self.check(site, fits.ok, details, true),
@@ -124,7 +137,16 @@ impl Body<'_, '_> {
         if way == Way::Select {
             self.cx.require(path.set, path.binding, Some(element), least);
         }
-        self.guard(pointer, path, key, (done, repeated.is_none()), None, way)
+        self.guard(pointer, path, key, (done, repeated.is_none()), Elsewhere { safe: None, cut }, way)
+    }
+
+    /// The number of the last element that fits, where the host sees to it that one does.
+    fn last_fitting(&mut self, state: u32, least: u64, stride: u64) -> u32 {
+        self.hoist(Hoisted::Last(state, least, stride), |cx, code| {
+            let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
+            let left = cx.value(code, Op::ISub, cx.ids.uint, &[state, least]);
+            divided(cx, code, left, stride)
+        })
     }
 
     /// A buffer that is chosen by an index.
@@ -147,7 +169,8 @@ impl Body<'_, '_> {
                 let (fits, index) = self.fits(path, state, least);
                 let is_missing = self.test(Op::LogicalNot, &[is_there]);
                 let is_fine = self.test(Op::LogicalOr, &[is_missing, fits]);
-                self.check_new(site, is_fine, [Some(chosen.index), index, Some(state)]);
+                let index = index.unwrap_or(self.cx.number(0));
+                self.check_new(site, is_fine, [Some(index), Some(chosen.index), Some(state)]);
                 let ok = self.test(Op::LogicalAnd, &[is_there, fits]);
                 Done { block: self.block as u32, ok, pointer: None }
             }
@@ -155,7 +178,7 @@ impl Body<'_, '_> {
         if way == Way::Select {
             self.cx.require(path.set, path.binding, None, least);
         }
-        self.guard(pointer, path, key, (done, repeated.is_none()), Some(safe), way)
+        self.guard(pointer, path, key, (done, repeated.is_none()), Elsewhere { safe: Some(safe), cut: None }, way)
     }
 
     /// What to do with an access whose check is known, which is remembered where that is new.
@@ -165,13 +188,15 @@ impl Body<'_, '_> {
         path: &Path,
         key: Key,
         (done, is_new): (Done, bool),
-        safe: Option<u32>,
+        elsewhere: Elsewhere,
         way: Way,
     ) -> Guarded {
         let made = match (way, done.pointer) {
             (Way::Branch, it) => it,
             (Way::Select, Some(made)) => Some(made),
-            (Way::Select, None) => NonZeroU32::new(self.selected(pointer, path, done.ok, safe).unwrap_or(pointer.0)),
+            (Way::Select, None) => {
+                NonZeroU32::new(self.selected(pointer, path, done.ok, elsewhere).unwrap_or(pointer.0))
+            }
         };
         if is_new || done.block as usize == self.block && made != done.pointer {
             self.known.buffers.insert(key, Done { pointer: made, ..done });
@@ -203,7 +228,8 @@ impl Body<'_, '_> {
     }
 
     /// The same pointer where `ok` holds, else one that may be used.
-    pub(crate) fn selected(&mut self, pointer: Id, path: &Path, ok: u32, safe: Option<u32>) -> Option<u32> {
+    pub(crate) fn selected(&mut self, pointer: Id, path: &Path, ok: u32, elsewhere: Elsewhere) -> Option<u32> {
+        let Elsewhere { safe, cut } = elsewhere;
         let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
         for (place, index) in path.indices.iter().enumerate() {
@@ -213,16 +239,29 @@ impl Body<'_, '_> {
                     let safe = self.part_of(path, place, safe)?;
                     self.clamp(*index, ok, Some(safe), is_uniform)?
                 }
-                (None, true) => self.clamp(*index, ok, None, true)?,
+                (None, true) => match cut {
+                    Some((number, last)) => self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]),
+                    None => self.clamp(*index, ok, None, true)?,
+                },
                 (None, false) => index.0,
             });
         }
         let ty = self.cx.types.of_value(pointer)?;
-        let id = self.value(Op::AccessChain, ty.0, &operands);
-        if !is_uniform {
+        let id = self.chain(ty.0, &operands);
+        if !is_uniform && !(id == pointer.0 && self.is_non_uniform(pointer)) {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         Some(id)
+    }
+
+    /// A chain, in the place of the one that was taken back if there is one.
+    pub(crate) fn chain(&mut self, ty: u32, operands: &[u32]) -> u32 {
+        let id = match self.free_id.take() {
+            Some(id) => id,
+            None => self.cx.fresh(),
+        };
+        emit_value(&mut self.out, Op::AccessChain, ty, id, operands);
+        id
     }
 
     /// The index at one place of an array of arrays, for an element of the whole.

@@ -36,6 +36,9 @@ pub(crate) struct Context<'a> {
     pub(crate) ends_early: Option<bool>,
     /// Whether any value is said to differ between invocations.
     pub(crate) has_non_uniform: bool,
+    pub(crate) has_loops: bool,
+    /// By id: in how many places functions have it, as far as a byte counts. Numbers that look like it count as well.
+    pub(crate) uses: Vec<u8>,
     /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
     pub(crate) equal: Vec<u32>,
     /// Whether anything is printed.
@@ -52,6 +55,21 @@ pub(crate) struct Context<'a> {
     constant_words: Vec<u32>,
     constant_place: Option<Reserved>,
     nulls: FxHashMap<Id, u32>,
+    /// Made when needed.
+    pub(crate) state_variables: Option<State>,
+    pub(crate) glsl_set: Option<u32>,
+    /// Whether functions of ours are called: the one that flushes variables, maybe before the invocation goes on, and
+    /// the one that sets bits.
+    pub(crate) flushes: bool,
+    pub(crate) goes_on: bool,
+    pub(crate) sees: bool,
+}
+
+/// Private variables: the first fault's number plus one, and its details.
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    pub(crate) first: u32,
+    pub(crate) details: [u32; 3],
 }
 
 /// Ids that were added to the module.
@@ -60,15 +78,12 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
-    /// Private variables: whether all went well so far, the first fault's number plus one, and its details.
-    pub(crate) fine: u32,
-    pub(crate) first: u32,
-    pub(crate) details: [u32; 3],
     /// A private variable for every 32 sites.
     pub(crate) masks: Vec<u32>,
     pub(crate) private_uint: u32,
     /// Functions.
     pub(crate) flush: u32,
+    pub(crate) see: u32,
     pub(crate) report: u32,
     pub(crate) find: u32,
     pub(crate) print: u32,
@@ -134,6 +149,8 @@ impl<'a> Context<'a> {
             shadows: FxHashMap::default(),
             ends_early: None,
             has_non_uniform: has_non_uniform(module),
+            has_loops: module.all().any(|it| it.is(Op::LoopMerge)),
+            uses: uses(module),
             equal: vec![0; module.bound() as usize],
             is_printing: false,
             touching: None,
@@ -144,6 +161,11 @@ impl<'a> Context<'a> {
             constant_words: Vec::new(),
             constant_place,
             nulls: FxHashMap::default(),
+            state_variables: None,
+            glsl_set: None,
+            flushes: false,
+            goes_on: false,
+            sees: false,
         }
     }
 
@@ -200,28 +222,12 @@ impl<'a> Context<'a> {
         number
     }
 
-    /// The private variable that has the bit of a site.
-    pub(crate) fn mask(&mut self, number: u32) -> u32 {
-        let word = number as usize / 32;
-        while self.ids.masks.len() <= word {
-            let null = self.null(Id(self.ids.uint));
-            let pointer = Id(self.ids.private_uint);
-            let mask = self.editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, null]).0;
-            self.ids.masks.push(mask);
-            self.ids.variables.push(mask);
-        }
-        self.ids.masks[word]
-    }
-
     /// The private variable that stands beside one that holds a pointer. No function calls itself, so one is enough.
     pub(crate) fn shadow(&mut self, variable: Id) -> u32 {
         if let Some(shadow) = self.shadows.get(&variable) {
             return *shadow;
         }
-        let null = self.null(Id(self.ids.uint));
-        let pointer = Id(self.ids.private_uint);
-        let shadow = self.editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, null]).0;
-        self.ids.variables.push(shadow);
+        let shadow = self.private_word();
         self.shadows.insert(variable, shadow);
         shadow
     }
@@ -329,26 +335,16 @@ impl Ids {
     fn new(editor: &mut Editor<'_>, uint: Id, root: Root) -> Ids {
         let boolean = editor.ty(Op::TypeBool, &[]);
         let private_uint = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, uint.0]);
-        let private_bool = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, boolean.0]);
-        let (null, yes) = (editor.null(uint), editor.truth(boolean, true));
-        let private = |editor: &mut Editor<'_>, pointer, start: Id| {
-            editor.new_global(Op::Variable, pointer, &[StorageClass::Private as u32, start.0]).0
-        };
-        let fine = private(editor, private_bool, yes);
-        let first = private(editor, private_uint, null);
-        let details = [0; 3].map(|_| private(editor, private_uint, null));
         let uint_pair = editor.ty(Op::TypeVector, &[uint.0, 2]);
         let mut ids = Ids {
             void: editor.ty(Op::TypeVoid, &[]).0,
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
-            fine,
-            first,
-            details,
             masks: Vec::new(),
             private_uint: private_uint.0,
             flush: editor.fresh().0,
+            see: editor.fresh().0,
             report: editor.fresh().0,
             find: editor.fresh().0,
             print: editor.fresh().0,
@@ -359,7 +355,7 @@ impl Ids {
             cell_base: 0,
             constants_from: first_free_constant(editor.module()),
             scope: 0,
-            variables: vec![fine, first, details[0], details[1], details[2]],
+            variables: Vec::new(),
         };
         let scope = if is_vulkan_memory_model(editor.module()) { Scope::QueueFamily } else { Scope::Device };
         ids.scope = editor.constant(uint, &[scope as u32]).0;
@@ -440,6 +436,20 @@ fn has_variable_pointers(module: &Module) -> bool {
     let mut globals = module.instructions(module.globals());
     let wanted = [Capability::VariablePointers, Capability::VariablePointersStorageBuffer];
     globals.any(|it| it.is(Op::Capability) && wanted.iter().any(|wanted| *wanted as u32 == it.word(1)))
+}
+
+fn uses(module: &Module) -> Vec<u8> {
+    let mut uses = vec![0u8; module.bound() as usize];
+    for function in module.functions() {
+        for it in module.instructions(function.all.clone()) {
+            for word in it.from(1) {
+                if let Some(count) = uses.get_mut(*word as usize) {
+                    *count = count.saturating_add(1);
+                }
+            }
+        }
+    }
+    uses
 }
 
 fn has_non_uniform(module: &Module) -> bool {

@@ -11,6 +11,7 @@ use spirv::{Capability, Decoration, Op};
 use crate::{
     Check, Counted, Site, Verdict,
     body::{Body, Hoisted},
+    buffers::{Elsewhere, Guarded},
     path::Path,
 };
 
@@ -80,7 +81,7 @@ impl Body<'_, '_> {
         let Some(chosen) = self.chosen(path) else { return (pointer.0, None) };
         let safe = self.binding_word(path.set, path.binding, 2);
         let (_, ok) = self.state_of(path, chosen, safe);
-        let made = self.selected(pointer, path, ok, Some(safe)).unwrap_or(pointer.0);
+        let made = self.selected(pointer, path, ok, Elsewhere { safe: Some(safe), cut: None }).unwrap_or(pointer.0);
         self.cx.require(path.set, path.binding, None, 1);
         let details = [Some(chosen.index), Some(chosen.length), None];
         (made, Some(Fault { check: Check::Descriptor, ok, details, binding, element: None, is_hoisted: false }))
@@ -150,7 +151,10 @@ impl Body<'_, '_> {
         }
         let mut changes = self.images_here(it, op, place);
         changes.extend(texel.map(|it| (place + 1, it.1)));
-        self.copy_with(it, &changes);
+        match result {
+            Some(_) => self.selected_load(Guarded { ok, pointer: image.0 }, it, &changes),
+            None => self.copy_with(it, &changes),
+        }
     }
 
     /// The images of an instruction, made in this block if they must be.

@@ -244,7 +244,7 @@ struct Index {
 
 impl Body<'_, '_> {
     /// Checks an access by an index before the loop that counts it. Whether it could be done.
-    pub(crate) fn check_before_loop(&mut self, site: Site, index: Id, count: u32, descriptor: Option<u32>) -> bool {
+    pub(crate) fn check_before_loop(&mut self, site: Site, index: Id, count: u32) -> bool {
         if self.loops.is_empty() || self.cx.options.immediate.contains(&(self.cx.infos.len() as u32)) {
             return false;
         }
@@ -254,7 +254,7 @@ impl Body<'_, '_> {
         let mut code = Vec::new();
         let Some((ok, first)) = self.whole_range(&mut code, counting, added, count) else { return false };
         let number = self.cx.count(site, true);
-        self.elsewhere(&mut code, |body| body.remember(number, ok, [descriptor, Some(first), None]));
+        self.elsewhere(&mut code, |body| body.remember(number, ok, [Some(first), None, None]));
         self.insertions.push((place, code));
         true
     }

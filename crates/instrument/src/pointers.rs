@@ -284,7 +284,8 @@ impl Body<'_, '_> {
         };
         site.counted = crate::buffers::counted(&path);
         let (ok, index) = self.fits(&path, room, path.offset.saturating_add(size));
-        self.check_new(site, ok, [None, index, Some(room)]);
+        let zero = self.cx.number(0);
+        self.check_new(site, ok, [Some(index.unwrap_or(zero)), Some(zero), Some(room)]);
         Guarded { ok: Some(ok), pointer: pointer.0 }
     }
 }

@@ -1,7 +1,9 @@
 //! What instrumented shaders are told: which descriptors were written, and which addresses are there.
 //!
 //! Two layouts of each. Those under `reference` are the published ones of the year 2019. The others are read by our
-//! shaders: one load for a descriptor that is known to the compiler, and addresses in an order that one can search.
+//! shaders: one load for a descriptor that is known to the compiler, and a tree of addresses.
+
+pub use crate::find::{ADDRESS_WORDS_LEAST, addresses};
 
 /// A descriptor set as a shader sees it: what is bound to each element of each binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,11 +27,6 @@ pub struct AddressRange {
 
 /// Words of a binding in the table of descriptors: how many elements, where their states begin, which one is safe.
 pub const BINDING_WORDS: u32 = 4;
-/// Words before the first range in the table of addresses: how many there are, a spare one, the scratch memory.
-pub const ADDRESS_HEAD: u32 = 4;
-/// Words of a range: address and bytes, the lower half first.
-pub const ADDRESS_WORDS: u32 = 4;
-
 /// The table of descriptors.
 ///
 /// Word 0 is the number of sets and word `1 + set` says where the set begins. There each binding has four words. An
@@ -51,30 +48,6 @@ pub fn descriptors(sets: &[Set]) -> Vec<u32> {
         words.extend(&binding.elements);
         words.extend(binding.elements.is_empty().then_some(0));
     }
-    words
-}
-
-/// The table of addresses: what overlaps becomes one range, since no address tells the buffers apart.
-///
-/// Accesses that are wrong go to `scratch`: the address of memory that nobody else uses.
-pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
-    let mut sorted: Vec<AddressRange> = ranges.iter().copied().filter(|it| it.bytes > 0).collect();
-    sorted.sort_unstable();
-    let mut merged: Vec<AddressRange> = Vec::with_capacity(sorted.len());
-    for it in sorted {
-        match merged.last_mut() {
-            Some(last) if it.address - last.address < last.bytes => {
-                last.bytes = last.bytes.max((it.address - last.address).saturating_add(it.bytes));
-            }
-            _ => merged.push(it),
-        }
-    }
-    let mut words = vec![merged.len() as u32, 0, scratch as u32, (scratch >> 32) as u32];
-    for it in merged {
-        words.extend([it.address as u32, (it.address >> 32) as u32, it.bytes as u32, (it.bytes >> 32) as u32]);
-    }
-    // Shaders read the first range even if there is none.
-    words.resize(words.len().max((ADDRESS_HEAD + ADDRESS_WORDS) as usize), 0);
     words
 }
 
@@ -212,10 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn our_table_of_addresses_is_sorted_and_has_no_overlaps() {
+    fn our_table_of_addresses_has_no_overlaps() {
         let range = |address, bytes| AddressRange { address, bytes };
         let all = [range(0x1_0000_2000, 16), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8), range(5, 0)];
-        let expected = [3, 0, 0xabc, 0, 0x1000, 0, 0x180, 0, 0x1180, 0, 8, 0, 0x2000, 1, 16, 0];
-        assert_eq!(addresses(&all, 0xabc), expected);
+        let words = addresses(&all, 0xabc);
+        assert_eq!(words[0], 3);
+        assert_eq!(words[2..4], [0xabc, 0]);
+        let expected = [0x1000, 0, 0x180, 0, 0x1180, 0, 8, 0, 0x2000, 1, 16, 0];
+        let records: Vec<u32> = words[13..28].chunks(5).flat_map(|it| it[1..].to_vec()).collect();
+        assert_eq!(records, expected);
     }
 }

@@ -2,8 +2,11 @@
 //! that have addresses, and to the creation of pipelines.
 //!
 //! On lavapipe, through the real loader. Bare and checked programs take turns, and the same under the Khronos layer with
-//! nothing but GPU-assisted validation on, where that is installed.
+//! nothing but GPU-assisted validation on: the one that is installed, or the library that the environment variable
+//! `LAVASCOPE_BENCH_KHRONOS_LIBRARY` names.
 
+#[path = "stage/khronos.rs"]
+mod khronos;
 #[path = "gpu/program.rs"]
 mod program;
 #[path = "gpu/shaders.rs"]
@@ -14,6 +17,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use khronos::newer_khronos;
 use lavascope_bench::{Bench, Entry, Peer, Suite};
 use program::{Mode, Program, has_khronos};
 use stage::{layer_folder, written};
@@ -35,6 +39,22 @@ const BUFFERS: [usize; 3] = [2, 1_000, 100_000];
 const ACCESSES: [u32; 2] = [50, 200];
 const ROUNDS: u32 = 9;
 
+/// Of the layer since 1.4: what its shaders check, and nothing else.
+const KHRONOS_NEW_SETTINGS: &str = "\
+khronos_validation.gpuav_enable = true
+khronos_validation.gpuav_buffers_validation = false
+khronos_validation.validate_core = false
+khronos_validation.check_image_layout = false
+khronos_validation.check_command_buffer = false
+khronos_validation.check_object_in_use = false
+khronos_validation.check_query = false
+khronos_validation.check_shaders = false
+khronos_validation.unique_handles = false
+khronos_validation.object_lifetime = false
+khronos_validation.stateless_param = false
+khronos_validation.thread_safety = false
+khronos_validation.report_flags = error
+";
 /// Of the version that Debian 12 has, 1.3.239.
 const KHRONOS_SETTINGS: &str = "\
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT
@@ -53,7 +73,8 @@ fn main() {
     let exe = std::env::current_exe().expect("a program knows where it is");
     let folder = exe.parent().expect("a program lies in a folder");
     let layer = layer_folder(folder, "bench_layer_for_gpu");
-    written(&layer, "vk_layer_settings.txt", KHRONOS_SETTINGS);
+    let settings = if newer_khronos(&layer) { KHRONOS_NEW_SETTINGS } else { KHRONOS_SETTINGS };
+    written(&layer, "vk_layer_settings.txt", settings);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);

@@ -4,12 +4,14 @@
 //! draws. Bare and validated batches take turns, and batches under the Khronos layer with nothing but synchronization
 //! validation on, where that is installed. `overhead` measures the layer without validation.
 
+#[path = "stage/khronos.rs"]
+mod khronos;
 mod stage;
 
 use std::ffi::{CStr, c_char};
-use std::path::Path;
 
 use ash::vk;
+use khronos::newer_khronos;
 use lavascope_bench::{Bench, Peer, Suite};
 use stage::{layer_folder, written};
 
@@ -28,9 +30,7 @@ const ASYNC_MAX: f64 = 100.0;
 const SHARE_MAX: f64 = 1.0 / 8.0;
 
 const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
-/// A library of the layer that is newer than 1.4, in place of the one that is installed.
-const KHRONOS_LIBRARY: &str = "LAVASCOPE_BENCH_KHRONOS_LIBRARY";
-/// For such a one: synchronization validation alone, of submissions too. Its checks of command buffers stay on, since
+/// Of the layer since 1.4: synchronization validation alone, of submissions too. Its checks of command buffers stay on, since
 /// it finds nothing without them.
 const KHRONOS_NEW_SETTINGS: &str = "\
 khronos_validation.validate_sync = true
@@ -65,29 +65,13 @@ fn main() {
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     let layer = layer_folder(folder, "bench_layer_for_validation");
-    written(&layer, "vk_layer_settings.txt", khronos_settings(&layer));
+    let settings = if newer_khronos(&layer) { KHRONOS_NEW_SETTINGS } else { KHRONOS_SETTINGS };
+    written(&layer, "vk_layer_settings.txt", settings);
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.
     use std::os::unix::process::CommandExt;
     panic!("{}", command.exec());
-}
-
-/// The settings of the Khronos layer, of the newer one if there is one.
-fn khronos_settings(folder: &Path) -> &'static str {
-    let manifest = folder.join("khronos.json");
-    let Some(library) = std::env::var_os(KHRONOS_LIBRARY) else {
-        std::fs::remove_file(manifest).ok();
-        return KHRONOS_SETTINGS;
-    };
-    let text = format!(
-        r#"{{"file_format_version":"1.2.0","layer":{{"name":"VK_LAYER_KHRONOS_validation","type":"GLOBAL",
-        "library_path":{:?},"api_version":"1.4.0","implementation_version":"1","description":"",
-        "instance_extensions":[{{"name":"VK_EXT_layer_settings","spec_version":"2"}}]}}}}"#,
-        library.to_string_lossy()
-    );
-    written(folder, "khronos.json", &text);
-    KHRONOS_NEW_SETTINGS
 }
 
 /// Where hazards are looked for.

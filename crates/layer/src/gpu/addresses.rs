@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
-use lavascope_instrument::tables::{ADDRESS_HEAD, ADDRESS_WORDS, AddressRange, addresses};
+use lavascope_instrument::tables::{AddressRange, addresses};
 
 use super::arena::{Block, Region};
 use super::variants::ROOT_ADDRESSES;
@@ -16,8 +16,8 @@ use super::{Gpu, State};
 
 /// Buffers that are gone and still remembered.
 const GONE_MAX: usize = 4096;
-/// Ranges that a table has room for at the beginning.
-const RANGES_MIN: usize = 1024;
+/// Words that a table has room for at the beginning: those of some buffers here and there.
+const WORDS_MIN: usize = 16384;
 
 /// What is known of addresses.
 #[derive(Default)]
@@ -129,11 +129,6 @@ impl Addresses {
     }
 }
 
-/// The bytes of a table with so many ranges.
-fn bytes_of(ranges: usize) -> u64 {
-    (u64::from(ADDRESS_HEAD) + ranges as u64 * u64::from(ADDRESS_WORDS)) * 4
-}
-
 impl State {
     /// A copy that no work may be reading, with room for a table.
     fn free_copy(&self, words: usize) -> Option<usize> {
@@ -149,7 +144,7 @@ impl State {
 impl Gpu {
     /// The first table, and scratch memory before it. None where there is no memory.
     pub(super) fn begin_addresses(&self) -> Option<()> {
-        let block = self.take_block(bytes_of(RANGES_MIN))?;
+        let block = self.take_block(WORDS_MIN as u64 * 4)?;
         block.whole().write(&addresses(&[], self.scratch.device_address));
         self.table_now.store(block.whole().device_address, Ordering::Release);
         self.state().addresses.copies.push(Copy { block });
@@ -171,7 +166,7 @@ impl Gpu {
         let mut copy = state.free_copy(words.len());
         if copy.is_none() {
             drop(state);
-            let block = self.or_fail(self.take_block(bytes_of((words.len() / 2).max(RANGES_MIN))))?;
+            let block = self.or_fail(self.take_block((words.len() * 2).max(WORDS_MIN) as u64 * 4))?;
             state = self.state();
             state.addresses.copies.push(Copy { block });
             // What changed meanwhile may not fit any more; then the old table stays until the next time.

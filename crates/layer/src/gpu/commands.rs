@@ -2,11 +2,11 @@
 //!
 //! Whoever records a command buffer takes it out of its slot and puts it back: the driver is called without a lock.
 
-use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use lavascope_abi::*;
+use rustc_hash::FxHashMap;
 
 use super::arena::{Arena, POOL_SETS, Region};
 use super::buffered::Buffered;
@@ -64,6 +64,8 @@ pub(super) struct Commands {
     pub(super) labels: Arc<Vec<String>>,
     /// Those of the queue that it was submitted to last.
     pub(super) queue_labels: Vec<String>,
+    /// The layout of the sets that were bound last.
+    pub(super) last_layout: Option<(u64, Arc<Layout>)>,
     arena: Arena,
     pools: Vec<DescriptorPool>,
     /// Sets that are left in the last pool.
@@ -133,7 +135,7 @@ struct Point {
 struct Known {
     /// As many writes into sets there were.
     version: u64,
-    by_key: HashMap<Box<[u64]>, Chosen>,
+    by_key: FxHashMap<Box<[u64]>, Chosen>,
     /// The key that is looked for.
     key: Vec<u64>,
 }
@@ -197,6 +199,19 @@ impl Bind {
 }
 
 impl Point {
+    /// Sets take the place of those that the last call bound, if that was alike. Whether it was.
+    fn bind_again(&mut self, layout: &Arc<Layout>, first: u32, sets: &[DescriptorSet], offsets: &[u32]) -> bool {
+        let is_it =
+            |it: &&mut Bind| Arc::ptr_eq(&it.layout, layout) && it.first == first && it.sets.len() == sets.len();
+        let Some(last) = self.binds.last_mut().filter(is_it) else { return false };
+        last.sets.clear();
+        last.sets.extend(sets.iter().map(|it| it.0));
+        last.offsets.clear();
+        last.offsets.extend(offsets);
+        self.chosen = None;
+        true
+    }
+
     fn bind(&mut self, bind: Bind) {
         let numbers = bind.numbers();
         self.binds.retain(|it| it.numbers().any(|it| !numbers.contains(&it)));
@@ -261,6 +276,27 @@ impl Commands {
 
     pub(super) fn bind_sets(&mut self, point: usize, bind: Bind) {
         self.points[point].bind(bind);
+    }
+
+    /// Sets were bound by one call.
+    pub(super) fn bind_call(
+        &mut self,
+        point: usize,
+        layout: &Arc<Layout>,
+        first: u32,
+        sets: &[DescriptorSet],
+        offsets: &[u32],
+    ) {
+        let point = &mut self.points[point];
+        if !point.bind_again(layout, first, sets, offsets) {
+            let sets = sets.iter().map(|it| it.0).collect();
+            point.bind(Bind::new(layout, first, sets, offsets.to_vec()));
+        }
+    }
+
+    /// The layout that was used last, if it is this one: none is destroyed while commands are recorded with it.
+    pub(super) fn last_layout(&self, handle: PipelineLayout) -> Option<Arc<Layout>> {
+        self.last_layout.as_ref().filter(|it| it.0 == handle.0).map(|it| Arc::clone(&it.1))
     }
 
     /// What a set was bound by last.

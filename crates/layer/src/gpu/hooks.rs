@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::commands::{Bind, Commands, point_of};
+use super::commands::{Commands, point_of};
 use super::harvest::Batch;
 use super::layouts::SetLayout;
 use super::pipelines::{Plan, read_words};
@@ -473,12 +473,12 @@ impl Gpu {
         sets: &[DescriptorSet],
         offsets: &[u32],
     ) {
-        let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
-        self.with_commands(handle, |commands| {
-            for point in points {
-                let sets = sets.iter().map(|it| it.0).collect();
-                commands.bind_sets(point, Bind::new(&layout, first, sets, offsets.to_vec()));
-            }
+        let Some(slot) = self.slot(handle.0) else { return };
+        let known = slot.with(|it| it.last_layout(layout)).flatten();
+        let Some(found) = known.or_else(|| self.state().layouts.get(&layout.0).cloned()) else { return };
+        slot.with(|commands| {
+            points.for_each(|point| commands.bind_call(point, &found, first, sets, offsets));
+            commands.last_layout = Some((layout.0, found));
         });
     }
 

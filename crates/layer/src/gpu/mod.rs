@@ -197,7 +197,7 @@ struct State {
 /// The bindings of our set.
 const TABLES: usize = 4;
 /// Words of the table by which all addresses are right.
-const EVERYWHERE_WORDS: u32 = tables::ADDRESS_HEAD + tables::ADDRESS_WORDS;
+const EVERYWHERE_WORDS: u32 = tables::ADDRESS_WORDS_LEAST;
 
 impl Gpu {
     /// For a new device that was made as wished: from now on its pipelines are made here.

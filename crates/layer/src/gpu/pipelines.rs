@@ -8,7 +8,6 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, instrument};
 use lavascope_spirv::Module;
-use spirv::Op;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
@@ -419,9 +418,7 @@ impl Gpu {
         }
         let module = Module::parse(words).map_err(|it| format!("a shader is not checked: {it}"))?;
         let complain = |it| format!("a shader is not checked: {it}");
-        // A load that decides whether a loop ends must not get what another element has: it might never end.
-        let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
-        let guard = if branches || has_loops { Guard::Branch } else { Guard::Select };
+        let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
         let mut options = Options { guard, checks, prints, touches, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();

@@ -85,6 +85,8 @@ pub struct Touched {
     pub elements: Vec<u32>,
     /// Not all elements could be kept.
     pub is_lost: bool,
+    /// Whether an invocation kept something. Else the rest was touched only if there was an invocation at all.
+    pub is_seen: bool,
     /// All that may have been touched of any of them, in order. For what is no buffer, nothing.
     pub may: Vec<Range<u64>>,
     /// What surely was, if there is one element only.
@@ -118,6 +120,7 @@ impl TouchSite {
         let words = self.place.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[]);
         let mut touched = Touched::default();
         let is_touched = words.get(2).is_some_and(|it| *it != 0);
+        touched.is_seen = is_touched;
         self.read_elements(words, is_touched, &mut touched);
         if let TouchKind::Span { is_exact } | TouchKind::Bits { is_exact } = self.kind {
             if is_touched {
@@ -207,6 +210,7 @@ fn joined(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 mod tests {
     use super::*;
 
@@ -245,6 +249,7 @@ mod tests {
             let touched = site.read(&kept(&site, [base, base + 1, base + 7, base + 4095]));
             let at = u64::from(base) * 4;
             assert_eq!(touched.may, [at..at + 8, at + 28..at + 32, at + 4095 * 4..at + 4096 * 4]);
+            assert!(touched.is_seen);
             assert_eq!((touched.must, touched.elements), (touched.may, vec![3]));
         }
     }
@@ -309,6 +314,7 @@ mod tests {
         assert!(any.read(&area).is_lost, "there are no bits for so many");
         let mut always = site(TouchKind::Descriptor, Some(7));
         (always.place, always.is_always) = (None, true);
-        assert_eq!(always.read(&[]).elements, [7]);
+        let touched = always.read(&[]);
+        assert_eq!((touched.elements, touched.is_seen), (vec![7], false), "if there was an invocation");
     }
 }

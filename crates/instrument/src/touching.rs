@@ -185,7 +185,9 @@ impl Body<'_, '_> {
         let op = pointee.and_then(|it| self.cx.module.made(it)).and_then(|it| it.op());
         let is_plain = matches!(op, Some(Op::TypeInt | Op::TypeFloat | Op::TypeVector));
         let own = pointee.and_then(|it| types.size(it, crate::types::Matrix::default()));
-        let is_whole = size % 4 == 0 && path.offset % 4 == 0 && path.terms.iter().all(|it| it.stride % 4 == 0);
+        let is_whole = size.is_multiple_of(4)
+            && path.offset.is_multiple_of(4)
+            && path.terms.iter().all(|it| it.stride.is_multiple_of(4));
         let is_exact = is_plain && is_whole && own == Some(u64::from(size));
         let block = types.pointer_value(path.variable).map(|it| types.strip_arrays(it.1));
         let is_written =

@@ -27,6 +27,7 @@ mod presents;
 mod program;
 mod pushes;
 mod queues;
+mod rays;
 mod resubmits;
 mod secondaries;
 mod structures;
@@ -66,6 +67,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     addresses::ALL,
     resubmits::ALL,
     bounds_stages::ALL,
+    rays::ALL,
     observed::ALL,
     objects::ALL,
     pushes::ALL,

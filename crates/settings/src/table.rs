@@ -179,7 +179,7 @@ settings! {
 
     gpu: bool {
         kind: Kind::Flag, default: "off", exists: true,
-        help: "Check on the GPU what shaders access.",
+        help: "Check on the GPU what shaders access; with `sync`, what they touch decides hazards.",
         aliases: [
             Key("gpuav_enable"),
             Word("enables", "VK_VALIDATION_FEATURE_ENABLE_GPU_ASSISTED_EXT", "on"),
@@ -348,7 +348,7 @@ settings! {
     }
     unseen_surfaces: bool {
         kind: Kind::Flag, default: "off", exists: true,
-        help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture. `lavascope replay --recapture` switches it on.",
+        help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture, as `lavascope replay --recapture` wants it.",
         aliases: [],
     }
     capture_flush_ms: u64 {

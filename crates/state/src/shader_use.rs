@@ -336,7 +336,7 @@ impl OfDescriptor {
     /// How far its bytes are behind the beginning of what the descriptor leads to.
     fn inset(&self) -> u16 {
         let start = self.bytes.as_ref().map_or(0, |it| it.start);
-        let words = u16::try_from(start / 4).ok().filter(|_| start % 4 == 0);
+        let words = u16::try_from(start / 4).ok().filter(|_| start.is_multiple_of(4));
         words.unwrap_or(Access::NO_INSET)
     }
 

@@ -18,7 +18,7 @@ use crate::causes::Causes;
 use crate::device::Device;
 use crate::devices::Devices;
 use crate::explain::{COMMANDS_MAX, Teller};
-use crate::observed::Feedback;
+use crate::observed::{Feedback, touched_resources};
 use crate::window::{Kept, Located, Submitted, step_of};
 
 /// Submissions that wait for feedback, or are remembered with it.
@@ -87,6 +87,11 @@ impl Feed {
     fn next(&mut self) -> Option<Open> {
         let is_full = self.open.len() > OPEN_MAX;
         let open = self.open.pop_front_if(|it| it.left == 0 || is_full)?;
+        if open.left > 0 {
+            // What is told of it yet speaks of more than there is then, and counts for nothing.
+            self.waiting.values_mut().for_each(|it| it.retain(|step| *step != open.step));
+        }
+        self.waiting.retain(|_, it| !it.is_empty());
         self.steps.push_back(open.step);
         if self.steps.len() > OPEN_MAX {
             let oldest = self.steps.pop_front().unwrap_or(0);
@@ -228,8 +233,12 @@ impl Devices {
         let mut about: Vec<ResourceId> = open.held.iter().map(|it| it.resource).collect();
         about.sort_unstable();
         about.dedup();
+        let Some(device) = self.devices.get_mut(&id) else { return };
+        // What was not touched at all is in no hazard: of many descriptors, most are not.
+        if let (Some(feed), Some(kept), true) = (&device.feed, device.window.step(open.step), open.is_whole) {
+            about = touched_resources(kept, feed, &about);
+        }
         for resource in about {
-            let Some(device) = self.devices.get_mut(&id) else { return };
             let held: Vec<Found> = open.held.iter().filter(|it| it.resource == resource).cloned().collect();
             let Some(feed) = &device.feed else { return };
             let first = held.iter().map(|it| step_of(&it.prior)).min().unwrap_or(open.step).min(open.step);

@@ -4,13 +4,20 @@
 //! did are certain, the others are as sure as what the device kept of them. What it did not touch is gone.
 //! Spec: "Shader Memory Access Ordering".
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, Command as ApiCommand, ObjectId};
-use lavascope_program::{Access, Certainty, Command, CommandBufferId, Part, RasterOrder, Region, Step};
+use lavascope_program::{
+    Access, Certainty, Command, CommandBufferId, EventId, FenceId, Part, RasterOrder, Region, RenderPassId, ResourceId,
+    SemaphoreId, Step,
+};
 
 use crate::feedback::Feed;
+use crate::recording::Mark;
 use crate::slice::Slice;
+use crate::translate::{self, Ids};
+use crate::window::Kept;
 
 /// What the device did with a command buffer since the last time that somebody told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +61,8 @@ pub struct BindingTouched {
     pub elements: Vec<u32>,
     /// There were others, too.
     pub is_lost: bool,
+    /// It was touched if the shader ran at all, and nobody saw that it did.
+    pub is_assumed: bool,
     /// From the beginning of what a descriptor leads to; none for what is no buffer.
     pub bytes: Option<Bytes>,
 }
@@ -100,12 +109,9 @@ impl Slice<'_> {
                     is_other |= before != *all;
                 }
                 Command::Action(accesses) => {
-                    let launch = mark.launch.checked_sub(1).zip(feedback).and_then(|(number, it)| {
-                        it.launches.iter().find(|it| it.number == number && it.function == mark.function)
-                    });
-                    if let Some((launch, feedback)) = launch.zip(feedback) {
+                    if let Some((launch, is_single)) = feedback.and_then(|it| it.launch(mark)) {
                         let all = recorded.accesses(index).unwrap_or(&[]);
-                        *accesses = touched(accesses, all, launch, feedback.executions == 1);
+                        *accesses = touched(accesses, all, launch, is_single);
                         is_other = true;
                     }
                 }
@@ -118,6 +124,78 @@ impl Slice<'_> {
         self.buffers.push(recorded);
         self.program.command_buffers.push(made);
         CommandBufferId(self.program.command_buffers.len() as u32 - 1)
+    }
+}
+
+impl Feedback {
+    /// What is known of a command, and whether it was executed once.
+    fn launch(&self, mark: &Mark) -> Option<(&Launch, bool)> {
+        let number = mark.launch.checked_sub(1)?;
+        let launch = self.launches.iter().find(|it| it.number == number && it.function == mark.function)?;
+        Some((launch, self.executions == 1))
+    }
+}
+
+/// Those of some resources, in order, that a step has to do with as it was executed.
+pub(crate) fn touched_resources(kept: &Kept, feed: &Feed, about: &[ResourceId]) -> Vec<ResourceId> {
+    let mut found = Mentioned { about, found: BTreeSet::new() };
+    let buffers = kept.buffers.iter().flatten();
+    for recorded in buffers.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1))) {
+        let feedback = feed.of(recorded.object, kept.index);
+        for (index, (mark, command)) in recorded.marks.iter().zip(&recorded.outline.commands).enumerate() {
+            let Some(all) = recorded.accesses(index) else {
+                translate::command(command, &mut found);
+                continue;
+            };
+            let own: Vec<Access> = all.iter().filter(|it| found.is_about(it.resource)).cloned().collect();
+            let made = match feedback.and_then(|it| it.launch(mark)).filter(|_| !own.is_empty()) {
+                Some((launch, is_single)) => touched(&own, all, launch, is_single),
+                None => own,
+            };
+            found.found.extend(made.iter().map(|it| it.resource));
+        }
+    }
+    found.found.into_iter().collect()
+}
+
+/// Resources that commands speak of.
+struct Mentioned<'a> {
+    about: &'a [ResourceId],
+    found: BTreeSet<ResourceId>,
+}
+
+impl Mentioned<'_> {
+    fn is_about(&self, id: ResourceId) -> bool {
+        self.about.binary_search(&id).is_ok()
+    }
+}
+
+impl Ids for Mentioned<'_> {
+    fn resource(&mut self, id: ResourceId) -> ResourceId {
+        if self.is_about(id) {
+            self.found.insert(id);
+        }
+        id
+    }
+
+    fn pass(&mut self, id: RenderPassId) -> RenderPassId {
+        id
+    }
+
+    fn event(&mut self, id: EventId) -> EventId {
+        id
+    }
+
+    fn semaphore(&mut self, id: SemaphoreId) -> SemaphoreId {
+        id
+    }
+
+    fn fence(&mut self, id: FenceId) -> FenceId {
+        id
+    }
+
+    fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
+        id
     }
 }
 
@@ -164,7 +242,9 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
         if !is_own && !is_stray {
             continue;
         }
-        let is_sure = is_own && is_single;
+        // An access that is made somewhere says that the shader runs.
+        let has_run = !site.is_assumed || access.certainty == Certainty::Somewhere;
+        let is_sure = is_own && is_single && has_run;
         match (&access.region, &site.bytes) {
             (Region::Buffer(region), Some(bytes)) if access.inset != Access::NO_INSET => {
                 let base = region.start.saturating_sub(u64::from(access.inset) * 4);
@@ -237,9 +317,10 @@ fn fewer(mut all: Vec<(Range<u64>, bool)>) -> Vec<(Range<u64>, bool)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 mod tests {
     use lavascope_abi::{DescriptorType, PipelineStageFlags2};
-    use lavascope_program::{Descriptor, Origin, ResourceId};
+    use lavascope_program::{Descriptor, Origin};
 
     use super::*;
 
@@ -307,6 +388,16 @@ mod tests {
         assert_eq!(parts(&touched(&all, &all, &launch(&[], &[], &[]), true)), []);
         let several = touched(&all, &all, &launch(&[1, 2], &[8..12], &[8..12]), true);
         assert_eq!(parts(&several), [(1, 104..108, Certainty::Maybe), (2, 104..108, Certainty::Maybe)]);
+    }
+
+    #[test]
+    fn what_a_shader_does_always_is_sure_if_it_ran() {
+        let mut assumed = launch(&[0], &[8..12], &[8..12]);
+        assumed.stages[0].touched[0].is_assumed = true;
+        for (before, after) in [(Certainty::Maybe, Certainty::Maybe), (Certainty::Somewhere, Certainty::Certain)] {
+            let all = [access(0, 100..200, before)];
+            assert_eq!(parts(&touched(&all, &all, &assumed, true)), [(0, 104..108, after)]);
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) struct Setup {
     /// Find synchronization hazards
     #[arg(long)]
     sync: bool,
-    /// Let shaders check what they access
+    /// Let shaders check what they access; with --sync, what they touch decides what is a hazard
     #[arg(long)]
     gpu: bool,
     /// Check only shaders whose name fits: that of the module, the entry point or a source file

@@ -344,6 +344,11 @@ fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     }
 }
 
+/// Whether something in a sample cannot be checked, which is told.
+fn is_left(name: &str) -> bool {
+    ["-binary", "-unmapped"].iter().any(|it| name.ends_with(it))
+}
+
 /// What lavapipe lacks is at least called right: nothing fails, and nothing is told that is not so.
 #[test]
 fn rare_extensions_are_taken_on_the_null_driver() {
@@ -356,10 +361,48 @@ fn rare_extensions_are_taken_on_the_null_driver() {
             let run = succeed(command.args([&name, "--no-check"]).args(planted));
             assert_eq!(stage.report().0["findings"].as_array().map(Vec::len), Some(0), "{name}");
             let said = text(&run.stderr);
-            let is_left = ["-binary", "-unmapped"].iter().any(|it| name.ends_with(it));
-            assert_eq!(said.matches("not checked").count(), usize::from(is_left), "{name}: {said}");
+            assert_eq!(said.matches("not checked").count(), usize::from(is_left(&name)), "{name}: {said}");
         }
     }
+}
+
+/// The calls of a sample, as the null driver gets them.
+fn calls(stage: &Stage, arguments: &[&str]) -> Vec<String> {
+    let log = stage.folder.join("calls.txt");
+    let _ = std::fs::remove_file(&log);
+    let mut command = stage.under(&["--gpu", "--null-driver"], samples());
+    succeed(command.args(arguments).arg("--no-check").env("LAVASCOPE_NULL_LOG", &log));
+    let text = std::fs::read_to_string(&log).expect("a log");
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Shaders are led to their tables before whatever runs them.
+#[test]
+fn tables_are_told_before_rare_commands() {
+    let stage = Stage::new("gpu-rare-calls");
+    // A sample without push constants, what runs its shaders, and what must not be called.
+    let all = [
+        ("object", "vkCmdDispatch", "vkCmdBindPipeline"),
+        ("object-linked", "vkCmdDraw", "vkCmdBindPipeline"),
+        ("buffered", "vkCmdDispatch", "vkCmdBindDescriptorSets"),
+        ("chained-module", "vkCmdDispatch", "vkCreateShadersEXT"),
+        ("rays-library", "vkCmdTraceRaysKHR", "vkDeferredOperationJoinKHR"),
+        ("generated", "vkCmdExecuteGeneratedCommandsNV", "vkCreateShadersEXT"),
+    ];
+    for (name, runs, never) in all {
+        let calls = calls(&stage, &[&format!("fault-bounds-{name}")]);
+        let at = calls.iter().position(|it| it == runs).unwrap_or_else(|| panic!("{name}: {calls:?}"));
+        assert_eq!(calls[at - 1], "vkCmdPushConstants", "{name}: {calls:?}");
+        assert!(!calls.iter().any(|it| it == never), "{name}: {calls:?}");
+    }
+    // Too little is bound, and that is known: the objects are made again with branches, one by one.
+    let made = |arguments: &[&str]| calls(&stage, arguments).iter().filter(|it| *it == "vkCreateShadersEXT").count();
+    assert_eq!(made(&["fault-bounds-object-uniform", "--mended"]), 1);
+    assert_eq!(made(&["fault-bounds-object-uniform"]), 3);
+    // Of the binary that the application takes an object is made without checks, and destroyed in the end.
+    let calls = calls(&stage, &["fault-bounds-object-binary"]);
+    let count = |name: &str| calls.iter().filter(|it| *it == name).count();
+    assert_eq!((count("vkCreateShadersEXT"), count("vkDestroyShaderEXT")), (3, 3), "{calls:?}");
 }
 
 /// Handles have their names in messages, and places the labels around them.
@@ -689,6 +732,8 @@ fn every_sample_runs_with_checks_on_the_null_driver() {
     // One of them ends without destroying anything, as it is meant to.
     for name in names().into_iter().filter(|it| it != "fault-bounds-exit") {
         succeed(stage.counted(&["--null-driver", "--gpu"], samples()).args([&name, "--no-check"]));
-        stage.report().assert_clean(&name);
+        if !is_left(&name) {
+            stage.report().assert_clean(&name);
+        }
     }
 }

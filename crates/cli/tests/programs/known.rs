@@ -105,11 +105,16 @@ fn draw_with_wgpu(threads: usize) {
 }
 
 pub(crate) fn wgpu(command: &mut Command, threads: usize) -> &mut Command {
+    on_wgpu(command, "tests/programs/wgpu_triangle.py").arg(threads.to_string())
+}
+
+/// A script of this repository, for the interpreter.
+pub(crate) fn on_wgpu<'a>(command: &'a mut Command, script: &str) -> &'a mut Command {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = here.join("../../target/python");
     assert!(packages.join("wgpu").is_dir(), "{} lacks wgpu: `cargo xtask test` gets it", packages.display());
     command.env("PYTHONPATH", packages).env("PYTHONDONTWRITEBYTECODE", "1").env("WGPU_BACKEND_TYPE", "Vulkan");
-    command.arg(here.join("tests/programs/wgpu_triangle.py")).arg(threads.to_string())
+    command.arg(here.join(script))
 }
 
 /// The interpreter itself: what is in the path may be a script that needs the user's home.

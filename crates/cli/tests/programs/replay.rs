@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
-use crate::known::{python, wgpu};
+use crate::known::{on_wgpu, python, wgpu};
 use crate::screen::Screen;
 use crate::stage::{Stage, names, samples, succeed};
 
@@ -190,5 +190,19 @@ fn what_wgpu_drew_is_drawn_again() {
         let told = replayed(&stage, &["--verify"]);
         let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
         assert_eq!(bytes, (Some(0), true), "{threads}: {told:#}");
+    }
+}
+
+/// Its shader changes a buffer in its place, in memory that the host has mapped, while the program goes on.
+#[test]
+fn what_the_device_is_about_to_write_is_not_written_for_it() {
+    let stage = Stage::new("replay-in-place");
+    let mut command = stage.lavascope();
+    command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(python());
+    succeed(on_wgpu(&mut command, "../xtask/programs/wgpu_frames.py"));
+    for options in [&["--verify"][..], &["--verify", "--threads", "1"]] {
+        let told = replayed(&stage, options);
+        let bytes = (told["different_bytes"].as_u64(), told["equal_bytes"].as_u64() > Some(1000));
+        assert_eq!(bytes, (Some(0), true), "{options:?}: {told:#}");
     }
 }

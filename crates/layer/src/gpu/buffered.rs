@@ -233,10 +233,14 @@ impl Buffered {
                 words[first + element as usize] = bound.word(0);
             }
         }
+        self.variant.fixed.iter().for_each(|it| it.add(&words));
+        if words.len() != self.words.len() {
+            // A set that was pushed is no more.
+            return is_whole;
+        }
         for (at, word) in words.iter().enumerate().filter(|it| *it.1 != self.words[it.0]) {
             self.table.set(at as u32, *word);
         }
-        self.variant.fixed.iter().for_each(|it| it.add(&words));
         self.words = words;
         is_whole
     }

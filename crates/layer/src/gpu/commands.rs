@@ -452,10 +452,14 @@ impl Gpu {
         }
         let bound = &commands.points[point];
         let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
+        let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
         let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
-        let table = if is_fit { self.or_fail(self.table(commands, words)) } else { None };
+        let table = match is_fit {
+            true => self.or_fail(self.table_of(commands, point, &variant, (words, version))),
+            false => None,
+        };
         if !commands.variants.iter().any(|it| Arc::ptr_eq(it, &variant)) {
             commands.variants.push(Arc::clone(&variant));
         }
@@ -492,15 +496,7 @@ impl Gpu {
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = match is_quiet {
             true => None,
-            false if variant.layout.is_in_buffers() => {
-                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it).map(|it| it.0)).collect();
-                self.or_fail(self.buffered_table(commands, &variant, sets, words))
-            }
-            false if variant.layout.has_late() => {
-                let sets = (0..variant.layout.sets.len()).map(|it| point.set(it)).collect();
-                self.or_fail(self.late_table(commands, &variant, sets, (words, version)))
-            }
-            false => self.or_fail(self.table(commands, words)),
+            false => self.or_fail(self.table_of(commands, at, &variant, (words, version))),
         };
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
@@ -512,6 +508,26 @@ impl Gpu {
         let key = commands.known.key.clone().into_boxed_slice();
         commands.known.by_key.insert(key, chosen.clone());
         commands.points[at].chosen = Some(chosen);
+    }
+
+    /// The table of what is bound, in the way that its layout needs.
+    fn table_of(
+        &self,
+        commands: &mut Commands,
+        at: usize,
+        variant: &Arc<Variant>,
+        (words, version): (Vec<u32>, u64),
+    ) -> Option<Region> {
+        let (point, count) = (&commands.points[at], variant.layout.sets.len());
+        if variant.layout.is_in_buffers() {
+            let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
+            return self.buffered_table(commands, variant, sets, words);
+        }
+        if variant.layout.has_late() {
+            let sets = (0..count).map(|it| point.set(it)).collect();
+            return self.late_table(commands, variant, sets, (words, version));
+        }
+        self.table(commands, words)
     }
 
     fn table(&self, commands: &mut Commands, words: Vec<u32>) -> Option<Region> {

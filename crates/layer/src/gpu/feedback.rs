@@ -118,7 +118,11 @@ fn stage(it: &CheckedStage, area: Region) -> Option<StageTouches> {
     let touches = &it.made.touches;
     let stage = stage_of(it.kind)?;
     let area = area.from(it.touch_base);
-    let touched = touches.sites.iter().map(|it| binding(it, area)).collect();
+    let mut touched: Vec<BindingTouched> = touches.sites.iter().map(|it| binding(it, area)).collect();
+    // Whatever one invocation kept, all of them do what is done always.
+    if touched.iter().any(|it| !it.is_assumed) {
+        touched.iter_mut().for_each(|it| it.is_assumed = false);
+    }
     let covered = touches.sites.iter().map(|it| (it.set, it.binding));
     let covered = covered.filter(|it| touches.covers(it.0, it.1)).collect();
     Some(StageTouches { stage, covered, touched })
@@ -143,6 +147,7 @@ fn binding(it: &TouchSite, area: Region) -> BindingTouched {
         is_atomic: it.is_atomic,
         elements: touched.elements,
         is_lost: touched.is_lost,
+        is_assumed: !touched.is_seen,
         bytes: is_buffer.then_some(Bytes { may: touched.may, must: touched.must }),
     }
 }

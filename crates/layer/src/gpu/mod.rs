@@ -35,6 +35,7 @@ mod structures;
 mod structures_nv;
 mod taken;
 mod tell;
+mod together;
 mod variants;
 mod visible;
 mod worker;

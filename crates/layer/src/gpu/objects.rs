@@ -18,10 +18,10 @@ use super::commands::Commands;
 use super::draws::{COMPUTE, GRAPHICS};
 use super::hooks::hooks;
 use super::layouts::{Layout, Way};
-use super::pipelines::{Special, Style, constants_of};
+use super::pipelines::{Special, constants_of};
 use super::recipe::{Packed, Source};
-use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant, lock};
-use super::{Gpu, State, descriptors, facts_of, gpu_of, slice};
+use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
+use super::{Gpu, descriptors, facts_of, gpu_of, slice};
 use crate::DeviceTable;
 use crate::fence::fence;
 
@@ -29,9 +29,9 @@ use crate::fence::fence;
 #[derive(Default)]
 pub(super) struct Objects {
     /// Those that were made as we want them, by their handles.
-    live: HashMap<u64, Arc<Object>>,
+    pub(super) live: HashMap<u64, Arc<Object>>,
     grounds: Vec<Arc<Ground>>,
-    together: HashMap<Key, Together>,
+    pub(super) together: HashMap<Key, Together>,
     /// The layouts of sets that objects were made with.
     held: HashMap<u64, Arc<Held>>,
     /// Of these the ones that the application destroyed.
@@ -39,11 +39,11 @@ pub(super) struct Objects {
 }
 
 /// Shader objects that are bound together: stages and handles, by stage.
-type Key = Vec<(u32, u64)>;
+pub(super) type Key = Vec<(u32, u64)>;
 
 /// What objects are together.
 #[derive(Clone)]
-enum Together {
+pub(super) enum Together {
     Checked(Arc<Checked>),
     /// These are bound, and nothing is checked.
     Plain(Key),
@@ -51,42 +51,42 @@ enum Together {
 
 /// Objects of which a pipeline's place is taken.
 pub(super) struct Combination {
-    objects: Vec<Arc<Object>>,
+    pub(super) objects: Vec<Arc<Object>>,
 }
 
 /// A shader object of the application.
-struct Object {
-    handle: ShaderEXT,
+pub(super) struct Object {
+    pub(super) handle: ShaderEXT,
     /// Counted with the pipelines, in the order of creation.
-    number: u32,
-    stage: ShaderStageFlags,
-    words: Arc<Vec<u32>>,
-    is_taken: bool,
-    ground: Arc<Ground>,
-    group: Arc<Group>,
+    pub(super) number: u32,
+    pub(super) stage: ShaderStageFlags,
+    pub(super) words: Arc<Vec<u32>>,
+    pub(super) is_taken: bool,
+    pub(super) ground: Arc<Ground>,
+    pub(super) group: Arc<Group>,
     /// Which of its group.
-    place: usize,
-    first: Form,
-    together: Mutex<Vec<Key>>,
+    pub(super) place: usize,
+    pub(super) first: Form,
+    pub(super) together: Mutex<Vec<Key>>,
 }
 
 /// What an object looks like with checks, or without.
-struct Form {
-    handle: ShaderEXT,
+pub(super) struct Form {
+    pub(super) handle: ShaderEXT,
     /// None where it has no code of ours.
-    stage: Option<CheckedStage>,
-    requirements: Vec<Requirement>,
-    fixed: Option<Arc<Fixed>>,
+    pub(super) stage: Option<CheckedStage>,
+    pub(super) requirements: Vec<Requirement>,
+    pub(super) fixed: Option<Arc<Fixed>>,
 }
 
 /// The sets and push constants that objects have.
-struct Ground {
-    layout: Arc<Layout>,
-    quiet: OnceLock<Option<Quiet>>,
+pub(super) struct Ground {
+    pub(super) layout: Arc<Layout>,
+    pub(super) quiet: OnceLock<Option<Quiet>>,
 }
 
 /// Objects that are linked, or one alone: how they are made again.
-struct Group {
+pub(super) struct Group {
     call: Option<Packed>,
     words: Vec<Arc<Vec<u32>>>,
     sets: Vec<Arc<Held>>,
@@ -105,9 +105,9 @@ struct Held {
 
 /// The shader objects of a form, by their stages.
 pub(super) struct Shaders {
-    bound: Key,
+    pub(super) bound: Key,
     /// Those that the application does not know.
-    own: Vec<ShaderEXT>,
+    pub(super) own: Vec<ShaderEXT>,
 }
 
 impl Shaders {
@@ -123,9 +123,9 @@ impl Shaders {
 /// What a command buffer has bound for graphics, or for compute.
 #[derive(Default)]
 pub(super) struct Bound {
-    application: Key,
-    driver: Key,
-    is_new: bool,
+    pub(super) application: Key,
+    pub(super) driver: Key,
+    pub(super) is_new: bool,
 }
 
 impl Bound {
@@ -180,21 +180,6 @@ impl Objects {
     }
 }
 
-impl State {
-    /// The pipeline, or what stands in its place, that a form is one of.
-    pub(super) fn checked_of(&self, variant: &Variant) -> Option<Arc<Checked>> {
-        if variant.objects.is_none() {
-            return self.pipelines.get(&variant.application.0.0).cloned();
-        }
-        let (handle, _) = variant.stages.iter().find_map(|it| it.object)?;
-        let object = self.objects.live.get(&handle.0)?;
-        let keys = lock(&object.together);
-        let all = keys.iter().filter_map(|it| self.objects.together.get(it));
-        let mut checked = all.filter_map(|it| if let Together::Checked(it) = it { Some(it) } else { None });
-        checked.find(|it| it.number == variant.application.1).cloned()
-    }
-}
-
 hooks! {
     create_shaders_ext = fn(device: Device, count: u32, p_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderEXT>) -> Result, |gpu, next| {
         let infos = slice(p_infos, count);
@@ -241,9 +226,9 @@ hooks! {
 }
 
 /// An object that is about to be made.
-struct Plan {
+pub(super) struct Plan {
     /// As the driver gets it.
-    info: ShaderCreateInfoEXT,
+    pub(super) info: ShaderCreateInfoEXT,
     number: u32,
     words: Arc<Vec<u32>>,
     is_taken: bool,
@@ -256,17 +241,17 @@ struct Plan {
 }
 
 impl Plan {
-    fn form(self, handle: ShaderEXT) -> Form {
+    pub(super) fn form(self, handle: ShaderEXT) -> Form {
         Form { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
     }
 }
 
 /// How an object is checked: whether with branches, and which sites are recorded where they happen.
-type Wanted = (bool, Option<BTreeSet<u32>>);
+pub(super) type Wanted = (bool, Option<BTreeSet<u32>>);
 
 /// Flags of objects that are left as they are.
 const LEFT: u32 = ShaderCreateFlagsEXT::INDIRECT_BINDABLE_EXT.0 | ShaderCreateFlagsEXT::DESCRIPTOR_HEAP_EXT.0;
-const LINKED: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
+pub(super) const LINKED: u32 = ShaderCreateFlagsEXT::LINK_STAGE_EXT.0;
 /// In the place of code, where a call is kept.
 static NO_CODE: [u32; 1] = [0];
 
@@ -311,7 +296,7 @@ impl Gpu {
     /// # Safety
     ///
     /// The info must be valid, but for its code.
-    unsafe fn plan_object(
+    pub(super) unsafe fn plan_object(
         &self,
         ground: &Arc<Ground>,
         info: &ShaderCreateInfoEXT,
@@ -488,7 +473,7 @@ impl Gpu {
     }
 
     /// An object as the application wants it, with those that it is linked to.
-    fn original(&self, object: &Object) -> Option<ShaderEXT> {
+    pub(super) fn original(&self, object: &Object) -> Option<ShaderEXT> {
         let group = &object.group;
         if let Some(known) = &*lock(&group.originals) {
             return known.get(object.place).copied();
@@ -516,7 +501,11 @@ impl Gpu {
     }
 
     /// With the call by which objects were made, but for their code.
-    fn with_infos<T>(&self, group: &Group, work: impl FnOnce(&mut [ShaderCreateInfoEXT]) -> Option<T>) -> Option<T> {
+    pub(super) fn with_infos<T>(
+        &self,
+        group: &Group,
+        work: impl FnOnce(&mut [ShaderCreateInfoEXT]) -> Option<T>,
+    ) -> Option<T> {
         if group.sets.iter().any(|it| it.is_gone.load(Ordering::Relaxed)) {
             return None;
         }
@@ -531,7 +520,7 @@ impl Gpu {
     }
 
     /// All, or none.
-    fn create_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
+    pub(super) fn create_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Option<Vec<ShaderEXT>> {
         let create = self.next.create_shaders_ext?;
         let mut made = vec![ShaderEXT::default(); infos.len()];
         let p_made = Ptr::new(made.as_mut_ptr().expose_provenance() as u64);
@@ -592,168 +581,6 @@ impl Gpu {
             self.destroy_objects(&originals.unwrap_or_default());
         }
         self.destroy_set_layouts(&std::mem::take(&mut all.kept));
-    }
-}
-
-impl Gpu {
-    /// Shader objects were bound since the last draw: finds what they are together.
-    pub(super) fn combine(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
-        let bound = commands.objects(point);
-        bound.is_new = false;
-        let key = bound.application.clone();
-        match self.together(key) {
-            Together::Checked(checked) => commands.set_pipeline(point, Some(checked)),
-            Together::Plain(shaders) => {
-                commands.set_pipeline(point, None);
-                self.bind_objects(commands, handle, point, &shaders);
-            }
-        }
-    }
-
-    fn together(&self, key: Key) -> Together {
-        let state = self.state();
-        if let Some(known) = state.objects.together.get(&key) {
-            return known.clone();
-        }
-        let objects: Vec<_> = key.iter().map(|it| state.objects.live.get(&it.1).cloned()).collect();
-        drop(state);
-        let made = match objects.iter().cloned().collect::<Option<Vec<_>>>() {
-            Some(objects) => self.checked_objects(objects).map(Together::Checked),
-            None => {
-                // One is as the application made it, and all must have the same sets and push constants.
-                let original = |(at, it): (&(u32, u64), &Option<Arc<Object>>)| {
-                    let original = it.as_ref().and_then(|it| self.original(it));
-                    (at.0, original.map_or(at.1, |it| it.0))
-                };
-                Some(Together::Plain(key.iter().zip(&objects).map(original).collect()))
-            }
-        };
-        let made = made.unwrap_or_else(|| Together::Plain(key.clone()));
-        objects.iter().flatten().for_each(|it| lock(&it.together).push(key.clone()));
-        self.state().objects.together.entry(key).or_insert(made).clone()
-    }
-
-    /// None where nothing is checked.
-    fn checked_objects(&self, objects: Vec<Arc<Object>>) -> Option<Arc<Checked>> {
-        let number = self.next_pipeline();
-        let forms: Vec<&Form> = objects.iter().map(|it| &it.first).collect();
-        let branches = objects.first()?.ground.layout.is_in_buffers();
-        let first = Arc::new(self.compose(&objects, &forms, (number, branches), Vec::new())?);
-        if first.stages.is_empty() && first.requirements.is_empty() {
-            return None;
-        }
-        self.state().variants.push(Arc::clone(&first));
-        let origin = Origin::Objects(Combination { objects });
-        Some(Arc::new(Checked::new(Pipeline::default(), number, Some(origin), first)))
-    }
-
-    /// What stands in the place of a pipeline.
-    fn compose(
-        &self,
-        objects: &[Arc<Object>],
-        forms: &[&Form],
-        (number, branches): (u32, bool),
-        own: Vec<ShaderEXT>,
-    ) -> Option<Variant> {
-        let ground = &objects.first()?.ground;
-        let mut stages = Vec::new();
-        for (at, (object, form)) in objects.iter().zip(forms).enumerate() {
-            // What is bound together has the same sets and push constants.
-            if !Arc::ptr_eq(&object.ground, ground) {
-                return None;
-            }
-            let object = Some((object.handle, object.number));
-            stages.extend(form.stage.iter().map(|it| CheckedStage { index: at, object, ..it.clone() }));
-        }
-        let quiet = if stages.is_empty() { None } else { Some(self.quiet_of(ground)?) };
-        let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
-        let reads_addresses = stages.iter().any(|it| it.made.reads_addresses);
-        Some(Variant {
-            handle: Pipeline::default(),
-            application: (Pipeline::default(), number),
-            layout: Arc::clone(&ground.layout),
-            way: ground.layout.way?,
-            stages,
-            cells: self.part_cells(),
-            quiet,
-            fixed: forms.iter().filter_map(|it| it.fixed.clone()).collect(),
-            requirements: forms.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
-            reads_addresses,
-            branches,
-            objects: Some(Shaders { bound, own }),
-        })
-    }
-
-    fn quiet_of(&self, ground: &Ground) -> Option<Quiet> {
-        let make = || {
-            let table = descriptors::table(&ground.layout, &Default::default(), |_| None);
-            self.or_fail(self.quiet(ground.layout.way?, self.part_cells(), &table))
-        };
-        *ground.quiet.get_or_init(make)
-    }
-
-    /// Makes all objects of a combination again.
-    pub(super) fn make_objects(&self, it: &Combination, number: u32, style: &Style) -> Option<Arc<Variant>> {
-        let mut forms: Vec<Form> = Vec::new();
-        for (at, object) in it.objects.iter().enumerate() {
-            let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-            match self.make_object(object, (style.branches, immediate)) {
-                Some(form) => forms.push(form),
-                None => {
-                    forms.iter().for_each(|it| self.destroy_objects(&[it.handle]));
-                    return None;
-                }
-            }
-        }
-        let own = forms.iter().map(|it| it.handle).collect();
-        let forms: Vec<&Form> = forms.iter().collect();
-        let variant = Arc::new(self.compose(&it.objects, &forms, (number, style.branches), own)?);
-        self.state().variants.push(Arc::clone(&variant));
-        Some(variant)
-    }
-
-    /// It is not linked to others: they are made again as well, and all of them are bound.
-    fn make_object(&self, object: &Object, wanted: Wanted) -> Option<Form> {
-        self.with_infos(&object.group, |infos| {
-            let info = infos.get_mut(object.place)?;
-            info.flags.0 &= !LINKED;
-            let words = (Arc::clone(&object.words), object.is_taken);
-            // SAFETY: an info as it was in a valid call, but for its code.
-            let plan = unsafe { self.plan_object(&object.ground, info, words, object.number, wanted) };
-            let made = self.create_objects(std::slice::from_ref(&plan.info))?;
-            Some(plan.form(*made.first()?))
-        })
-    }
-
-    /// Binds shader objects where the driver has others.
-    pub(super) fn bind_objects(
-        &self,
-        commands: &mut Commands,
-        handle: CommandBuffer,
-        point: usize,
-        wanted: &[(u32, u64)],
-    ) {
-        let bound = commands.objects(point);
-        if bound.driver == wanted {
-            return;
-        }
-        let others: Key = wanted.iter().filter(|it| !bound.driver.contains(it)).copied().collect();
-        bound.driver = wanted.to_vec();
-        self.bind_shaders(handle, &others);
-    }
-
-    /// Something of ours was bound in their place.
-    pub(super) fn bind_objects_again(&self, commands: &mut Commands, handle: CommandBuffer, point: usize) {
-        self.bind_shaders(handle, &commands.objects(point).driver);
-    }
-
-    fn bind_shaders(&self, handle: CommandBuffer, shaders: &[(u32, u64)]) {
-        let Some(bind) = self.next.cmd_bind_shaders_ext.filter(|_| !shaders.is_empty()) else { return };
-        let stages: Vec<ShaderStageFlags> = shaders.iter().map(|it| ShaderStageFlags(it.0)).collect();
-        let objects: Vec<ShaderEXT> = shaders.iter().map(|it| ShaderEXT(it.1)).collect();
-        // SAFETY: objects that differ from the application's in their code alone, or are these, into a command buffer
-        // that it records now.
-        unsafe { bind(handle, stages.len() as u32, Ptr::to_slice(&stages), Ptr::to_slice(&objects)) };
     }
 }
 

@@ -79,11 +79,22 @@ impl Gpu {
         shader: Shader,
         create: impl FnOnce(vk::PipelineShaderStageCreateInfo) -> Created,
     ) -> Result<vk::Pipeline, Failure> {
-        let module = self.shader_module(shader)?;
-        let created = create(stage_of(shader, module));
-        // SAFETY: the module is needed no longer (lifetime).
-        unsafe { self.device.destroy_shader_module(module, None) };
-        self.created(created, shader.name)
+        self.with_stages(&[shader], shader.name, |stages| create(stages[0]))
+    }
+
+    /// The same of several shaders.
+    pub(crate) fn with_stages(
+        &self,
+        shaders: &[Shader],
+        name: &str,
+        create: impl FnOnce(&[vk::PipelineShaderStageCreateInfo]) -> Created,
+    ) -> Result<vk::Pipeline, Failure> {
+        let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, Failure>>()?;
+        let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
+        let created = create(&stages);
+        // SAFETY: the modules are needed no longer (lifetime).
+        modules.into_iter().for_each(|it| unsafe { self.device.destroy_shader_module(it, None) });
+        self.created(created, name)
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {

@@ -25,6 +25,11 @@ impl Shader {
             "task" => vk::ShaderStageFlags::TASK_EXT,
             "mesh" => vk::ShaderStageFlags::MESH_EXT,
             "rgen" => vk::ShaderStageFlags::RAYGEN_KHR,
+            "rint" => vk::ShaderStageFlags::INTERSECTION_KHR,
+            "rahit" => vk::ShaderStageFlags::ANY_HIT_KHR,
+            "rchit" => vk::ShaderStageFlags::CLOSEST_HIT_KHR,
+            "rmiss" => vk::ShaderStageFlags::MISS_KHR,
+            "rcall" => vk::ShaderStageFlags::CALLABLE_KHR,
             _ => vk::ShaderStageFlags::COMPUTE,
         }
     }

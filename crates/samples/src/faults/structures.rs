@@ -22,19 +22,19 @@ pub(super) const BUILT: Scope = Scope {
     stages: vk::PipelineStageFlags::ACCELERATION_STRUCTURE_BUILD_KHR,
     access: vk::AccessFlags::ACCELERATION_STRUCTURE_WRITE_KHR,
 };
-const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
+pub(super) const READ: vk::AccessFlags = vk::AccessFlags::ACCELERATION_STRUCTURE_READ_KHR;
 const BOX: [u32; 6] = [0; 6];
 
 /// Buffers and functions for building.
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     lab: &'a Lab<'a>,
     structures: khr::acceleration_structure::Device,
-    boxes: Buffer,
+    pub(super) boxes: Buffer,
     scratch: Buffer,
 }
 
 impl<'a> Builder<'a> {
-    fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
+    pub(super) fn new(lab: &'a Lab) -> Result<Builder<'a>, Failure> {
         let input = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
         Ok(Builder {
             lab,
@@ -45,7 +45,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A structure in a buffer of its own, which has its name.
-    fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
+    pub(super) fn structure(&self, name: &str, ty: Type) -> Result<Structure<'_>, Failure> {
         let storage = buffer(self.lab, name, vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR, Place::Device)?;
         let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(storage.handle).size(SIZE / 2).ty(ty);
         // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
@@ -53,13 +53,20 @@ impl<'a> Builder<'a> {
         Ok(Structure { handle, builder: self })
     }
 
+    /// What instances refer to a structure with.
+    pub(super) fn reference(&self, it: &Structure) -> u64 {
+        let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(it.handle);
+        // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
+        unsafe { self.structures.get_acceleration_structure_device_address(&info) }
+    }
+
     /// Builds a structure of a box, or of no instance.
-    fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
+    pub(super) fn build(&self, commands: vk::CommandBuffer, target: &Structure, ty: Type) {
         self.build_of(commands, target, ty, (&self.boxes, 0), None);
     }
 
     /// As above, with so many instances in a buffer; at most so many where another buffer tells.
-    fn build_of(
+    pub(super) fn build_of(
         &self,
         commands: vk::CommandBuffer,
         target: &Structure,
@@ -104,10 +111,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-type Type = vk::AccelerationStructureTypeKHR;
+pub(super) type Type = vk::AccelerationStructureTypeKHR;
 
-struct Structure<'a> {
-    handle: vk::AccelerationStructureKHR,
+pub(super) struct Structure<'a> {
+    pub(super) handle: vk::AccelerationStructureKHR,
     builder: &'a Builder<'a>,
 }
 
@@ -121,18 +128,18 @@ impl Drop for Structure<'_> {
     }
 }
 
-fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
+pub(super) fn buffer(lab: &Lab, name: &str, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
     lab.buffer(name, SIZE, usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS, place)
 }
 
-fn address(lab: &Lab, buffer: &Buffer) -> u64 {
+pub(super) fn address(lab: &Lab, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
     // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
 /// What building needs; drivers may defer it to the host's threads, whence the second extension.
-const NEEDS: Needs = Needs {
+pub(super) const NEEDS: Needs = Needs {
     features: &[Feature::AccelerationStructure, Feature::BufferDeviceAddress],
     extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
     ..Needs::NOTHING
@@ -187,9 +194,7 @@ fn scene(lab: &Lab, is_indirect: bool) -> Result<(), Failure> {
     let usage = vk::BufferUsageFlags::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR;
     let usage = usage | vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
     let instances = buffer(lab, "instances", usage, Place::Device)?;
-    let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(bottom.handle);
-    // SAFETY: a live structure, and the feature is enabled (lifetime, feature).
-    let reference = unsafe { builder.structures.get_acceleration_structure_device_address(&info) };
+    let reference = builder.reference(&bottom);
     let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
     let input = vk::AccessFlags::SHADER_READ | vk::AccessFlags::INDIRECT_COMMAND_READ;
@@ -226,6 +231,9 @@ fn traced(options: &Options) -> Result<(), Failure> {
         rays.trace(&lab, commands);
     })
 }
+
+/// The bytes of a record of a table: what devices ask for at most.
+const RECORD: u64 = 64;
 
 /// A pipeline with one shader, and the table that names it.
 struct Rays {
@@ -267,20 +275,26 @@ impl Rays {
         let table = buffer(lab, "table", usage, Place::Host)?;
         // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
         let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
-        lab.write(&table, &words_of_bytes(&handle))?;
+        // Behind it is a handle of nothing, for rays that hit nothing.
+        let mut words = words_of_bytes(&handle);
+        words.resize(2 * RECORD as usize / 4, 0);
+        lab.write(&table, &words)?;
         Ok(Rays { tracing, pipeline, layout, set, table })
     }
 
     fn trace(&self, lab: &Lab, commands: vk::CommandBuffer) {
         let bind_point = vk::PipelineBindPoint::RAY_TRACING_KHR;
-        let first =
-            vk::StridedDeviceAddressRegionKHR { device_address: address(lab, &self.table), stride: 64, size: 64 };
+        let record = |at: u64| vk::StridedDeviceAddressRegionKHR {
+            device_address: address(lab, &self.table) + at * RECORD,
+            stride: RECORD,
+            size: RECORD,
+        };
         let none = vk::StridedDeviceAddressRegionKHR::default();
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             lab.device.cmd_bind_pipeline(commands, bind_point, self.pipeline);
             lab.device.cmd_bind_descriptor_sets(commands, bind_point, self.layout, 0, &[self.set], &[]);
-            self.tracing.cmd_trace_rays(commands, &first, &none, &none, &none, 1, 1, 1);
+            self.tracing.cmd_trace_rays(commands, &record(0), &record(1), &none, &none, 1, 1, 1);
         }
     }
 }

@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Tell as well which synchronization of scenarios nobody needs; that does not count for the exit code
     #[arg(long)]
     needless: bool,
+    /// Tell what is only possible in traces, too: two writes at places that only shaders know, descriptors that they pick
+    #[arg(long)]
+    possible: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -55,7 +58,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
     let total = arguments.files.iter().filter_map(|it| Some(it.metadata().ok()?.len())).sum();
     let progress = Progress::new(total);
-    let looked = side_by_side(&arguments.files, |it| look_at(it, arguments.needless, &progress));
+    let looked = side_by_side(&arguments.files, |it| look_at(it, arguments, &progress));
     drop(progress);
     let mut told = Told::default();
     for (file, found) in arguments.files.iter().zip(looked) {
@@ -134,10 +137,10 @@ struct Found {
     warning: String,
 }
 
-fn look_at(file: &Path, wants_needless: bool, progress: &Progress) -> anyhow::Result<Found> {
+fn look_at(file: &Path, wanted: &Arguments, progress: &Progress) -> anyhow::Result<Found> {
     let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     if lavascope_trace::is_trace(&bytes) {
-        let mut checked = check_trace::check_file(&TraceFile::of(file, bytes), progress)?;
+        let mut checked = check_trace::check_file(&TraceFile::of(file, bytes), wanted.possible, progress)?;
         let items = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
         let (beside, none) = (checked.text(file), checked.none(file));
         return Ok(Found { items, needless: Vec::new(), beside, none, warning: String::new() });
@@ -147,7 +150,7 @@ fn look_at(file: &Path, wants_needless: bool, progress: &Progress) -> anyhow::Re
         .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
     let items = find(&source).into_iter().map(|it| (Place::of(it.0), it.1)).collect();
     let (mut needless, mut warning) = (Vec::new(), String::new());
-    if wants_needless {
+    if wanted.needless {
         let found = over_synchronized(&source.scenario.program, BUDGET);
         let advice = advise(&found, &ScenarioNames(&source));
         needless = found.surplus.iter().map(|it| Place::of(spot_of(&source, it.site))).zip(advice).collect();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lavascope_diag::Diagnostic;
+use lavascope_diag::{Diagnostic, Severity};
 use lavascope_event::Written;
 use lavascope_validate::Validator;
 
@@ -21,14 +21,23 @@ pub(crate) struct Checked {
 }
 
 /// Most traces have no hazards: whether there are any is found out faster than what they are.
-pub(crate) fn check_file(file: &TraceFile, progress: &Progress) -> anyhow::Result<Checked> {
-    let mut scout = Validator::default();
+pub(crate) fn check_file(file: &TraceFile, wants_possible: bool, progress: &Progress) -> anyhow::Result<Checked> {
+    let validator = || {
+        let mut validator = Validator::default();
+        if wants_possible {
+            validator.want_possible();
+        }
+        validator
+    };
+    let mut scout = validator();
     scout.check_when_executed();
     let (checked, mut scout) = check_with(scout, file, progress, |scout| !scout.has_found())?;
     if !scout.is_in_doubt() {
         return Ok(checked);
     }
-    Ok(check_with(Validator::default(), file, progress, |_| true)?.0)
+    let (mut checked, _) = check_with(validator(), file, progress, |_| true)?;
+    checked.diagnostics.retain(|it| wants_possible || it.severity != Severity::Information);
+    Ok(checked)
 }
 
 /// As far as one wants to go on.

@@ -35,6 +35,9 @@ pub(crate) struct Arguments {
     /// Look for hazards on a thread of our own, while the program goes on; this is the default
     #[arg(long = "async", requires = "sync", conflicts_with = "inline")]
     off_thread: bool,
+    /// Tell what is only possible, too: two writes at places that only shaders know, descriptors that they pick
+    #[arg(long, requires = "sync")]
+    possible: bool,
     /// Show with each hazard from where in the program the commands were called
     #[arg(long, requires = "sync")]
     backtrace: bool,
@@ -101,6 +104,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     command.args(rest).envs(arguments.setup.variables()?).env("LAVASCOPE_REPORT", folder.path());
     if let Some(mode) = arguments.sync_mode() {
         command.env(SYNC_MODE, mode);
+    }
+    if arguments.possible {
+        command.env("LAVASCOPE_POSSIBLE", "1");
     }
     if arguments.backtrace {
         command.env("LAVASCOPE_BACKTRACE", "1");

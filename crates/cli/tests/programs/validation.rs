@@ -14,7 +14,9 @@ fn clean_samples_have_no_hazards() {
     let (stage, screen) = (Stage::new("sync-clean"), Screen::start());
     for (modes, argument) in OPTIONS.into_iter().zip([None, Some("--no-check")]) {
         for (options, name) in modes.into_iter().flat_map(|it| names().into_iter().map(move |name| (it, name))) {
-            if argument.is_none() && is_only_for_null(&name) {
+            // Without the device nobody knows which of its branches a shader takes.
+            let is_undecided = name == "fault-observed-branch";
+            if argument.is_none() && is_only_for_null(&name) || is_undecided {
                 continue;
             }
             let mut command = stage.counted(options, samples());

@@ -111,7 +111,7 @@ fn referred(options: &Options) -> Result<(), Failure> {
     lab.run_once("build", |commands| {
         lab.update(commands, &boxes, &[0; 6]);
         lab.update(commands, &instances, &words);
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { access: read, ..BUILT });
+        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { access: vk::AccessFlags::SHADER_READ, ..BUILT });
         bottom.build(commands, None);
         lab.memory_barrier(commands, BUILT, Scope { access: read | BUILT.access, ..BUILT });
         scene.build(commands, Some(&instances));

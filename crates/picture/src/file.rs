@@ -94,7 +94,9 @@ mod tests {
         for it in [(0, 0), (12, 1), (1_234_567, 0)] {
             assert_eq!(frame_of(&name(it.0, it.1)), Some(it));
         }
-        for it in ["frame-12.png", "frame-000012.png.part", "frame-000012-window-0.png", "frame-+00012.png", "other.png"] {
+        for it in
+            ["frame-12.png", "frame-000012.png.part", "frame-000012-window-0.png", "frame-+00012.png", "other.png"]
+        {
             assert_eq!(frame_of(it), None, "{it}");
         }
     }

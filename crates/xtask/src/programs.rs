@@ -63,7 +63,17 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
     // Those of another program must not be taken for its own.
     let _ = std::fs::remove_dir_all(&pictures);
     let mut command = bench.lavascope(program);
-    command.args(["capture", "--results", "--screenshot", "0..", "--screenshots", ORIGINAL, "-o", "program.lava", "--"]);
+    command.args([
+        "capture",
+        "--results",
+        "--screenshot",
+        "0..",
+        "--screenshots",
+        ORIGINAL,
+        "-o",
+        "program.lava",
+        "--",
+    ]);
     command.args(program.words(bench)).envs(program.environment(bench));
     succeed(&mut command)?;
     // A program that presents nothing has none.

@@ -84,11 +84,7 @@ struct How {
     interrupt: Arc<AtomicBool>,
 }
 
-fn perform(
-    arguments: &Arguments,
-    (trace, tail): (&Trace<'_>, Option<&Tail>),
-    how: &How,
-) -> anyhow::Result<Outcome> {
+fn perform(arguments: &Arguments, (trace, tail): (&Trace<'_>, Option<&Tail>), how: &How) -> anyhow::Result<Outcome> {
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let options = options(arguments, &seen, how);
     let name = arguments.file.display().to_string();

@@ -30,7 +30,17 @@ fn picture(stage: &Stage, folder: &str, frame: u64) -> Picture {
 fn what_a_program_presents_is_what_its_replay_presents() {
     let (stage, screen) = (Stage::new("pictures"), Screen::start());
     let mut command = stage.lavascope();
-    command.args(["capture", "--screenshot", "0..3", "--screenshot", "5", "--screenshots", "shots", "-o", "trace.lava"]);
+    command.args([
+        "capture",
+        "--screenshot",
+        "0..3",
+        "--screenshot",
+        "5",
+        "--screenshots",
+        "shots",
+        "-o",
+        "trace.lava",
+    ]);
     let told = succeed(command.arg("--").arg(samples()).arg("present").env("DISPLAY", &screen.display));
     assert!(text(&told.stderr).contains("lavascope: shots: 4 pictures\n"), "{}", text(&told.stderr));
     for frame in [0, 1, 2, 5] {

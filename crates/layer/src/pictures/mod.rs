@@ -192,8 +192,7 @@ impl Physical {
         if info.flags.0 & SwapchainCreateFlagsKHR::PROTECTED_KHR.0 != 0 {
             return Err("its images are protected");
         }
-        let shared =
-            [PresentModeKHR::SHARED_DEMAND_REFRESH_KHR, PresentModeKHR::SHARED_CONTINUOUS_REFRESH_KHR];
+        let shared = [PresentModeKHR::SHARED_DEMAND_REFRESH_KHR, PresentModeKHR::SHARED_CONTINUOUS_REFRESH_KHR];
         if shared.contains(&info.present_mode) {
             return Err("its image is shared with the display");
         }
@@ -317,7 +316,8 @@ unsafe extern "system" fn create_swapchain_khr(
     // SAFETY: as above.
     let info = unsafe { *p_info.as_ptr() };
     // SAFETY: as above.
-    let texels = fence("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
+    let texels =
+        fence("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };
     // SAFETY: as above, with a usage that surface and format were found to allow.

@@ -164,7 +164,8 @@ impl Pictures {
     /// The family of a queue that can copy.
     fn family(&self, queue: Queue) -> Outcome<u32> {
         let family = self.state().queues.get(&queue.0).copied();
-        let family = family.ok_or("a frame is presented on a queue that nobody asked for, so there is no picture of it")?;
+        let family =
+            family.ok_or("a frame is presented on a queue that nobody asked for, so there is no picture of it")?;
         let flags = self.physical.families.get(family as usize).map_or(0, |it| it.0);
         let can_copy = QueueFlags::GRAPHICS.0 | QueueFlags::COMPUTE.0 | QueueFlags::TRANSFER.0;
         if flags & can_copy == 0 {
@@ -259,11 +260,8 @@ impl Pictures {
 
     fn make_buffer(&self, made: &mut Staging) -> Outcome<()> {
         let (device, functions) = (self.device, &self.functions);
-        let info = BufferCreateInfo {
-            size: made.bytes,
-            usage: BufferUsageFlags::TRANSFER_DST,
-            ..BufferCreateInfo::zeroed()
-        };
+        let info =
+            BufferCreateInfo { size: made.bytes, usage: BufferUsageFlags::TRANSFER_DST, ..BufferCreateInfo::zeroed() };
         let mut needs = MemoryRequirements::zeroed();
         // SAFETY: a device that is alive, and places of ours.
         unsafe {

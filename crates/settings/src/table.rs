@@ -351,6 +351,12 @@ settings! {
         help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture, as `lavascope replay --recapture` wants it.",
         aliases: [],
     }
+    capture_flush_ms: u64 {
+        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
+        help: "After how many milliseconds at most a call is safe from a loss of power.",
+        aliases: [],
+    }
+
     screenshot: Vec<Frames> {
         kind: Kind::FrameLists, default: "", exists: true,
         help: "Write what is presented in these frames, counted from 0, as pictures (PNG).",
@@ -359,11 +365,6 @@ settings! {
     screenshots: Option<PathBuf> {
         kind: Kind::Path, default: "", exists: true,
         help: "The folder for pictures of frames; else the current one.",
-        aliases: [],
-    }
-    capture_flush_ms: u64 {
-        kind: Kind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
-        help: "After how many milliseconds at most a call is safe from a loss of power.",
         aliases: [],
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_picture::{Texels, region, transition};
 
-use super::writer::Turn;
+use super::writer::{PATIENCE, Turn};
 use super::{Pictures, Swapchain, lock};
 use crate::fence::fence;
 use crate::interface::out;
@@ -152,7 +152,8 @@ impl Pictures {
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let semaphore = self.semaphore(first)?;
         let bytes = last.offset + last.texels.bytes(last.extent);
-        let turn = self.writer.turn().ok_or("the device does not finish what it copied, so pictures are left out")?;
+        let turn =
+            self.writer.turn(PATIENCE).ok_or("the device does not finish what it copied, so pictures are left out")?;
         let staging = self.staging(family, bytes)?;
         if let Err(text) = self.record(&staging, &parts) {
             self.destroy_staging(staging);

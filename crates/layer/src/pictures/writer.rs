@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use crate::report;
 /// Pictures of a device that may be under way. Who presents another one waits: each needs memory of the device.
 const UNDER_WAY_MAX: usize = 4;
 /// How long somebody waits for a picture. The device may itself wait for the application, and then there is none.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Pictures of all devices that are begun, and those that are written. Relaxed: who waits looks whether they move.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
@@ -34,6 +34,8 @@ pub(super) struct Writer {
     running: Mutex<Option<Running>>,
     under_way: Mutex<usize>,
     is_less: Condvar,
+    /// Whether somebody has waited for too long: nobody does it again. Relaxed: it orders nothing.
+    is_stuck: AtomicBool,
 }
 
 struct Running {
@@ -54,11 +56,13 @@ impl Drop for Turn {
 
 impl Writer {
     /// Waits until there may be one picture more; none where that takes too long.
-    pub(super) fn turn(&'static self) -> Option<Turn> {
+    pub(super) fn turn(&'static self, patience: Duration) -> Option<Turn> {
         let full = |it: &mut usize| *it >= UNDER_WAY_MAX;
-        let waited = self.is_less.wait_timeout_while(lock(&self.under_way), PATIENCE, full);
-        let (mut under_way, end) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if end.timed_out() {
+        let patience = if self.is_stuck.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
+        let waited = self.is_less.wait_timeout_while(lock(&self.under_way), patience, full);
+        let (mut under_way, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if full(&mut under_way) {
+            self.is_stuck.store(true, Ordering::Relaxed);
             return None;
         }
         *under_way += 1;
@@ -183,13 +187,19 @@ mod tests {
     #[test]
     fn only_so_many_pictures_are_under_way() {
         let writer: &'static Writer = Box::leak(Box::default());
-        let turns: Vec<Turn> = (0..UNDER_WAY_MAX).filter_map(|_| writer.turn()).collect();
+        let turns: Vec<Turn> = (0..UNDER_WAY_MAX).filter_map(|_| writer.turn(PATIENCE)).collect();
         assert_eq!(turns.len(), UNDER_WAY_MAX);
-        let waiting = std::thread::spawn(|| writer.turn().is_some());
+        let waiting = std::thread::spawn(|| writer.turn(PATIENCE).is_some());
         std::thread::sleep(Duration::from_millis(20));
         assert!(!waiting.is_finished());
         drop(turns);
         assert!(waiting.join().expect("it does not panic"));
         assert_eq!(*lock(&writer.under_way), 0);
+        // Nobody waits a second time for a device that does not get on.
+        let turns: Vec<Turn> = (0..UNDER_WAY_MAX).filter_map(|_| writer.turn(PATIENCE)).collect();
+        assert!(writer.turn(Duration::from_millis(1)).is_none());
+        assert!(writer.turn(PATIENCE * 1000).is_none());
+        drop(turns);
+        assert!(writer.turn(PATIENCE).is_some());
     }
 }

@@ -309,7 +309,9 @@ mod tests {
         recorder.seal(&mut |it| blocks.push(it));
         let header = Header { version: VERSION, id: 9, began: 0, ticks_per_second: 1 };
         let mut writer = BlockWriter::new(Vec::new(), header).expect("memory takes everything");
-        blocks.into_iter().for_each(|it| writer.write(it.pack(Codec::Zstd)).expect("memory takes everything"));
+        for it in blocks {
+            writer.write(it.pack(Codec::Zstd)).expect("memory takes everything");
+        }
         writer.finish(recorder.moments()).expect("memory takes everything")
     }
 

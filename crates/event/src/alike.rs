@@ -74,7 +74,7 @@ impl Alike {
         }
         let seen = Seen::default();
         let record = check_seen(words, &seen)?;
-        let shape = seen.into_shape(words, misses);
+        let shape = seen.into_shape(record.words(), misses);
         match own {
             Some(own) => self.shapes[place][own] = shape,
             None => {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
-use lavascope_event::record::HEAD_SIZE;
+use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
@@ -602,5 +601,5 @@ pub(crate) fn is_recorded(command: ApiCommand) -> bool {
 }
 
 fn first_handle(record: Record<'_>) -> u64 {
-    record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0)
+    record.image().first().copied().unwrap_or(0)
 }

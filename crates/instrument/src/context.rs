@@ -6,7 +6,7 @@ use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+use crate::{AddressExtension, Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
@@ -37,6 +37,8 @@ pub(crate) struct Context<'a> {
     /// Whether any value is said to differ between invocations.
     pub(crate) has_non_uniform: bool,
     pub(crate) has_loops: bool,
+    /// Whether a load that is wrong gives zero, and not what another element has.
+    pub(crate) zeros: bool,
     /// By id: in how many places functions have it, as far as a byte counts. Numbers that look like it count as well.
     pub(crate) uses: Vec<u8>,
     /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
@@ -120,6 +122,9 @@ impl<'a> Context<'a> {
         let uint = editor.ty(Op::TypeInt, &[32, 0]);
         let constant_place = Some(editor.reserve(Section::Globals));
         let ids = Ids::new(&mut editor, uint, options.root);
+        if !matches!(options.root, Root::Descriptor { .. }) {
+            enable_addresses(&mut editor, options.extension);
+        }
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         let paths = Paths::new(module);
@@ -128,6 +133,7 @@ impl<'a> Context<'a> {
             false => FxHashMap::default(),
         };
         let constants = known_numbers(module, uint.0);
+        let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
         let mut small_constants = vec![0; SMALL];
         for (number, id) in constants.iter().filter(|it| (*it.0 as usize) < SMALL) {
             small_constants[*number as usize] = *id;
@@ -149,7 +155,8 @@ impl<'a> Context<'a> {
             shadows: FxHashMap::default(),
             ends_early: None,
             has_non_uniform: has_non_uniform(module),
-            has_loops: module.all().any(|it| it.is(Op::LoopMerge)),
+            has_loops,
+            zeros: has_loops || options.zeros,
             uses: uses(module),
             equal: vec![0; module.bound() as usize],
             is_printing: false,
@@ -310,7 +317,7 @@ fn info(site: &Site) -> [u32; 4] {
     }
 }
 
-const ALIGNED: u32 = 2;
+pub(crate) const ALIGNED: u32 = 2;
 
 pub(crate) fn emit(code: &mut Vec<u32>, op: Op, operands: &[u32]) {
     code.push((operands.len() as u32 + 1) << 16 | op as u32);
@@ -385,7 +392,6 @@ impl Ids {
                 Place::Buffers([0, 1, 2, 3].map(|binding| self.add_buffer(editor, set, binding)))
             }
             Root::PushConstant { .. } => {
-                enable_addresses(editor);
                 let (pair, private) = (self.uint_pair, StorageClass::Private as u32);
                 let pointer = editor.ty(Op::TypePointer, &[private, pair]);
                 let variable = editor.new_variable(pointer, StorageClass::Private).0;
@@ -393,7 +399,6 @@ impl Ids {
                 Place::Private(variable)
             }
             Root::Specialization => {
-                enable_addresses(editor);
                 let halves = [2, 3].map(|at| special(editor, Id(self.uint), self.constants_from.wrapping_add(at)));
                 Place::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
             }
@@ -419,13 +424,18 @@ pub(crate) fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
     id.0
 }
 
+/// What lets a module have pointers to device addresses, in the order of [`AddressExtension`].
+const EXTENSIONS: [&str; 2] = ["SPV_KHR_physical_storage_buffer", "SPV_EXT_physical_storage_buffer"];
+
 /// Lets the module have pointers to device addresses.
-fn enable_addresses(editor: &mut Editor<'_>) {
+fn enable_addresses(editor: &mut Editor<'_>, extension: AddressExtension) {
     editor.add_capability(Capability::PhysicalStorageBufferAddresses);
-    if editor.module().version() < (1, 5) {
-        editor.add_extension("SPV_KHR_physical_storage_buffer");
-    }
     let module = editor.module();
+    let mut named = module.instructions(module.globals()).filter(|it| it.is(Op::Extension));
+    // One of them is enough, and the device may know only the one that the module has.
+    if module.version() < (1, 5) && !named.any(|it| EXTENSIONS.contains(&it.text(1).as_ref())) {
+        editor.add_extension(EXTENSIONS[extension as usize]);
+    }
     if let Some(it) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {
         let addressing = AddressingModel::PhysicalStorageBuffer64 as u32;
         editor.replace(it.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, it.word(2)]));

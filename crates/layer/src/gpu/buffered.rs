@@ -167,10 +167,25 @@ impl Gpu {
             let sets: Vec<u64> = sets.collect();
             for point in points {
                 let mut bind = Bind::new(&layout, first, sets.clone(), Vec::new());
-                bind.is_in_buffer = true;
+                bind.in_buffers = indices.iter().copied().zip(offsets.iter().copied()).collect();
                 commands.bind_sets(point, bind);
             }
         });
+    }
+
+    /// Sets in buffers are where the application put them.
+    pub(super) fn set_offsets(
+        &self,
+        (handle, point): (CommandBuffer, PipelineBindPoint),
+        layout: PipelineLayout,
+        first: u32,
+        places: &[(u32, u64)],
+    ) {
+        let Some(set) = self.next.cmd_set_descriptor_buffer_offsets_ext else { return };
+        let (indices, offsets): (Vec<u32>, Vec<u64>) = places.iter().copied().unzip();
+        let (count, indices, offsets) = (places.len() as u32, Ptr::to_slice(&indices), Ptr::to_slice(&offsets));
+        // SAFETY: what the application set itself, into a command buffer that it records now.
+        unsafe { set(handle, point, layout, first, count, indices, offsets) };
     }
 
     /// The table for draws with such sets; it is written when they are submitted.

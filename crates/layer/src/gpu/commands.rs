@@ -161,8 +161,9 @@ pub(super) struct Bind {
     offsets: Vec<u32>,
     /// Where nothing is bound but pushed: the calls that did so.
     pub(super) pushes: Vec<Arc<Push>>,
-    /// The sets are addresses: descriptors are in a buffer.
-    pub(super) is_in_buffer: bool,
+    /// Where descriptors are in buffers: the number of the buffer of each set, and where in it the set begins. The sets
+    /// are addresses then.
+    pub(super) in_buffers: Vec<(u32, u64)>,
 }
 
 /// What is done again behind a draw.
@@ -180,7 +181,11 @@ impl After {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), in_buffers: Vec::new() }
+    }
+
+    fn can_be_made_again(&self) -> bool {
+        !self.in_buffers.is_empty() || !self.sets.contains(&0)
     }
 
     pub(super) fn numbers(&self) -> std::ops::Range<usize> {
@@ -238,9 +243,7 @@ impl Point {
 
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
-        let is_safe = |it: &Bind| {
-            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
-        };
+        let is_safe = |it: &Bind| it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last));
         !self.binds.iter().all(is_safe)
     }
 }
@@ -639,7 +642,7 @@ impl Gpu {
         let mut after = After::default();
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
+            after.binds = binds.filter(|it| it.can_be_made_again()).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));
@@ -655,7 +658,7 @@ impl Gpu {
             // SAFETY: what the application bound, as the driver has it.
             unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
         }
-        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
+        let binds = point.binds.iter().filter(|it| it.can_be_made_again()).cloned().collect();
         self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
     }
 
@@ -671,6 +674,10 @@ impl Gpu {
                 continue;
             }
             let layout = it.layout.own.unwrap_or(it.layout.handle);
+            if !it.in_buffers.is_empty() {
+                self.set_offsets((handle, POINTS[point]), layout, it.first, &it.in_buffers);
+                continue;
+            }
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);
             let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&it.offsets));

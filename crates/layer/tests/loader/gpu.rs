@@ -18,7 +18,12 @@ const SHADER: &[u8] = include_bytes!("../../../samples/shaders/double.comp.spv")
 
 /// A device of a version, with four sets and without addresses.
 fn small_world(entry: &ash::Entry, version: u32) -> World {
-    let profile = json!({ "capabilities": { "small": {
+    world_with(entry, version, 16 << 30)
+}
+
+/// The same, whose heaps have so many bytes each.
+fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64) -> World {
+    let profile = json!({ "lavascope": { "memory_heap_bytes": heap_bytes }, "capabilities": { "small": {
         "features": { "VkPhysicalDeviceFeatures": {
             "fragmentStoresAndAtomics": true,
             "vertexPipelineStoresAndAtomics": true,
@@ -70,16 +75,23 @@ impl Compute {
 
     /// Records dispatches into a new command buffer, and frees it.
     fn record(&self, world: &World, pool: vk::CommandPool, dispatches: u32) {
-        let (device, commands) = (&world.device, world.command_buffers(pool, 1));
+        let commands = self.recorded(world, pool, dispatches);
+        // SAFETY: it is not in use any more.
+        unsafe { world.device.free_command_buffers(pool, &[commands]) };
+    }
+
+    /// Records dispatches into a new command buffer, which is submitted and waited for.
+    fn recorded(&self, world: &World, pool: vk::CommandPool, dispatches: u32) -> vk::CommandBuffer {
+        let (device, commands) = (&world.device, world.command_buffers(pool, 1)[0]);
         // SAFETY: valid usage, but for sets that are not bound, which is nothing to the null driver.
         unsafe {
-            device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()).expect("it begins");
-            device.cmd_bind_pipeline(commands[0], vk::PipelineBindPoint::COMPUTE, self.pipeline);
-            (0..dispatches).for_each(|_| device.cmd_dispatch(commands[0], 1, 1, 1));
-            device.end_command_buffer(commands[0]).expect("it ends");
-            world.submit(commands[0]);
-            device.free_command_buffers(pool, &commands);
+            device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, self.pipeline);
+            (0..dispatches).for_each(|_| device.cmd_dispatch(commands, 1, 1, 1));
+            device.end_command_buffer(commands).expect("it ends");
         }
+        world.submit(commands);
+        commands
     }
 
     fn destroy(self, world: &World) {
@@ -237,4 +249,135 @@ fn command_buffers_that_are_freed_give_back_what_they_had() {
     assert!(calls.count("vkCreateDescriptorPool") <= 2, "{}", calls.count("vkCreateDescriptorPool"));
     assert!(calls.count("vkAllocateMemory") <= 3, "{}", calls.count("vkAllocateMemory"));
     assert_eq!(calls.count("vkAllocateMemory"), calls.count("vkFreeMemory"));
+}
+
+/// Memory of the application, of the type that checks take theirs from.
+fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
+    // SAFETY: valid usage, by this function as a whole.
+    unsafe {
+        let physical = world.instance.enumerate_physical_devices().expect("a device")[0];
+        let all = world.instance.get_physical_device_memory_properties(physical);
+        let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE
+            | vk::MemoryPropertyFlags::HOST_COHERENT
+            | vk::MemoryPropertyFlags::HOST_CACHED;
+        let fits = |it: &vk::MemoryType| it.property_flags.contains(wanted);
+        let index = all.memory_types_as_slice().iter().position(fits).expect("memory that is cached");
+        let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(index as u32);
+        world.device.allocate_memory(&info, None)
+    }
+}
+
+/// Blocks of ours are so large.
+const BLOCK: u64 = 256 << 10;
+
+/// What a command buffer of ours had is there for another one, but first of all for the application.
+#[test]
+fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
+    let name = "gpu::where_the_application_lacks_memory_it_gets_what_checks_do_not_use";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 8 * BLOCK);
+        let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
+        compute.record(&world, pool, 2);
+        // One block is the pipeline's, one was the command buffer's.
+        assert!(allocate(&world, 8 * BLOCK).is_err(), "nobody can have all of it");
+        let memory = allocate(&world, 7 * BLOCK).expect("that much is left");
+        assert!(allocate(&world, 1).is_err(), "by now all is taken");
+        // Checks go on where there is memory again.
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.free_memory(memory, None) };
+        compute.record(&world, pool, 1);
+        // SAFETY: as above.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let calls = Calls::of(&outcome);
+    let is_it = |it: &&String| ["vkAllocateMemory", "vkFreeMemory"].contains(&it.as_str());
+    let calls: Vec<&str> = calls.0.iter().filter(is_it).map(|it| &it[2..10]).collect();
+    let (allocate, free) = ("Allocate", "FreeMemo");
+    // Two of ours; the first of the application fails, one of ours goes, and it fails again. The second succeeds at
+    // once, the third fails, and there is nothing to give. Then one of ours is made again.
+    let want = [allocate, allocate, allocate, free, allocate, allocate, allocate, free, allocate];
+    assert_eq!(calls[..want.len()], want);
+    assert_eq!(calls[want.len()..], [free, free], "all is freed in the end");
+}
+
+/// The driver has no memory for the tables of a command buffer: that is told once, what has checks runs without
+/// tables of its own, and what is made later has no checks.
+#[test]
+fn where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked() {
+    let name = "gpu::where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 2 * BLOCK);
+        let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
+        let memory = allocate(&world, BLOCK).expect("it is there");
+        compute.recorded(&world, pool, 2);
+        compute.recorded(&world, pool, 1);
+        let later = Compute::new(&world, 1);
+        later.recorded(&world, pool, 1);
+        // Nor is anything checked where there is memory again.
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.free_memory(memory, None) };
+        compute.recorded(&world, pool, 1);
+        // SAFETY: as above.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        later.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("there is no memory for checks"), "{problems:?}");
+    let calls = Calls::of(&outcome);
+    assert_eq!(calls.count("vkAllocateMemory"), 3, "one of ours, the application's, and one that failed");
+    assert_eq!(calls.count("vkCreateShaderModule"), 3, "two of the application, and one with checks");
+    let recorded = calls.0.iter().map(String::as_str).filter(|it| it.starts_with("vkCmd"));
+    let (pipeline, bind, dispatch) = ("vkCmdBindPipeline", "vkCmdBindDescriptorSets", "vkCmdDispatch");
+    // Tables by which all is right are bound before each dispatch with checks; nothing is read, so no barrier is needed.
+    let (one, two) = ([pipeline, bind, dispatch], [pipeline, bind, dispatch, bind, dispatch]);
+    let want = [&two[..], &one, &[pipeline, dispatch], &one].concat();
+    assert_eq!(recorded.collect::<Vec<_>>(), want);
+}
+
+/// What belongs to a pipeline is free when it is destroyed, and so is what belongs to its layout.
+#[test]
+fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
+    let name = "gpu::ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = small_world(&entry, vk::API_VERSION_1_1);
+        let pool = world.command_pool();
+        for round in 0..10_000 {
+            let compute = Compute::new(&world, 1);
+            if round % 100 == 0 {
+                compute.record(&world, pool, 1);
+            }
+            compute.destroy(&world);
+        }
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let calls = Calls::of(&outcome);
+    assert_eq!(calls.count("vkCreateComputePipelines"), 10_000);
+    assert_eq!(calls.count("vkAllocateMemory"), 2, "a block for pipelines, and one for command buffers");
+    assert_eq!(calls.count("vkCreateDescriptorPool"), 2, "the same for sets");
+    // The application's and ours.
+    assert_eq!(calls.count("vkCreatePipelineLayout"), 20_000);
+    let (mut now, mut most) = (0_i32, 0);
+    for call in &calls.0 {
+        now += i32::from(call == "vkCreatePipelineLayout") - i32::from(call == "vkDestroyPipelineLayout");
+        most = most.max(now);
+    }
+    assert_eq!((now, most), (0, 2), "each is destroyed before the next is made");
 }

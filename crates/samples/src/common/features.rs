@@ -9,6 +9,8 @@ pub(crate) enum Feature {
     AccelerationStructure,
     AccelerationStructureIndirectBuild,
     BufferDeviceAddress,
+    /// That of the older extension.
+    BufferDeviceAddressOlder,
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
@@ -87,6 +89,7 @@ chained! {
     version, has;
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
+    addresses: PhysicalDeviceBufferDeviceAddressFeaturesEXT if has(ext::buffer_device_address::NAME),
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
     descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
     generated: PhysicalDeviceDeviceGeneratedCommandsFeaturesNV if has(nv::device_generated_commands::NAME),
@@ -143,6 +146,7 @@ impl FeatureSet {
                 &mut chained.structures.as_mut()?.acceleration_structure_indirect_build
             }
             Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
+            Feature::BufferDeviceAddressOlder => &mut chained.addresses.as_mut()?.buffer_device_address,
             Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
             Feature::DescriptorBindingPartiallyBound => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_partially_bound

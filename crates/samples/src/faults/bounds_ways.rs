@@ -12,6 +12,7 @@ use crate::failure::Failure;
 
 faults! {
     labels: "bounds-labels", "a dispatch of a secondary command buffer, which is executed under a label, reads behind a buffer.",
+    released: "bounds-released", "a dispatch that waits for the host, which lets it go once it is submitted, reads behind a buffer.",
     families: "bounds-families", "dispatches on queues of two families read behind a buffer.",
     chained: "bounds-chained-module", "a shader whose words are in the chain of its stage reads behind a buffer.",
     library: "bounds-rays-library", "a ray generation shader out of a library reads behind a buffer.",
@@ -45,6 +46,33 @@ fn labels(options: &Options) -> Result<(), Failure> {
             unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
         });
     })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+/// Whoever waits for the queue before the host sets the event waits forever.
+fn released(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs::NOTHING)?;
+    let [target] = lab.words(["target"])?;
+    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+    let program = Program::compute(
+        &lab,
+        shader!("double.comp"),
+        &[],
+        &[Bound::Storage(&[source]), Bound::Storage(&[target])],
+    )?;
+    fill(&lab, &source)?;
+    let event = lab.event("released")?;
+    let commands = [lab.recorded(lab.main, "double", |commands| {
+        let (from, to) = (vk::PipelineStageFlags::HOST, vk::PipelineStageFlags::COMPUTE_SHADER);
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { lab.device.cmd_wait_events(commands, &[event], from, to, &[], &[], &[]) };
+        program.dispatch(&lab, commands);
+    })?];
+    let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+    lab.submit(lab.main, &vk::SubmitInfo::default().command_buffers(&commands), fence)?;
+    // SAFETY: a live event that no other thread uses (lifetime, owner).
+    unsafe { lab.device.set_event(event) }?;
+    lab.wait(fence)?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 

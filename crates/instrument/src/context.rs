@@ -6,7 +6,10 @@ use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{AddressExtension, Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+use crate::{
+    AddressExtension, Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds,
+    types::Types,
+};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;

@@ -8,7 +8,9 @@ use std::{
 };
 
 use common::{lines_of, shader};
-use lavascope_spirv::{At, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words};
+use lavascope_spirv::{
+    At, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words,
+};
 use spirv::{Capability, Decoration, Op, StorageClass};
 
 /// What the validator says of some words; nothing if they are valid.

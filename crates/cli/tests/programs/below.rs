@@ -33,7 +33,7 @@ fn said_below(stage: &Stage, screen: &Screen, name: &str, is_checked: bool) -> O
     command.env("VK_INSTANCE_LAYERS", if is_checked { &both } else { KHRONOS }).env("LAVASCOPE_GPU", "1");
     let paths = [ours.as_path(), system];
     command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
-    if is_only_for_null(name) {
+    if is_only_for_null(name) && !is_pushed(name) {
         let driver = stage.null_driver();
         command.arg("--no-check").env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver);
     }
@@ -57,16 +57,24 @@ fn expect_valid(stage: &Stage, screen: &Screen, name: &str) {
 #[test]
 fn calls_of_ours_are_valid() {
     let (stage, screen) = (Stage::new("gpu-valid"), Screen::start());
-    for name in names().into_iter().filter(|it| !is_only_for_null(it)) {
+    for name in names().into_iter().filter(|it| !is_only_for_null(it) || is_pushed(it)) {
         expect_valid(&stage, &screen, &name);
     }
 }
 
-/// The same for what only the null driver has.
+/// Newer drivers have a command of the core for them that an older Khronos layer does not see. Mended they are harmless
+/// on any driver.
+fn is_pushed(name: &str) -> bool {
+    name.starts_with("fault-bounds-pushed")
+}
+
+/// The same for what only the null driver has; shader objects are newer than Khronos layers that may be here, and end
+/// them.
 #[test]
 fn calls_of_ours_are_valid_for_rare_extensions() {
     let (stage, screen) = (Stage::new("gpu-rare-valid"), Screen::start());
-    for name in names().into_iter().filter(|it| is_only_for_null(it)) {
+    let is_left = |it: &str| is_pushed(it) || it.starts_with("fault-bounds-object");
+    for name in names().into_iter().filter(|it| is_only_for_null(it) && !is_left(it)) {
         expect_valid(&stage, &screen, &name);
     }
 }

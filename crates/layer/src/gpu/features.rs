@@ -90,8 +90,7 @@ impl Wish {
         let (has_addresses, own_addresses) = (self.has_addresses, features_of(self.extension));
         let is_new = self.extension == AddressExtension::Khr;
         // Where an application says whether it wants addresses.
-        let is_said =
-            |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
+        let is_said = |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
         let is_changed = |it: &&StructureType| **it == FEATURES || is_said(it);
         if let Some(last) = types.iter().rfind(is_changed) {
             // SAFETY: the caller's word.

@@ -6,10 +6,7 @@ use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{
-    AddressExtension, Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds,
-    types::Types,
-};
+use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
@@ -125,8 +122,8 @@ impl<'a> Context<'a> {
         let uint = editor.ty(Op::TypeInt, &[32, 0]);
         let constant_place = Some(editor.reserve(Section::Globals));
         let ids = Ids::new(&mut editor, uint, options.root);
-        if !matches!(options.root, Root::Descriptor { .. }) {
-            enable_addresses(&mut editor, options.extension);
+        if has_older_addresses(module) {
+            editor.add_extension(ADDRESSES);
         }
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
@@ -395,6 +392,7 @@ impl Ids {
                 Place::Buffers([0, 1, 2, 3].map(|binding| self.add_buffer(editor, set, binding)))
             }
             Root::PushConstant { .. } => {
+                enable_addresses(editor);
                 let (pair, private) = (self.uint_pair, StorageClass::Private as u32);
                 let pointer = editor.ty(Op::TypePointer, &[private, pair]);
                 let variable = editor.new_variable(pointer, StorageClass::Private).0;
@@ -402,6 +400,7 @@ impl Ids {
                 Place::Private(variable)
             }
             Root::Specialization => {
+                enable_addresses(editor);
                 let halves = [2, 3].map(|at| special(editor, Id(self.uint), self.constants_from.wrapping_add(at)));
                 Place::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
             }
@@ -427,18 +426,21 @@ pub(crate) fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
     id.0
 }
 
-/// What lets a module have pointers to device addresses, in the order of [`AddressExtension`].
-const EXTENSIONS: [&str; 2] = ["SPV_KHR_physical_storage_buffer", "SPV_EXT_physical_storage_buffer"];
+const ADDRESSES: &str = "SPV_KHR_physical_storage_buffer";
+/// It does not let pointers be made of two words.
+const OLDER_ADDRESSES: &str = "SPV_EXT_physical_storage_buffer";
+
+fn has_older_addresses(module: &Module) -> bool {
+    module.instructions(module.globals()).any(|it| it.is(Op::Extension) && it.text(1) == OLDER_ADDRESSES)
+}
 
 /// Lets the module have pointers to device addresses.
-fn enable_addresses(editor: &mut Editor<'_>, extension: AddressExtension) {
+fn enable_addresses(editor: &mut Editor<'_>) {
     editor.add_capability(Capability::PhysicalStorageBufferAddresses);
-    let module = editor.module();
-    let mut named = module.instructions(module.globals()).filter(|it| it.is(Op::Extension));
-    // One of them is enough, and the device may know only the one that the module has.
-    if module.version() < (1, 5) && !named.any(|it| EXTENSIONS.contains(&it.text(1).as_ref())) {
-        editor.add_extension(EXTENSIONS[extension as usize]);
+    if editor.module().version() < (1, 5) {
+        editor.add_extension(ADDRESSES);
     }
+    let module = editor.module();
     if let Some(it) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {
         let addressing = AddressingModel::PhysicalStorageBuffer64 as u32;
         editor.replace(it.at, lavascope_spirv::instruction(Op::MemoryModel, &[addressing, it.word(2)]));

@@ -40,7 +40,7 @@ mod types;
 
 use lavascope_spirv::Module;
 
-pub use options::{AddressExtension, CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
+pub use options::{CELL_WORDS, Checks, Guard, Options, ROOT_OUTPUT_WORDS, ROOT_WORDS, Root, Table};
 pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};

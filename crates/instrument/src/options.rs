@@ -14,19 +14,9 @@ pub struct Options {
     pub checks: Checks,
     /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`Root::PushConstant`].
     pub touches: bool,
-    /// Which extension of SPIR-V the device knows addresses by, for modules older than the version that has them.
-    pub extension: AddressExtension,
     /// Whether loads that are wrong give zero in all modules, as `robustBufferAccess2` promises. Else they do so only
     /// where there are loops, and may give what another element has.
     pub zeros: bool,
-}
-
-/// The extensions of SPIR-V for device addresses, with the same meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressExtension {
-    Khr,
-    /// The older one, of `VK_EXT_buffer_device_address`.
-    Ext,
 }
 
 /// What is checked; the rest is left as it is.
@@ -46,9 +36,9 @@ impl Checks {
 impl Options {
     /// Everything is checked and remembered.
     pub fn new(root: Root) -> Options {
-        let (guard, checks, extension) = (Guard::Select, Checks::ALL, AddressExtension::Khr);
+        let (guard, checks) = (Guard::Select, Checks::ALL);
         let (immediate, prints, touches, zeros) = (BTreeSet::new(), false, false, false);
-        Options { root, guard, immediate, prints, checks, touches, extension, zeros }
+        Options { root, guard, immediate, prints, checks, touches, zeros }
     }
 }
 

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{all_options, compile, compiled, complaints, corpus, corpus::Shader, disassemble, instrumented, optimize};
-use lavascope_instrument::{AddressExtension, InstrumentError, Options, Root, instrument};
+use common::{all_options, compile, compiled, complaints, corpus, corpus::Shader, optimize};
+use lavascope_instrument::{InstrumentError, Options, Root, instrument};
 use lavascope_spirv::Module;
 
 const ENVIRONMENT: &str = "vulkan1.3";
@@ -113,32 +113,23 @@ fn the_same_module_gives_the_same_words() {
     }
 }
 
-/// A module that has addresses keeps the extension that it has them by; others get the one that the device knows.
+/// Modules of the older extension for addresses, which does not let pointers be made of two words.
 #[test]
-fn addresses_come_with_the_extension_that_the_device_has() {
+fn modules_of_the_older_extension_for_addresses_are_valid() {
     const NEWER: &str = "SPV_KHR_physical_storage_buffer";
     const OLDER: &str = "SPV_EXT_physical_storage_buffer";
-    let plain = "#version 460
-        layout(set = 0, binding = 0) buffer To { uint to[]; };
-        void main() { to[gl_WorkGroupID.x] = 1; }";
-    let addressed = "#version 460
+    let source = "#version 460
         #extension GL_EXT_buffer_reference : require
         layout(buffer_reference) buffer Words { uint words[]; };
         layout(push_constant) uniform Push { Words all; };
         void main() { all.words[gl_WorkGroupID.x] = 1; }";
-    let [plain, newer] = [plain, addressed].map(|it| compile(it, "comp", "vulkan1.1"));
-    let mut bytes: Vec<u8> = newer.iter().flat_map(|it| it.to_le_bytes()).collect();
+    let words = compile(source, "comp", "vulkan1.1");
+    let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
     let at = bytes.windows(NEWER.len()).position(|it| it == NEWER.as_bytes()).expect("it has addresses");
     bytes[at..at + OLDER.len()].copy_from_slice(OLDER.as_bytes());
-    let older = common::words(&bytes);
-    let root = Root::PushConstant { offset: 120 };
-    for (extension, wanted) in [(AddressExtension::Khr, NEWER), (AddressExtension::Ext, OLDER)] {
-        for (words, wanted) in [(&plain, wanted), (&newer, NEWER), (&older, OLDER)] {
-            let made = instrumented(words, &Options { extension, ..Options::new(root) });
-            assert_eq!(complaints(&made.words, "vulkan1.1"), None);
-            let text = disassemble(&made.words);
-            let named: Vec<&str> = [NEWER, OLDER].into_iter().filter(|it| text.contains(it)).collect();
-            assert_eq!(named, [wanted], "{extension:?}");
-        }
+    let words = common::words(&bytes);
+    assert_eq!(complaints(&words, "vulkan1.1"), None);
+    for options in all_options() {
+        assert!(check("older addresses", &words, &options, "vulkan1.1"), "{options:?}");
     }
 }

@@ -90,6 +90,19 @@ fn robust_access_makes_warnings() {
     stage.report().assert_clean("fault-bounds-robust");
 }
 
+/// A program may rely on them. The sample compares what it reads with the fault, too.
+#[test]
+fn zeros_that_the_device_promises_are_read() {
+    let stage = Stage::new("gpu-zeros");
+    succeed(stage.bare(samples()).arg("fault-bounds-zeros"));
+    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-zeros"));
+    let (report, said) = (stage.report(), text(&run.stderr));
+    assert_eq!(report.0["findings"][0]["count"], 128, "{said}");
+    assert_eq!(report.0["exit_code"], 0, "{said}");
+    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
+    stage.report().assert_clean("fault-bounds-zeros");
+}
+
 /// Else what was read after the first submission would be read again after the second.
 #[test]
 fn records_are_gone_once_they_were_read() {

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
-use lavascope_instrument::AddressExtension;
 
+use super::features::AddressExtension;
 use super::{Gpu, place};
 
 /// The bytes of a block, unless a piece is larger.

@@ -1,7 +1,6 @@
 //! What a new device must be able to do: stages that write into buffers, and buffers that have addresses.
 
 use lavascope_abi::*;
-use lavascope_instrument::AddressExtension;
 
 use crate::application::{chain_types, find_in_chain};
 use crate::instance::{InstanceData, has_name};
@@ -11,6 +10,15 @@ use crate::interface::{DEVICE_LINK, Link};
 const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 /// From here on every device may have buffers with addresses.
 const VERSION_ADDRESSES: u32 = 1 << 22 | 2 << 12;
+
+/// The extensions by which buffers have addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AddressExtension {
+    /// That of Khronos, or the version that has it.
+    Khr,
+    /// The older one.
+    Ext,
+}
 
 /// What the driver is asked for in the place of what the application asks for.
 pub(crate) struct Wish {
@@ -223,8 +231,9 @@ unsafe fn may_have_addresses(
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
     // SAFETY: the caller's word.
     let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
-    let is_new = is_named || instance.api_version.min(version) >= VERSION_ADDRESSES;
-    if extension == AddressExtension::Khr && !is_new {
+    let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
+    // Shaders make pointers of two words, for which the older extension alone is not enough.
+    if !is_new && !(is_named && extension == AddressExtension::Khr) {
         return false;
     }
     let Some(ask) = instance.table.get_physical_device_features2 else { return false };

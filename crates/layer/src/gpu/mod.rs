@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
 
 use lavascope_abi::*;
 use lavascope_base::TaggedMap;
-use lavascope_instrument::{AddressExtension, Instrumented, tables};
+use lavascope_instrument::{Instrumented, tables};
 use lavascope_settings::Severity;
 
 use crate::DeviceTable;
@@ -62,6 +62,7 @@ use buffered::DescriptorBuffers;
 use commands::{Commands, Slot};
 pub(crate) use config::Config;
 use descriptors::Set;
+use features::AddressExtension;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};

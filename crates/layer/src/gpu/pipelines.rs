@@ -427,8 +427,8 @@ impl Gpu {
         let complain = |it| format!("a shader is not checked: {it}");
         let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let (extension, zeros) = (self.extension, self.wants_zeros);
-        let mut options = Options { guard, checks, prints, touches, extension, zeros, ..Options::new(root) };
+        let zeros = self.wants_zeros;
+        let mut options = Options { guard, checks, prints, touches, zeros, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));

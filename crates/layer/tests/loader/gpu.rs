@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use ash::vk;
+use ash::{khr, vk};
 use serde_json::json;
 
 use crate::child::{Outcome, child};
@@ -15,18 +15,21 @@ const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json"
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
 /// Reads one buffer and writes another.
 const SHADER: &[u8] = include_bytes!("../../../samples/shaders/double.comp.spv");
+/// They read one buffer each.
+const VERTEX: &[u8] = include_bytes!("../../../samples/shaders/corners.vert.spv");
+const FRAGMENT: &[u8] = include_bytes!("../../../samples/shaders/uniform.frag.spv");
 
 /// A device of a version, with four sets and without addresses.
 fn small_world(entry: &ash::Entry, version: u32) -> World {
-    world_with(entry, version, 16 << 30)
+    world_with(entry, version, 16 << 30, true)
 }
 
-/// The same, whose heaps have so many bytes each.
-fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64) -> World {
+/// The same, whose heaps have so many bytes each, and whose shaders of all stages may write into buffers.
+fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool) -> World {
     let profile = json!({ "lavascope": { "memory_heap_bytes": heap_bytes }, "capabilities": { "small": {
         "features": { "VkPhysicalDeviceFeatures": {
-            "fragmentStoresAndAtomics": true,
-            "vertexPipelineStoresAndAtomics": true,
+            "fragmentStoresAndAtomics": may_write,
+            "vertexPipelineStoresAndAtomics": may_write,
         } },
         "properties": { "VkPhysicalDeviceProperties": {
             "apiVersion": version,
@@ -47,6 +50,10 @@ struct Compute {
 
 impl Compute {
     fn new(world: &World, sets: usize) -> Compute {
+        Compute::with_push_constants(world, sets, 0)
+    }
+
+    fn with_push_constants(world: &World, sets: usize, bytes: u32) -> Compute {
         let device = &world.device;
         let binding = |at| {
             let it = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
@@ -59,7 +66,10 @@ impl Compute {
         unsafe {
             let made = (0..sets).map(|_| device.create_descriptor_set_layout(&info, None).expect("a layout"));
             let set_layouts: Vec<_> = made.collect();
-            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
+            let range = vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(bytes);
+            let ranges = [range];
+            let ranges = &ranges[..usize::from(bytes > 0)];
+            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts).push_constant_ranges(ranges);
             let layout = device.create_pipeline_layout(&info, None).expect("a layout");
             let info = vk::ShaderModuleCreateInfo::default().code(&words);
             let module = device.create_shader_module(&info, None).expect("a module");
@@ -152,6 +162,51 @@ fn on_vulkan_1_0_nothing_is_checked_and_that_is_told() {
     assert_eq!((calls.count("vkCreateShaderModule"), calls.count("vkCreateBuffer")), (1, 0));
 }
 
+/// A pipeline that draws, out of shaders that read buffers.
+fn create_graphics(world: &World, layout: vk::PipelineLayout) -> vk::Pipeline {
+    let stages = [(vk::ShaderStageFlags::VERTEX, VERTEX), (vk::ShaderStageFlags::FRAGMENT, FRAGMENT)];
+    // SAFETY: valid usage, but for fixed functions that are not described, which is nothing to the null driver.
+    unsafe {
+        let module = |bytes: &[u8]| {
+            let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
+            let info = vk::ShaderModuleCreateInfo::default().code(&words);
+            world.device.create_shader_module(&info, None).expect("a module")
+        };
+        let stages = stages.map(|(stage, bytes)| {
+            vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module(bytes)).name(c"main")
+        });
+        let infos = [vk::GraphicsPipelineCreateInfo::default().stages(&stages).layout(layout)];
+        let made = world.device.create_graphics_pipelines(vk::PipelineCache::null(), &infos, None);
+        stages.iter().for_each(|it| world.device.destroy_shader_module(it.module, None));
+        made.expect("a pipeline")[0]
+    }
+}
+
+/// Stages that cannot write have no place for records; those that can are checked.
+#[test]
+fn stages_that_cannot_write_are_not_checked_and_that_is_told_once() {
+    let name = "gpu::stages_that_cannot_write_are_not_checked_and_that_is_told_once";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 16 << 30, false);
+        let compute = Compute::new(&world, 1);
+        for _ in 0..2 {
+            let pipeline = create_graphics(&world, compute.layout);
+            // SAFETY: nothing of it is in use.
+            unsafe { world.device.destroy_pipeline(pipeline, None) };
+        }
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("stages that cannot write into buffers"), "{problems:?}");
+    // Five of the application, and one with checks: that of the dispatch.
+    assert_eq!(Calls::of(&outcome).count("vkCreateShaderModule"), 6);
+}
+
 /// The set of ours is bound before each dispatch, and the shader is exchanged.
 #[test]
 fn on_vulkan_1_1_shaders_are_checked_without_addresses() {
@@ -226,6 +281,93 @@ fn every_command_that_runs_shaders_is_led_to_its_tables() {
     assert_eq!(calls.recorded(), want);
 }
 
+/// How a top level structure is built.
+#[derive(Clone, Copy)]
+enum Build {
+    Direct,
+    Indirect,
+}
+
+/// Builds a structure out of eight instances between a push and a dispatch.
+fn record_build(
+    world: &World,
+    commands: vk::CommandBuffer,
+    (layout, pipeline): (vk::PipelineLayout, vk::Pipeline),
+    build: Build,
+) {
+    let device = &world.device;
+    let instances = vk::DeviceOrHostAddressConstKHR { device_address: 0x1_0000 };
+    let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(instances);
+    let geometry = vk::AccelerationStructureGeometryKHR::default()
+        .geometry_type(vk::GeometryTypeKHR::INSTANCES)
+        .geometry(vk::AccelerationStructureGeometryDataKHR { instances });
+    let geometries = [geometry];
+    let infos = [vk::AccelerationStructureBuildGeometryInfoKHR::default()
+        .ty(vk::AccelerationStructureTypeKHR::TOP_LEVEL)
+        .geometries(&geometries)];
+    let builds = khr::acceleration_structure::Device::new(&world.instance, device);
+    let (point, stages) = (vk::PipelineBindPoint::COMPUTE, vk::ShaderStageFlags::COMPUTE);
+    // SAFETY: valid usage, but for addresses and a structure that are not there, which is nothing to the null driver.
+    unsafe {
+        device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        device.cmd_bind_pipeline(commands, point, pipeline);
+        device.cmd_push_constants(commands, layout, stages, 0, &[1; 16]);
+        match build {
+            Build::Direct => {
+                let range = vk::AccelerationStructureBuildRangeInfoKHR::default().primitive_count(8);
+                builds.cmd_build_acceleration_structures(commands, &infos, &[&[range]]);
+            }
+            Build::Indirect => {
+                builds.cmd_build_acceleration_structures_indirect(commands, &infos, &[0x2_0000], &[16], &[&[8]]);
+            }
+        }
+        device.cmd_dispatch(commands, 1, 1, 1);
+        device.end_command_buffer(commands).expect("it ends");
+    }
+}
+
+/// What looks at instances is a dispatch of ours; the application's own one behind it has what was bound and pushed.
+fn expect_bound_again(name: &str, build: Build, command: &str) {
+    let setup = Setup {
+        settings: GPU,
+        device_extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
+        ..Setup::OFF
+    };
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let world = setup.world(&entry);
+        let compute = Compute::with_push_constants(&world, 1, 16);
+        let pool = world.command_pool();
+        let commands = world.command_buffers(pool, 1)[0];
+        record_build(&world, commands, (compute.layout, compute.pipeline), build);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let (bind, push, dispatch) = ("vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch");
+    let barrier = "vkCmdPipelineBarrier";
+    let look = [barrier, bind, push, dispatch, barrier, bind, push];
+    // Then the address of tables, for the application's dispatch.
+    let want = [&[bind, push][..], &look, &[command, push, dispatch, barrier]].concat();
+    assert_eq!(Calls::of(&outcome).recorded(), want);
+}
+
+#[test]
+fn what_was_bound_is_bound_again_behind_a_look_at_instances() {
+    let name = "gpu::what_was_bound_is_bound_again_behind_a_look_at_instances";
+    expect_bound_again(name, Build::Direct, "vkCmdBuildAccelerationStructuresKHR");
+}
+
+#[test]
+fn what_was_bound_is_bound_again_where_ranges_are_in_a_buffer() {
+    let name = "gpu::what_was_bound_is_bound_again_where_ranges_are_in_a_buffer";
+    expect_bound_again(name, Build::Indirect, "vkCmdBuildAccelerationStructuresIndirectKHR");
+}
+
 #[test]
 fn where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told() {
     let name = "gpu::where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told";
@@ -276,7 +418,7 @@ fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
     let name = "gpu::where_the_application_lacks_memory_it_gets_what_checks_do_not_use";
     let Some(outcome) = child(name, ENVIRONMENT, || {
         let entry = entry();
-        let world = world_with(&entry, vk::API_VERSION_1_1, 8 * BLOCK);
+        let world = world_with(&entry, vk::API_VERSION_1_1, 8 * BLOCK, true);
         let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
         compute.record(&world, pool, 2);
         // One block is the pipeline's, one was the command buffer's.
@@ -313,7 +455,7 @@ fn where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked() {
     let name = "gpu::where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked";
     let Some(outcome) = child(name, ENVIRONMENT, || {
         let entry = entry();
-        let world = world_with(&entry, vk::API_VERSION_1_1, 2 * BLOCK);
+        let world = world_with(&entry, vk::API_VERSION_1_1, 2 * BLOCK, true);
         let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
         let memory = allocate(&world, BLOCK).expect("it is there");
         compute.recorded(&world, pool, 2);

@@ -29,6 +29,7 @@ pub(crate) enum Feature {
     OcclusionQueryPrecise,
     RayTracingPipeline,
     RobustBufferAccess,
+    RobustBufferAccess2,
     RuntimeDescriptorArray,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
@@ -99,6 +100,7 @@ chained! {
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
     objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
+    robustness: PhysicalDeviceRobustness2FeaturesEXT if has(ext::robustness2::NAME),
     rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
@@ -169,6 +171,7 @@ impl FeatureSet {
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
             Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
             Feature::RobustBufferAccess => &mut core.robust_buffer_access,
+            Feature::RobustBufferAccess2 => &mut chained.robustness.as_mut()?.robust_buffer_access2,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {

@@ -321,7 +321,7 @@ mod tests {
         };
         for count in [3, 40, 600, 2047] {
             let ranges: Vec<AddressRange> = (0..count)
-                .map(|_| AddressRange { address: random() % 2048 << BLOCK_BITS | random() % 9 << 8, bytes: 64 })
+                .map(|_| AddressRange { address: ((random() % 2048) << BLOCK_BITS) | ((random() % 9) << 8), bytes: 64 })
                 .collect();
             expect(&ranges);
             let (words, all) = (addresses(&ranges, 0), merged(&ranges));

@@ -233,7 +233,7 @@ unsafe fn may_have_addresses(
     let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
     let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
     // Shaders make pointers of two words, for which the older extension alone is not enough.
-    if !is_new && !(is_named && extension == AddressExtension::Khr) {
+    if !is_new && (!is_named || extension == AddressExtension::Ext) {
         return false;
     }
     let Some(ask) = instance.table.get_physical_device_features2 else { return false };

@@ -18,6 +18,7 @@ mod leaks;
 mod message_types;
 mod observed;
 mod own_bytes;
+mod pictures;
 mod replay;
 mod replay_options;
 mod samples;

@@ -269,17 +269,7 @@ impl Gpu {
             return None;
         }
         watch_exit();
-        hooks::install(table);
-        objects::install(table);
-        pushes::install(table);
-        buffered::install(table);
-        generated::install(table);
-        draws::install(table);
-        labels::install(table);
-        structures::install(table);
-        structures_nv::install(table);
-        rays::install(table);
-        visible::install(table);
+        install(table);
         Some(gpu)
     }
 
@@ -454,6 +444,21 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
+
+/// Puts our functions into a table.
+fn install(table: &mut DeviceTable) {
+    hooks::install(table);
+    objects::install(table);
+    pushes::install(table);
+    buffered::install(table);
+    generated::install(table);
+    draws::install(table);
+    labels::install(table);
+    structures::install(table);
+    structures_nv::install(table);
+    rays::install(table);
+    visible::install(table);
+}
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {

@@ -317,14 +317,7 @@ impl Gpu {
                 return found.map(|_| ());
             }
         };
-        let (cell_base, part) = match plan.part {
-            Part::Whole => (plan.cell_words(), None),
-            Part::Linked | Part::Library => {
-                let leased = self.or_fail(self.lease_part(&made.cells()));
-                let (at, lease) = leased.ok_or("there is no room for parts of pipelines")?;
-                (at, Some(lease))
-            }
-        };
+        let (cell_base, part) = self.cells_of_stage(plan, &made).ok_or("there is no room for parts of pipelines")?;
         let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
@@ -357,6 +350,17 @@ impl Gpu {
             _part: part,
         });
         Ok(())
+    }
+
+    /// Where the cells of a stage begin; among those of all parts, for as long as the lease is there.
+    fn cells_of_stage(&self, plan: &Plan, made: &Instrumented) -> Option<(u32, Option<Arc<Lease>>)> {
+        match plan.part {
+            Part::Whole => Some((plan.cell_words(), None)),
+            Part::Linked | Part::Library => {
+                let (at, lease) = self.or_fail(self.lease_part(&made.cells()))?;
+                Some((at, Some(lease)))
+            }
+        }
     }
 
     /// The stage with checks, which may be none.

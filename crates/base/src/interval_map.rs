@@ -523,6 +523,15 @@ mod tests {
         }
     }
 
+    fn as_array(map: &IntervalMap<u32>, size: usize) -> Vec<u32> {
+        let mut found = vec![0; size];
+        for (range, value) in map.overlapping(0..size as u64) {
+            found[range.start as usize..range.end as usize].fill(*value);
+        }
+        assert_eq!(map.overlapping(0..u64::MAX).count(), map.len());
+        found
+    }
+
     /// Against an array, in a space large enough for several leaves.
     #[test]
     fn it_is_an_array_of_values() {
@@ -590,12 +599,7 @@ mod tests {
                 }
             }
             if round % 50 == 0 {
-                let mut found = vec![0; SIZE];
-                for (range, value) in map.overlapping(0..SIZE as u64) {
-                    found[range.start as usize..range.end as usize].fill(*value);
-                }
-                assert_eq!(found, array, "round {round}");
-                assert_eq!(map.overlapping(0..u64::MAX).count(), map.len());
+                assert_eq!(as_array(&map, SIZE), array, "round {round}");
             }
         }
         assert!(map.leaves.len() > 3, "{} leaves", map.leaves.len());

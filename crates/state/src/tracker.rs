@@ -170,13 +170,9 @@ impl<L: Listener> Tracker<L> {
         if family == Family::Device {
             return self.device_commands(thread, record, event);
         }
-        let first = first_handle(record);
-        if first != self.recent.first || first == 0 {
-            let Some(device) = self.device_of(record) else {
-                self.out(thread, record, 0).missing("an object of a device that nobody created");
-                return true;
-            };
-            self.recent = Recent { first, device, object: object(device) };
+        if !self.is_recent(record) {
+            self.out(thread, record, 0).missing("an object of a device that nobody created");
+            return true;
         }
         let Recent { device: handle, object, .. } = self.recent;
         let Tracker { listener, devices, missing, reflect, tells_picked, queues, changes, .. } = self;
@@ -236,6 +232,17 @@ impl<L: Listener> Tracker<L> {
             Family::Generated => device.generated_commands(event, out),
             Family::Indirect => device.indirect_commands(event, out),
         }
+    }
+
+    /// Looks for the device that a call is about, in most cases that of the call before. Says whether there is one.
+    #[inline]
+    fn is_recent(&mut self, record: Record<'_>) -> bool {
+        let first = first_handle(record);
+        if first != self.recent.first || first == 0 {
+            let Some(device) = self.device_of(record) else { return false };
+            self.recent = Recent { first, device, object: object(device) };
+        }
+        true
     }
 
     /// Devices and their queues come and go.

@@ -184,29 +184,37 @@ impl App {
             topology: PrimitiveTopology::TRIANGLE_LIST,
             ..PipelineInputAssemblyStateCreateInfo::zeroed()
         };
+        let (viewport, raster) =
+            (PipelineViewportStateCreateInfo::zeroed(), PipelineRasterizationStateCreateInfo::zeroed());
+        let (samples, dynamic) =
+            (PipelineMultisampleStateCreateInfo::zeroed(), PipelineDynamicStateCreateInfo::zeroed());
         let info = GraphicsPipelineCreateInfo {
             stage_count: 2,
             p_stages: Ptr::to_slice(&stages),
             p_vertex_input_state: Ptr::to(&vertex),
             p_input_assembly_state: Ptr::to(&assembly),
-            p_viewport_state: Ptr::to(&PipelineViewportStateCreateInfo::zeroed()),
-            p_rasterization_state: Ptr::to(&PipelineRasterizationStateCreateInfo::zeroed()),
-            p_multisample_state: Ptr::to(&PipelineMultisampleStateCreateInfo::zeroed()),
+            p_viewport_state: Ptr::to(&viewport),
+            p_rasterization_state: Ptr::to(&raster),
+            p_multisample_state: Ptr::to(&samples),
             p_depth_stencil_state: Ptr::to(&depth),
             p_color_blend_state: Ptr::to(&blending),
-            p_dynamic_state: Ptr::to(&PipelineDynamicStateCreateInfo::zeroed()),
+            p_dynamic_state: Ptr::to(&dynamic),
             layout: pipeline_layout(1),
             // The world of `sim` says that subpass 0 of render pass 3 uses color and depth.
             render_pass: render_pass(3),
             ..GraphicsPipelineCreateInfo::zeroed()
         };
+        self.create_pipeline(&info);
+    }
+
+    fn create_pipeline(&mut self, info: &GraphicsPipelineCreateInfo) {
         self.call(
             Command::CreateGraphicsPipelines,
             &CreateGraphicsPipelinesParams {
                 device: device(1),
                 pipeline_cache: PipelineCache(0),
                 create_info_count: 1,
-                p_create_infos: Ptr::to(&info),
+                p_create_infos: Ptr::to(info),
                 p_allocator: Ptr::NULL,
                 p_pipelines: Ptr::to(&pipeline(1)),
             },

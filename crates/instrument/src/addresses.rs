@@ -276,7 +276,10 @@ impl Body<'_, '_> {
         let address = self.value(Op::Bitcast, pair, &[pointer.0]);
         let low = self.value(Op::CompositeExtract, uint, &[address, 0]);
         let high = self.value(Op::CompositeExtract, uint, &[address, 1]);
-        let found = self.value(Op::FunctionCall, pair, &[find, low, high]);
+        let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[find]);
+        operands.extend(self.cx.table_parameter().map(|_| self.table(Table::Addresses)));
+        operands.extend([low, high]);
+        let found = self.value(Op::FunctionCall, pair, &operands);
         let left = self.value(Op::CompositeExtract, uint, &[found, 0]);
         let before = self.value(Op::CompositeExtract, uint, &[found, 1]);
         (low, high, left, before)

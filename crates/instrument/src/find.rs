@@ -9,8 +9,8 @@ use spirv::Op;
 
 use crate::{
     Table,
-    context::{Context, emit},
-    helpers::begin,
+    context::Context,
+    helpers::{begin_with, end},
     tables::AddressRange,
 };
 
@@ -140,9 +140,10 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (uint, boolean, pair, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_pair, cx.ids.find);
-    let parameters = begin(cx, code, function, pair, 2);
+    let table = cx.table_parameter();
+    let (table, parameters) = begin_with(cx, code, (function, pair), table, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
-    let table = cx.table(code, Table::Addresses);
+    let table = table.unwrap_or_else(|| cx.table(code, Table::Addresses));
     let found = descend(cx, code, table, [low, high]);
     let start = [1, 2].map(|word| record_word(cx, code, table, found, word));
     let is_later = is_less(cx, code, [low, high], start);
@@ -165,9 +166,7 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
         cx.value(code, Op::Select, uint, &[is_in, cut, zero])
     });
     let found = cx.value(code, Op::CompositeConstruct, pair, &both);
-    emit(code, Op::ReturnValue, &[found]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
+    end(cx, code, Some(found))
 }
 
 /// The record of the last range that may have an address, or of the one behind it.

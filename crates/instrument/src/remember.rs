@@ -12,6 +12,7 @@ use crate::{
     Site, Verdict,
     body::Body,
     context::{Context, State, emit},
+    helpers::set_bits,
 };
 
 /// Up to so many sites of a block are named one by one.
@@ -70,11 +71,11 @@ impl Body<'_, '_> {
 
     fn report(&mut self, number: u32, ok: u32, details: Details) {
         let bad = self.test(Op::LogicalNot, &[ok]);
-        let (number, zero) = (self.cx.number(number), self.cx.number(0));
+        let (number, zero) = (self.cx.number(number + 1), self.cx.number(0));
         let [a, b, c] = details.map(|it| it.unwrap_or(zero));
         let (void, report) = (self.cx.ids.void, self.cx.ids.report);
         self.guarded(bad, None, |body, _| {
-            body.value(Op::FunctionCall, void, &[report, number, a, b, c]);
+            body.cx.call(&mut body.out, void, report, &[number, a, b, c]);
         });
     }
 
@@ -142,25 +143,21 @@ impl Body<'_, '_> {
             self.spill();
             self.cx.flushes = true;
             self.cx.goes_on |= goes_on;
-            self.value(Op::FunctionCall, void, &[self.cx.ids.flush]);
+            let flush = self.cx.ids.flush;
+            self.cx.call(&mut self.out, void, flush, &[]);
             return;
         }
         if self.pending.is_empty() {
             return;
         }
         let Found { first, details, bits } = self.put_together();
-        let (zero, one) = (self.cx.number(0), self.cx.number(1));
+        let zero = self.cx.number(0);
         let is_bad = self.test(Op::INotEqual, &[first, zero]);
         self.guarded(is_bad, None, |body, _| {
-            let (see, report) = (body.cx.ids.see, body.cx.ids.report);
-            for (word, bits) in bits {
-                let word = body.cx.number(word);
-                body.cx.sees = true;
-                body.value(Op::FunctionCall, void, &[see, word, bits]);
-            }
-            let site = body.value(Op::ISub, body.cx.ids.uint, &[first, one]);
+            set_bits(body.cx, &mut body.out, &bits);
             let [a, b, c] = details.map(|it| it.unwrap_or(zero));
-            body.value(Op::FunctionCall, void, &[report, site, a, b, c]);
+            let report = body.cx.ids.report;
+            body.cx.call(&mut body.out, void, report, &[first, a, b, c]);
         });
     }
 
@@ -170,13 +167,14 @@ impl Body<'_, '_> {
         let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
         let mut found = Found { first: zero, details: [None; 3], bits: SmallVec::new() };
         for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
-            let mut bits = None;
-            for it in of_word {
+            // Sums are what drivers look at least; no bit is added twice.
+            let mut bits = zero;
+            for it in of_word.iter().rev() {
                 let bit = self.cx.number(1 << (it.number % 32));
-                let bit = self.value(Op::Select, uint, &[it.ok, zero, bit]);
-                bits = Some(bits.map_or(bit, |before| self.value(Op::BitwiseOr, uint, &[before, bit])));
+                let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
+                bits = self.value(Op::Select, uint, &[it.ok, bits, with]);
             }
-            found.bits.push((of_word[0].number / 32, bits.unwrap_or(zero)));
+            found.bits.push((of_word[0].number / 32, bits));
         }
         found.first = self.first_of(&pending, &found.bits);
         for slot in 0..3 {

@@ -14,6 +14,7 @@ use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
     body::{Body, Hoisted},
     buffers::{Guarded, divided, fitting},
+    find::SCRATCH,
     known::Done,
     path::Path,
     types::Matrix,
@@ -122,6 +123,7 @@ impl Body<'_, '_> {
         let count = self.count_of(room, least, term.stride);
         let ok = if self.is_signed(index) {
             // An index may lead backward, as far as the buffer goes.
+            self.cx.goes_back = true;
             let before = self.sum((2, room.before, path.offset, term.stride), |body| {
                 let offset = body.cx.number(path.offset as u32);
                 let bytes = body.value(Op::IAdd, uint, &[room.before, offset]);
@@ -165,7 +167,8 @@ impl Body<'_, '_> {
         self.sum((6, count, 0, 0), |body| {
             let one = body.cx.number(1);
             let some = body.cx.glsl(&mut body.out, GlslStd450Op::UMax, &[count, one]);
-            body.value(Op::ISub, body.cx.ids.uint, &[some, one])
+            let less = body.cx.number(u32::MAX);
+            body.value(Op::IAdd, body.cx.ids.uint, &[some, less])
         })
     }
 
@@ -304,9 +307,10 @@ impl Body<'_, '_> {
             return *id;
         }
         let table = self.table(Table::Addresses);
-        let place = self.cx.number(2 + u32::from(half));
-        let id = self.cx.word(&mut self.head, table, place);
-        self.hoisted.insert(key, id);
-        id
+        let place = self.cx.number(SCRATCH);
+        let [low, high, ..] = self.cx.four(&mut self.head, table, place);
+        self.hoisted.insert(Hoisted::Scratch(0), low);
+        self.hoisted.insert(Hoisted::Scratch(1), high);
+        if half == 0 { low } else { high }
     }
 }

@@ -448,8 +448,13 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         let first = self.binding_word(set, binding, 1);
         let table = self.table(Table::Descriptors);
-        let element = self.cx.number(element);
-        let place = self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element]);
+        let place = match element {
+            0 => first,
+            _ => {
+                let element = self.cx.number(element);
+                self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element])
+            }
+        };
         let id = self.cx.word(&mut self.head, table, place);
         self.hoisted.insert(key, id);
         id

@@ -67,6 +67,8 @@ pub(crate) struct Context<'a> {
     /// Whether the function is called that flushes variables, maybe before the invocation goes on.
     pub(crate) flushes: bool,
     pub(crate) goes_on: bool,
+    /// Whether it matters what is before an address.
+    pub(crate) goes_back: bool,
     /// A pointer to the root table, in a function that has one from its beginning on.
     pub(crate) root_here: Option<u32>,
 }
@@ -97,9 +99,11 @@ pub(crate) struct Ids {
     pub(crate) pointers: Pointers,
     pub(crate) place: Place,
     pub(crate) shader: u32,
-    /// The number of the cell before the first of the module's, and of the one with the bits of sites that were seen.
+    /// Where the module's cells begin, in words, and the number of the cell before the first.
+    pub(crate) cell_base: u32,
     pub(crate) cell_before: u32,
-    pub(crate) cell_of_bits: u32,
+    /// By word of bits of sites that were seen: the constant that says where it is; it is made in the end.
+    pub(crate) bits: Vec<u32>,
     /// The numbers of the specialization constants from here on are ours.
     pub(crate) constants_from: u32,
     pub(crate) scope: u32,
@@ -161,6 +165,7 @@ impl<'a> Context<'a> {
             glsl_set: None,
             flushes: false,
             goes_on: false,
+            goes_back: false,
             root_here: None,
         }
     }
@@ -294,8 +299,9 @@ impl Ids {
             pointers: Pointers::default(),
             place: Place::Constant(0),
             shader: 0,
+            cell_base: 0,
             cell_before: 0,
-            cell_of_bits: editor.fresh().0,
+            bits: Vec::new(),
             constants_from: first_free_constant(editor.module()),
             scope: 0,
             variables: Vec::new(),
@@ -303,11 +309,11 @@ impl Ids {
         let scope = if is_vulkan_memory_model(editor.module()) { Scope::QueueFamily } else { Scope::Device };
         ids.scope = editor.constant(uint, &[scope as u32]).0;
         ids.shader = special(editor, uint, ids.constants_from);
-        let base = special(editor, uint, ids.constants_from.wrapping_add(1));
+        ids.cell_base = special(editor, uint, ids.constants_from.wrapping_add(1));
         let [one, shift] = [1, CELL_WORDS.trailing_zeros()].map(|it| editor.constant(uint, &[it]).0);
         let mut special_value =
             |op: Op, left: u32, right: u32| editor.new_global(Op::SpecConstantOp, uint, &[op as u32, left, right]).0;
-        let first = special_value(Op::ShiftRightLogical, base, shift);
+        let first = special_value(Op::ShiftRightLogical, ids.cell_base, shift);
         ids.cell_before = special_value(Op::ISub, first, one);
         ids.add_tables(editor, root);
         ids

@@ -172,8 +172,7 @@ fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Wor
     let Some(size) = group_size(cx.module, entry).filter(|_| is_group) else {
         return Words::Inputs(inputs(cx, entry, own));
     };
-    let [group, local] =
-        [BuiltIn::WorkgroupId, BuiltIn::LocalInvocationId].map(|it| input(cx, entry, it, Some(0)));
+    let [group, local] = [BuiltIn::WorkgroupId, BuiltIn::LocalInvocationId].map(|it| input(cx, entry, it, Some(0)));
     own.extend([group.variable, local.variable]);
     Words::Group(group, size, local)
 }

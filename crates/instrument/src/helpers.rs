@@ -2,11 +2,11 @@
 //!
 //! A record is written once per site; whoever comes later only counts. Records are complete or not there at all.
 
-use lavascope_spirv::{Id, Section, instruction};
+use lavascope_spirv::{Id, Section};
 use spirv::{Decoration, GlslStd450Op, Op};
 
 use crate::{
-    CELL_WORDS, Check, Table,
+    Check, Table,
     context::{Context, State, emit},
     entry::Stages,
     print::PRINTED,
@@ -16,10 +16,6 @@ use crate::{
 
 /// Adds the functions. All sites are known by now.
 pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
-    let (uint, behind) = (cx.ids.uint, cx.infos.len() as u32 + 1);
-    let behind = cx.editor.constant(Id(uint), &[behind]).0;
-    let operands = [uint, cx.ids.cell_of_bits, Op::IAdd as u32, cx.ids.cell_before, behind];
-    cx.editor.add(Section::Globals, instruction(Op::SpecConstantOp, &operands));
     let report = report(cx, stages);
     cx.editor.add(Section::Functions, report);
     if cx.flushes {
@@ -34,6 +30,7 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
         let find = crate::find::find(cx);
         cx.editor.add(Section::Functions, find);
     }
+    cx.place_bits();
 }
 
 /// Begins a function that gets the root table and unsigned parameters. Gives the ids of the latter.
@@ -149,13 +146,13 @@ fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.report);
     let parameters = begin(cx, code, function, void, 4);
     let [site, index, x, y] = parameters[..] else { unreachable!("four parameters were asked for") };
-    let cells = cx.table(code, Table::Cells);
     let cell = cx.value(code, Op::IAdd, uint, &[site, cx.ids.cell_before]);
-    let old = count(cx, code, (cells, cell), index);
+    let cell = cx.cell(code, cell);
+    let old = count(cx, code, cell, index);
     let zero = cx.number(0);
     let is_first = cx.value(code, Op::IEqual, boolean, &[old, zero]);
     when(cx, code, is_first, |cx, code| {
-        let cell = cx.cell_half(code, cells, cell);
+        let cell = cx.cell_half(code, cell);
         let info = cell[0];
         let shift = cx.number(28);
         let kind = cx.value(code, Op::ShiftRightLogical, uint, &[info, shift]);
@@ -222,17 +219,16 @@ fn descriptor_fault(cx: &mut Context<'_>, code: &mut Vec<u32>, index: u32, lengt
 
 /// Where an access was: its base, the offset, and the index times the stride.
 fn address_fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, [index, low, high]: [u32; 3]) -> Fault {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let pair = cx.editor.new_type(Op::TypeStruct, &[uint, uint]).0;
+    let uint = cx.ids.uint;
+    let zero = cx.number(0);
+    let pair = cx.editor.ty(Op::TypeStruct, &[uint, uint]).0;
     let [_, offset, stride, _] = cell;
     let product = cx.value(code, Op::UMulExtended, pair, &[index, stride]);
     let bytes = [0, 1].map(|half| cx.value(code, Op::CompositeExtract, uint, &[product, half]));
     let mut sum = [low, high];
     for [add_low, add_high] in [[offset, zero], bytes] {
-        let lower = cx.value(code, Op::IAdd, uint, &[sum[0], add_low]);
-        let carries = cx.value(code, Op::ULessThan, boolean, &[lower, add_low]);
-        let carry = cx.value(code, Op::Select, uint, &[carries, one, zero]);
+        let both = cx.value(code, Op::IAddCarry, pair, &[sum[0], add_low]);
+        let [lower, carry] = [0, 1].map(|half| cx.value(code, Op::CompositeExtract, uint, &[both, half]));
         let upper = if add_high == zero { sum[1] } else { cx.value(code, Op::IAdd, uint, &[sum[1], add_high]) };
         sum = [lower, cx.value(code, Op::IAdd, uint, &[upper, carry])];
     }
@@ -291,15 +287,15 @@ fn buffer_fault(
 type Cell = [u32; 4];
 
 /// Counts in the cell of a site, and gives the count before.
-fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, cell): (u32, u32), index: u32) -> u32 {
+fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: u32, index: u32) -> u32 {
     let (uint, scope) = (cx.ids.uint, cx.ids.scope);
     let (zero, one) = (cx.number(0), cx.number(1));
-    let counter = cx.cell_at(code, cells, cell, 0);
+    let counter = cx.cell_at(code, cell, 0);
     let old = cx.value(code, Op::AtomicIAdd, uint, &[counter, scope, zero, one]);
     // The complement, so that zero is a beginning for the smallest, too.
     let complement = cx.value(code, Op::Not, uint, &[index]);
     for (word, value) in [(1, complement), (2, index)] {
-        let pointer = cx.cell_at(code, cells, cell, word);
+        let pointer = cx.cell_at(code, cell, word);
         cx.value(code, Op::AtomicUMax, uint, &[pointer, scope, zero, value]);
     }
     old
@@ -385,8 +381,10 @@ fn flush(cx: &mut Context<'_>) -> Vec<u32> {
     let number = cx.value(code, Op::Load, uint, &[first]);
     let is_bad = cx.value(code, Op::INotEqual, boolean, &[number, zero]);
     when(cx, code, is_bad, |cx, code| {
-        let bits: Vec<(u32, u32)> =
-            (0..).zip(cx.ids.masks.clone()).map(|(word, mask)| (word, cx.value(code, Op::Load, uint, &[mask]))).collect();
+        let bits: Vec<(u32, u32)> = (0..)
+            .zip(cx.ids.masks.clone())
+            .map(|(word, mask)| (word, cx.value(code, Op::Load, uint, &[mask])))
+            .collect();
         set_bits(cx, code, &bits);
         let [a, b, c] = details.map(|it| cx.value(code, Op::Load, uint, &[it]));
         let report = cx.ids.report;
@@ -400,18 +398,10 @@ fn flush(cx: &mut Context<'_>) -> Vec<u32> {
 
 /// Sets bits of sites that were seen: words by their number, and the bits.
 pub(crate) fn set_bits(cx: &mut Context<'_>, code: &mut Vec<u32>, all: &[(u32, u32)]) {
-    let (uint, scope, first) = (cx.ids.uint, cx.ids.scope, cx.ids.cell_of_bits);
-    let zero = cx.number(0);
-    let cells = cx.table(code, Table::Cells);
-    for (word, bits) in all {
-        let cell = match word / CELL_WORDS {
-            0 => first,
-            more => {
-                let more = cx.number(more);
-                cx.value(code, Op::IAdd, uint, &[first, more])
-            }
-        };
-        let pointer = cx.cell_at(code, cells, cell, word % CELL_WORDS);
+    let (uint, scope, zero) = (cx.ids.uint, cx.ids.scope, cx.number(0));
+    let words: Vec<u32> = all.iter().map(|it| it.0).collect();
+    let pointers = cx.bits_at(code, &words);
+    for (pointer, (_, bits)) in pointers.into_iter().zip(all) {
         cx.value(code, Op::AtomicOr, uint, &[pointer, scope, zero, *bits]);
     }
 }

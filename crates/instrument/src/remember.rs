@@ -166,31 +166,52 @@ impl Body<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
         let mut found = Found { first: zero, details: [None; 3], bits: SmallVec::new() };
+        // By check: its bit and those of the checks behind it in the same word.
+        let mut sums: Vec<u32> = vec![zero; pending.len() + 1];
+        let mut at = 0;
         for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
-            // Sums are what drivers look at least; no bit is added twice.
             let mut bits = zero;
-            for it in of_word.iter().rev() {
+            for (at, it) in (at..at + of_word.len()).zip(of_word).rev() {
                 let bit = self.cx.number(1 << (it.number % 32));
+                // Drivers look least at sums; no bit is added twice.
                 let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
                 bits = self.value(Op::Select, uint, &[it.ok, bits, with]);
+                sums[at] = bits;
             }
+            at += of_word.len();
             found.bits.push((of_word[0].number / 32, bits));
         }
         found.first = self.first_of(&pending, &found.bits);
-        for slot in 0..3 {
-            // The value, and whether it was chosen among several.
-            let mut value: Option<(u32, bool)> = None;
-            for it in pending.iter().rev() {
-                let Some(own) = it.details[slot] else { continue };
-                value = Some(match value {
-                    Some((later, false)) if later == own => (own, false),
-                    Some((later, _)) => (self.value(Op::Select, uint, &[it.ok, later, own]), true),
-                    None => (own, false),
-                });
-            }
-            found.details[slot] = value.map(|it| it.0);
-        }
+        found.details = [0, 1, 2].map(|slot| self.detail_of(&pending, &sums, slot));
         found
+    }
+
+    /// A detail of the first check that failed.
+    fn detail_of(&mut self, pending: &[Pending], sums: &[u32], slot: usize) -> Option<u32> {
+        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
+        let is_same = |left: &Pending, right: &Pending| {
+            left.number / 32 == right.number / 32 && left.details[slot] == right.details[slot]
+        };
+        // The value, and whether it was chosen among several.
+        let mut value: Option<(u32, bool)> = None;
+        let mut end = pending.len();
+        for run in pending.chunk_by(is_same).rev() {
+            let start = end - run.len();
+            let behind = pending.get(end).filter(|it| it.number / 32 == run[0].number / 32).map_or(zero, |_| sums[end]);
+            end = start;
+            let Some(own) = run[0].details[slot] else { continue };
+            value = Some(match value {
+                Some((later, false)) if later == own => (own, false),
+                Some((later, _)) => {
+                    // Several that tell the same: all of them are fine where no bit came.
+                    let is_fine =
+                        if run.len() == 1 { run[0].ok } else { self.test(Op::IEqual, &[sums[start], behind]) };
+                    (self.value(Op::Select, uint, &[is_fine, later, own]), true)
+                }
+                None => (own, false),
+            });
+        }
+        value.map(|it| it.0)
     }
 
     /// The number plus one of the first check that failed, or zero.

@@ -3,7 +3,7 @@
 //! Drivers look at each instruction again and again while they optimize, so there are few of them: a table is one load
 //! of a pointer, a cell is a structure, and what belongs together is loaded and stored as vectors.
 
-use lavascope_spirv::{Editor, Id};
+use lavascope_spirv::{Editor, Id, Section, instruction};
 use spirv::{Decoration, Op, StorageClass};
 
 use crate::{
@@ -31,9 +31,10 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pointers {
     pub(crate) root: u32,
-    /// To a table of words, and to one of cells.
+    /// To a table of words, to one of cells, to a cell, and to a word.
     pub(crate) words: u32,
     cells: u32,
+    cell: u32,
     word: u32,
     /// To four words, and to the beginning of a record; where tables have addresses.
     four: u32,
@@ -55,6 +56,7 @@ impl Ids {
         let cells = block(editor, &[(cells, 0)]);
         self.pointers.words = pointer(editor, words);
         self.pointers.cells = pointer(editor, cells);
+        self.pointers.cell = pointer(editor, cell.0);
         self.pointers.word = pointer(editor, self.uint);
         if let Root::Descriptor { set } = root {
             if editor.module().version() < (1, 3) {
@@ -149,26 +151,92 @@ impl Context<'_> {
         self.store(code, pointer, word);
     }
 
-    /// A pointer to a word of a cell, given what [`Context::table`] gave for cells.
-    pub(crate) fn cell_at(&mut self, code: &mut Vec<u32>, cells: u32, cell: u32, word: u32) -> u32 {
-        let [zero, word] = [0, word].map(|it| self.number(it));
+    /// Four words of a table, from a multiple of four on.
+    pub(crate) fn four(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> [u32; 4] {
+        let uint = self.ids.uint;
+        if let Place::Buffers(_) = self.ids.place {
+            return [0, 1, 2, 3].map(|it| {
+                let it = self.number(it);
+                let place = self.value(code, Op::IAdd, uint, &[index, it]);
+                self.word(code, table, place)
+            });
+        }
+        let pointer = self.word_at(code, table, index);
+        self.load_four(code, pointer)
+    }
+
+    fn load_four(&mut self, code: &mut Vec<u32>, pointer: u32) -> [u32; 4] {
+        let pointer = self.value(code, Op::Bitcast, self.ids.pointers.four, &[pointer]);
+        let four = self.load(code, self.ids.uint_four, pointer, 16);
+        [0, 1, 2, 3].map(|at| self.value(code, Op::CompositeExtract, self.ids.uint, &[four, at]))
+    }
+
+    /// A pointer to a cell, by its number.
+    pub(crate) fn cell(&mut self, code: &mut Vec<u32>, number: u32) -> u32 {
+        let cells = self.table(code, Table::Cells);
+        let zero = self.number(0);
+        let pointer = self.ids.pointers.cell;
+        self.value(code, Op::AccessChain, pointer, &[cells, zero, number])
+    }
+
+    /// A pointer to a word of a cell.
+    pub(crate) fn cell_at(&mut self, code: &mut Vec<u32>, cell: u32, word: u32) -> u32 {
+        let word = self.number(word);
         let pointer = self.ids.pointers.word;
-        self.value(code, Op::AccessChain, pointer, &[cells, zero, cell, word])
+        self.value(code, Op::AccessChain, pointer, &[cell, word])
     }
 
     /// The second half of a cell.
-    pub(crate) fn cell_half(&mut self, code: &mut Vec<u32>, cells: u32, cell: u32) -> [u32; 4] {
+    pub(crate) fn cell_half(&mut self, code: &mut Vec<u32>, cell: u32) -> [u32; 4] {
         let uint = self.ids.uint;
         if let Place::Buffers(_) = self.ids.place {
             return [4, 5, 6, 7].map(|word| {
-                let pointer = self.cell_at(code, cells, cell, word);
+                let pointer = self.cell_at(code, cell, word);
                 self.load(code, uint, pointer, 4)
             });
         }
-        let pointer = self.cell_at(code, cells, cell, CELL_WORDS / 2);
-        let pointer = self.value(code, Op::Bitcast, self.ids.pointers.four, &[pointer]);
-        let four = self.load(code, self.ids.uint_four, pointer, 16);
-        [0, 1, 2, 3].map(|at| self.value(code, Op::CompositeExtract, uint, &[four, at]))
+        let pointer = self.cell_at(code, cell, CELL_WORDS / 2);
+        self.load_four(code, pointer)
+    }
+
+    /// Pointers to words of bits of sites that were seen. How many cells are before them is not known yet.
+    pub(crate) fn bits_at(&mut self, code: &mut Vec<u32>, numbers: &[u32]) -> Vec<u32> {
+        let most = numbers.iter().max().map_or(0, |it| *it as usize + 1);
+        while self.ids.bits.len() < most {
+            let place = self.fresh();
+            self.ids.bits.push(place);
+        }
+        let (word, words, zero) = (self.ids.pointers.word, self.ids.pointers.words, self.number(0));
+        let cells = self.table(code, Table::Cells);
+        let (table, is_bound) = match self.ids.place {
+            Place::Buffers(_) => (cells, true),
+            Place::Pushed(_) | Place::Constant(_) => (self.value(code, Op::Bitcast, words, &[cells]), false),
+        };
+        let at = |number: &u32| {
+            let place = self.ids.bits[*number as usize];
+            match is_bound {
+                true => {
+                    let member = self.number(number % CELL_WORDS);
+                    self.value(code, Op::AccessChain, word, &[table, zero, place, member])
+                }
+                false => self.value(code, Op::AccessChain, word, &[table, zero, place]),
+            }
+        };
+        numbers.iter().map(at).collect()
+    }
+
+    /// Makes the constants that say where words of bits are. All sites are known by now.
+    pub(crate) fn place_bits(&mut self) {
+        let (uint, cells) = (self.ids.uint, self.infos.len() as u32);
+        for (number, place) in (0..).zip(self.ids.bits.clone()) {
+            let (base, more) = match self.ids.place {
+                Place::Buffers(_) => (self.ids.cell_before, 1 + cells + number / CELL_WORDS),
+                Place::Pushed(_) | Place::Constant(_) => (self.ids.cell_base, cells * CELL_WORDS + number),
+            };
+            let more = self.editor.constant(Id(uint), &[more]).0;
+            let operands = [uint, place, Op::IAdd as u32, base, more];
+            self.editor.add(Section::Globals, instruction(Op::SpecConstantOp, &operands));
+        }
     }
 
     /// Stores the first nine words of a record.

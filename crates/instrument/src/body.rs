@@ -86,6 +86,8 @@ pub(crate) enum Hoisted {
     /// Whether a constant index fits, by state, bytes up to the end, stride and index.
     Fits(u32, u64, u64, u32),
     Scratch(u8),
+    /// A zero that is not known to be one.
+    Zero,
 }
 
 /// The head of a loop that is its own continue target gets a block of its own to continue in.

@@ -10,13 +10,15 @@ use spirv::{GlslStd450Op, Op, StorageClass};
 
 use crate::{
     Site, Verdict,
-    body::Body,
+    body::{Body, Hoisted},
     context::{Context, State, emit},
     helpers::set_bits,
 };
 
 /// Up to so many sites of a block are named one by one.
 const FEW: usize = 3;
+/// From so many checks on a zero is loaded.
+const MANY: usize = 16;
 
 /// What is told of a fault: the index, and two words that depend on the kind of check. What a record does not need may
 /// be left out.
@@ -166,6 +168,7 @@ impl Body<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
         let mut found = Found { first: zero, details: [None; 3], bits: SmallVec::new() };
+        let hidden = if pending.len() > MANY { self.hidden_zero() } else { None };
         // By check: its bit and those of the checks behind it in the same word.
         let mut sums: Vec<u32> = vec![zero; pending.len() + 1];
         let mut at = 0;
@@ -173,9 +176,16 @@ impl Body<'_, '_> {
             let mut bits = zero;
             for (at, it) in (at..at + of_word.len()).zip(of_word).rev() {
                 let bit = self.cx.number(1 << (it.number % 32));
-                // Drivers look least at sums; no bit is added twice.
-                let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
-                bits = self.value(Op::Select, uint, &[it.ok, bits, with]);
+                bits = match hidden {
+                    Some(none) => {
+                        let own = self.value(Op::Select, uint, &[it.ok, none, bit]);
+                        if bits == zero { own } else { self.value(Op::IAdd, uint, &[bits, own]) }
+                    }
+                    None => {
+                        let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
+                        self.value(Op::Select, uint, &[it.ok, bits, with])
+                    }
+                };
                 sums[at] = bits;
             }
             at += of_word.len();
@@ -184,6 +194,16 @@ impl Body<'_, '_> {
         found.first = self.first_of(&pending, &found.bits);
         found.details = [0, 1, 2].map(|slot| self.detail_of(&pending, &sums, slot));
         found
+    }
+
+    /// Zero, where it is worth a load that drivers do not try what else a choice between zero and a bit could be.
+    fn hidden_zero(&mut self) -> Option<u32> {
+        if let Some(id) = self.hoisted.get(&Hoisted::Zero) {
+            return Some(*id);
+        }
+        let id = self.cx.hidden_zero(&mut self.head)?;
+        self.hoisted.insert(Hoisted::Zero, id);
+        Some(id)
     }
 
     /// A detail of the first check that failed.

@@ -14,7 +14,8 @@ use crate::{
 const ALIGNED: u32 = 2;
 /// Members of the root table behind the four tables.
 const OUTPUT_WORDS: u32 = 4;
-const TOUCHES: u32 = 5;
+const ZERO: u32 = 5;
+const TOUCHES: u32 = 6;
 
 /// Where code finds the tables.
 #[derive(Clone, Copy)]
@@ -73,7 +74,8 @@ impl Ids {
         self.pointers.record = pointer(editor, record);
         let tables = [self.pointers.words, self.pointers.words, self.pointers.words, self.pointers.cells];
         let mut members: Vec<(u32, u32)> = tables.into_iter().zip([0, 8, 16, 24]).collect();
-        members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint_pair, ROOT_TOUCHES * 4)]);
+        members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint, ROOT_OUTPUT_WORDS * 4 + 4)]);
+        members.push((self.uint_pair, ROOT_TOUCHES * 4));
         let root_block = block(editor, &members);
         self.pointers.root = pointer(editor, root_block);
         self.place = match root {
@@ -299,6 +301,12 @@ impl Context<'_> {
             }
             Place::Pushed(_) | Place::Constant(_) => self.member(code, OUTPUT_WORDS, uint, 4),
         }
+    }
+
+    /// A zero that drivers do not know to be one, where tables have addresses.
+    pub(crate) fn hidden_zero(&mut self, code: &mut Vec<u32>) -> Option<u32> {
+        let is_bound = matches!(self.ids.place, Place::Buffers(_));
+        (!is_bound).then(|| self.member(code, ZERO, self.ids.uint, 4))
     }
 
     /// The halves of the address where it is kept what a draw touches.

@@ -208,6 +208,9 @@ impl Body<'_, '_> {
 
     /// A detail of the first check that failed.
     fn detail_of(&mut self, pending: &[Pending], sums: &[u32], slot: usize) -> Option<u32> {
+        if pending.iter().all(|it| it.details[slot].is_none()) {
+            return None;
+        }
         let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
         let is_same = |left: &Pending, right: &Pending| {
             left.number / 32 == right.number / 32 && left.details[slot] == right.details[slot]
@@ -217,15 +220,19 @@ impl Body<'_, '_> {
         let mut end = pending.len();
         for run in pending.chunk_by(is_same).rev() {
             let start = end - run.len();
-            let behind = pending.get(end).filter(|it| it.number / 32 == run[0].number / 32).map_or(zero, |_| sums[end]);
-            end = start;
+            let word = run[0].number / 32;
+            let next = std::mem::replace(&mut end, start);
             let Some(own) = run[0].details[slot] else { continue };
             value = Some(match value {
                 Some((later, false)) if later == own => (own, false),
                 Some((later, _)) => {
                     // Several that tell the same: all of them are fine where no bit came.
-                    let is_fine =
-                        if run.len() == 1 { run[0].ok } else { self.test(Op::IEqual, &[sums[start], behind]) };
+                    let is_fine = if run.len() == 1 {
+                        run[0].ok
+                    } else {
+                        let behind = pending.get(next).filter(|it| it.number / 32 == word).map_or(zero, |_| sums[next]);
+                        self.test(Op::IEqual, &[sums[start], behind])
+                    };
                     (self.value(Op::Select, uint, &[is_fine, later, own]), true)
                 }
                 None => (own, false),

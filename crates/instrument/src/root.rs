@@ -8,10 +8,9 @@ use spirv::{Decoration, Op, StorageClass};
 
 use crate::{
     CELL_WORDS, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, Root, Table,
-    context::{Context, Ids, emit, special},
+    context::{ALIGNED, Context, Ids, emit, special},
 };
 
-const ALIGNED: u32 = 2;
 /// Members of the root table behind the four tables.
 const OUTPUT_WORDS: u32 = 4;
 const ZERO: u32 = 5;

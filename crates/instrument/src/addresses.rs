@@ -14,6 +14,7 @@ use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
     body::{Body, Hoisted},
     buffers::{Guarded, divided, fitting},
+    find::SCRATCH,
     known::Done,
     path::Path,
     types::Matrix,
@@ -122,6 +123,7 @@ impl Body<'_, '_> {
         let count = self.count_of(room, least, term.stride);
         let ok = if self.is_signed(index) {
             // An index may lead backward, as far as the buffer goes.
+            self.cx.goes_back = true;
             let before = self.sum((2, room.before, path.offset, term.stride), |body| {
                 let offset = body.cx.number(path.offset as u32);
                 let bytes = body.value(Op::IAdd, uint, &[room.before, offset]);
@@ -165,7 +167,8 @@ impl Body<'_, '_> {
         self.sum((6, count, 0, 0), |body| {
             let one = body.cx.number(1);
             let some = body.cx.glsl(&mut body.out, GlslStd450Op::UMax, &[count, one]);
-            body.value(Op::ISub, body.cx.ids.uint, &[some, one])
+            let less = body.cx.number(u32::MAX);
+            body.value(Op::IAdd, body.cx.ids.uint, &[some, less])
         })
     }
 
@@ -276,7 +279,10 @@ impl Body<'_, '_> {
         let address = self.value(Op::Bitcast, pair, &[pointer.0]);
         let low = self.value(Op::CompositeExtract, uint, &[address, 0]);
         let high = self.value(Op::CompositeExtract, uint, &[address, 1]);
-        let found = self.value(Op::FunctionCall, pair, &[find, low, high]);
+        let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[find]);
+        operands.extend(self.cx.table_parameter().map(|_| self.table(Table::Addresses)));
+        operands.extend([low, high]);
+        let found = self.value(Op::FunctionCall, pair, &operands);
         let left = self.value(Op::CompositeExtract, uint, &[found, 0]);
         let before = self.value(Op::CompositeExtract, uint, &[found, 1]);
         (low, high, left, before)
@@ -301,9 +307,10 @@ impl Body<'_, '_> {
             return *id;
         }
         let table = self.table(Table::Addresses);
-        let place = self.cx.number(2 + u32::from(half));
-        let id = self.cx.word(&mut self.head, table, place);
-        self.hoisted.insert(key, id);
-        id
+        let place = self.cx.number(SCRATCH);
+        let [low, high, ..] = self.cx.four(&mut self.head, table, place);
+        self.hoisted.insert(Hoisted::Scratch(0), low);
+        self.hoisted.insert(Hoisted::Scratch(1), high);
+        if half == 0 { low } else { high }
     }
 }

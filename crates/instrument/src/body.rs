@@ -86,6 +86,8 @@ pub(crate) enum Hoisted {
     /// Whether a constant index fits, by state, bytes up to the end, stride and index.
     Fits(u32, u64, u64, u32),
     Scratch(u8),
+    /// A zero that is not known to be one.
+    Zero,
 }
 
 /// The head of a loop that is its own continue target gets a block of its own to continue in.
@@ -448,8 +450,13 @@ impl<'c, 'a> Body<'c, 'a> {
         }
         let first = self.binding_word(set, binding, 1);
         let table = self.table(Table::Descriptors);
-        let element = self.cx.number(element);
-        let place = self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element]);
+        let place = match element {
+            0 => first,
+            _ => {
+                let element = self.cx.number(element);
+                self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element])
+            }
+        };
         let id = self.cx.word(&mut self.head, table, place);
         self.hoisted.insert(key, id);
         id

@@ -38,8 +38,8 @@ pub(crate) struct Chosen {
 #[derive(Clone, Copy)]
 pub(crate) struct Elsewhere {
     pub(crate) safe: Option<u32>,
-    /// A number and its largest value.
-    pub(crate) cut: Option<(u32, u32)>,
+    /// The index, or the last one if that is less.
+    pub(crate) cut: Option<u32>,
 }
 
 /// How an access is made safe.
@@ -117,11 +117,8 @@ impl Body<'_, '_> {
             }
             None => {
                 let state = self.state_word(path.set, path.binding, element);
-                let fits = self.fits_known(path, state, least);
-                if let Some((number, _)) = fits.index.zip(fits.counted).filter(|_| way == Way::Select) {
-                    let last = self.last_fitting(state, least, path.terms[0].stride);
-                    cut = Some((number, last));
-                }
+                let fits = self.fits_known(path, state, least, way);
+                cut = fits.cut;
                 // Which descriptor it is and what is bound to it is found out again if it must be told.
                 let index = fits.index.unwrap_or(self.cx.number(0));
                 let details = [Some(index), None, None];
@@ -143,8 +140,8 @@ impl Body<'_, '_> {
     /// The number of the last element that fits, where the host sees to it that one does.
     fn last_fitting(&mut self, state: u32, least: u64, stride: u64) -> u32 {
         self.hoist(Hoisted::Last(state, least, stride), |cx, code| {
-            let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
-            let left = cx.value(code, Op::ISub, cx.ids.uint, &[state, least]);
+            let less = cx.number(u32::try_from(least).unwrap_or(u32::MAX).wrapping_neg());
+            let left = cx.value(code, Op::IAdd, cx.ids.uint, &[state, less]);
             divided(cx, code, left, stride)
         })
     }
@@ -240,7 +237,7 @@ impl Body<'_, '_> {
                     self.clamp(*index, ok, Some(safe), is_uniform)?
                 }
                 (None, true) => match cut {
-                    Some((number, last)) => self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]),
+                    Some(cut) => cut,
                     None => self.clamp(*index, ok, None, true)?,
                 },
                 (None, false) => index.0,
@@ -356,10 +353,10 @@ impl Body<'_, '_> {
     }
 
     /// Whether an access fits into what is bound to an element that is known, looked up where the function begins.
-    fn fits_known(&mut self, path: &Path, state: u32, least: u64) -> Fits {
+    fn fits_known(&mut self, path: &Path, state: u32, least: u64, way: Way) -> Fits {
         if path.terms.len() > 1 {
             let (ok, index) = self.fits(path, state, least);
-            return Fits { ok, index, is_hoisted: false, counted: None };
+            return Fits { ok, index, is_hoisted: false, counted: None, cut: None };
         }
         let Some(term) = path.terms.first() else {
             let key = Hoisted::Fits(state, least, 0, 0);
@@ -367,12 +364,21 @@ impl Body<'_, '_> {
                 let least = cx.number(u32::try_from(least).unwrap_or(u32::MAX));
                 cx.value(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, least])
             });
-            return Fits { ok, index: None, is_hoisted: true, counted: None };
+            return Fits { ok, index: None, is_hoisted: true, counted: None, cut: None };
         };
         let stride = term.stride;
+        let index = path.indices[term.place];
+        let is_known = self.cx.types.literal(index).is_some();
+        let last = (way == Way::Select && !is_known).then(|| self.last_fitting(state, least, stride));
+        if let Some(last) = last.filter(|_| self.loops.is_empty()) {
+            // The host sees to it that one fits, so what is not cut is in bounds.
+            let number = self.as_uint(index).unwrap_or(index.0);
+            let cut = self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]);
+            let ok = self.test(Op::IEqual, &[number, cut]);
+            return Fits { ok, index: Some(number), is_hoisted: false, counted: None, cut: Some(cut) };
+        }
         let count =
             self.hoist(Hoisted::Fitting(state, least, stride), |cx, code| fitting(cx, code, state, least, stride));
-        let index = path.indices[term.place];
         if let Some(known) = self.cx.types.literal(index) {
             let known = u32::try_from(known).unwrap_or(u32::MAX);
             let ok = self.hoist(Hoisted::Fits(state, least, stride, known), |cx, code| {
@@ -380,11 +386,12 @@ impl Body<'_, '_> {
                 cx.value(code, Op::ULessThan, cx.ids.boolean, &[known, count])
             });
             let index = self.cx.number(known);
-            return Fits { ok, index: Some(index), is_hoisted: true, counted: None };
+            return Fits { ok, index: Some(index), is_hoisted: true, counted: None, cut: None };
         }
         let number = self.as_uint(index).unwrap_or(index.0);
         let ok = self.test(Op::ULessThan, &[number, count]);
-        Fits { ok, index: Some(number), is_hoisted: false, counted: Some((index, count)) }
+        let cut = last.map(|last| self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last]));
+        Fits { ok, index: Some(number), is_hoisted: false, counted: Some((index, count)), cut }
     }
 
     /// Whether an access fits, found out here, and what its record says of where it is.
@@ -434,6 +441,8 @@ struct Fits {
     is_hoisted: bool,
     /// One index, and how many elements there are.
     counted: Option<(Id, u32)>,
+    /// The index, or the last one if that is less.
+    cut: Option<u32>,
 }
 
 pub(crate) fn counted(path: &Path) -> Counted {
@@ -455,9 +464,9 @@ pub(crate) fn fitting(
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let (zero, one) = (cx.number(0), cx.number(1));
     let Ok(least) = u32::try_from(least) else { return zero };
-    let least = cx.number(least);
+    let (least, less) = (cx.number(least), cx.number(least.wrapping_neg()));
     let is_enough = cx.value(code, Op::UGreaterThanEqual, boolean, &[state, least]);
-    let left = cx.value(code, Op::ISub, uint, &[state, least]);
+    let left = cx.value(code, Op::IAdd, uint, &[state, less]);
     let more = divided(cx, code, left, stride);
     let count = cx.value(code, Op::IAdd, uint, &[more, one]);
     cx.value(code, Op::Select, uint, &[is_enough, count, zero])

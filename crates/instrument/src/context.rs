@@ -6,7 +6,13 @@ use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
-use crate::{Check, Counted, Guard, Options, Root, Site, Table, Verdict, path::Paths, proof::Bounds, types::Types};
+use crate::{
+    CELL_WORDS, Check, Counted, Guard, Options, Root, Site, Verdict,
+    path::Paths,
+    proof::Bounds,
+    root::{Place, Pointers},
+    types::Types,
+};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
 const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
@@ -60,11 +66,13 @@ pub(crate) struct Context<'a> {
     /// Made when needed.
     pub(crate) state_variables: Option<State>,
     pub(crate) glsl_set: Option<u32>,
-    /// Whether functions of ours are called: the one that flushes variables, maybe before the invocation goes on, and
-    /// the one that sets bits.
+    /// Whether the function is called that flushes variables, maybe before the invocation goes on.
     pub(crate) flushes: bool,
     pub(crate) goes_on: bool,
-    pub(crate) sees: bool,
+    /// Whether it matters what is before an address.
+    pub(crate) goes_back: bool,
+    /// A pointer to the root table, in a function that has one from its beginning on.
+    pub(crate) root_here: Option<u32>,
 }
 
 /// Private variables: the first fault's number plus one, and its details.
@@ -80,37 +88,29 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
+    /// Only where tables have addresses.
+    pub(crate) uint_four: u32,
     /// A private variable for every 32 sites.
     pub(crate) masks: Vec<u32>,
     pub(crate) private_uint: u32,
     /// Functions.
     pub(crate) flush: u32,
-    pub(crate) see: u32,
     pub(crate) report: u32,
     pub(crate) find: u32,
     pub(crate) print: u32,
-    /// Pointers to tables, and to words in them.
-    pub(crate) table_pointer: u32,
-    pub(crate) word_pointer: u32,
+    pub(crate) pointers: Pointers,
     pub(crate) place: Place,
     pub(crate) shader: u32,
+    /// Where the module's cells begin, in words, and the number of the cell before the first.
     pub(crate) cell_base: u32,
+    pub(crate) cell_before: u32,
+    /// By word of bits of sites that were seen: the constant that says where it is; it is made in the end.
+    pub(crate) bits: Vec<u32>,
     /// The numbers of the specialization constants from here on are ours.
     pub(crate) constants_from: u32,
     pub(crate) scope: u32,
     /// Global variables of ours.
     pub(crate) variables: Vec<u32>,
-}
-
-/// How code gets at the tables.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
-    /// Storage buffers, by table.
-    Buffers([u32; 4]),
-    /// The address of the root table is in this private variable.
-    Private(u32),
-    /// The address of the root table is this constant.
-    Constant(u32),
 }
 
 impl<'a> Context<'a> {
@@ -172,7 +172,8 @@ impl<'a> Context<'a> {
             glsl_set: None,
             flushes: false,
             goes_on: false,
-            sees: false,
+            goes_back: false,
+            root_here: None,
         }
     }
 
@@ -252,57 +253,6 @@ impl<'a> Context<'a> {
         emit_value(code, op, ty, id, operands);
         id
     }
-
-    /// Loads a word of a table, given what [`Context::table`] gave.
-    pub(crate) fn word(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
-        let pointer = self.word_at(code, table, index);
-        let uint = self.ids.uint;
-        match self.ids.place {
-            Place::Buffers(_) => self.value(code, Op::Load, uint, &[pointer]),
-            Place::Private(_) | Place::Constant(_) => self.value(code, Op::Load, uint, &[pointer, ALIGNED, 4]),
-        }
-    }
-
-    /// A pointer to a word of a table.
-    pub(crate) fn word_at(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
-        let zero = self.number(0);
-        let pointer = self.ids.word_pointer;
-        self.value(code, Op::AccessChain, pointer, &[table, zero, index])
-    }
-
-    pub(crate) fn store_word(&mut self, code: &mut Vec<u32>, table: u32, index: u32, word: u32) {
-        let pointer = self.word_at(code, table, index);
-        match self.ids.place {
-            Place::Buffers(_) => emit(code, Op::Store, &[pointer, word]),
-            Place::Private(_) | Place::Constant(_) => emit(code, Op::Store, &[pointer, word, ALIGNED, 4]),
-        }
-    }
-
-    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table.
-    pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: Table) -> u32 {
-        self.tables_used[table as usize] = true;
-        let root = match self.ids.place {
-            Place::Buffers(variables) => return variables[table as usize],
-            Place::Private(_) | Place::Constant(_) => self.root(code),
-        };
-        let halves = [0, 1].map(|half| {
-            let index = self.number(table as u32 * 2 + half);
-            self.word(code, root, index)
-        });
-        let pair = self.value(code, Op::CompositeConstruct, self.ids.uint_pair, &halves);
-        self.value(code, Op::Bitcast, self.ids.table_pointer, &[pair])
-    }
-
-    /// The root table itself, where it has an address.
-    pub(crate) fn root(&mut self, code: &mut Vec<u32>) -> u32 {
-        let (pair, pointer) = (self.ids.uint_pair, self.ids.table_pointer);
-        let address = match self.ids.place {
-            Place::Private(variable) => self.value(code, Op::Load, pair, &[variable]),
-            Place::Constant(constant) => constant,
-            Place::Buffers(variables) => return variables[0],
-        };
-        self.value(code, Op::Bitcast, pointer, &[address])
-    }
 }
 
 /// Instruction and kind of check in one word, and what a record needs besides what was remembered: set, binding and
@@ -348,18 +298,19 @@ impl Ids {
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
+            uint_four: 0,
             masks: Vec::new(),
             private_uint: private_uint.0,
             flush: editor.fresh().0,
-            see: editor.fresh().0,
             report: editor.fresh().0,
             find: editor.fresh().0,
             print: editor.fresh().0,
-            table_pointer: 0,
-            word_pointer: 0,
+            pointers: Pointers::default(),
             place: Place::Constant(0),
             shader: 0,
             cell_base: 0,
+            cell_before: 0,
+            bits: Vec::new(),
             constants_from: first_free_constant(editor.module()),
             scope: 0,
             variables: Vec::new(),
@@ -368,54 +319,13 @@ impl Ids {
         ids.scope = editor.constant(uint, &[scope as u32]).0;
         ids.shader = special(editor, uint, ids.constants_from);
         ids.cell_base = special(editor, uint, ids.constants_from.wrapping_add(1));
+        let [one, shift] = [1, CELL_WORDS.trailing_zeros()].map(|it| editor.constant(uint, &[it]).0);
+        let mut special_value =
+            |op: Op, left: u32, right: u32| editor.new_global(Op::SpecConstantOp, uint, &[op as u32, left, right]).0;
+        let first = special_value(Op::ShiftRightLogical, ids.cell_base, shift);
+        ids.cell_before = special_value(Op::ISub, first, one);
         ids.add_tables(editor, root);
         ids
-    }
-
-    fn add_tables(&mut self, editor: &mut Editor<'_>, root: Root) {
-        let words = editor.new_type(Op::TypeRuntimeArray, &[self.uint]);
-        editor.decorate(words, Decoration::ArrayStride, &[4]);
-        let table = editor.new_type(Op::TypeStruct, &[words.0]);
-        editor.decorate(table, Decoration::Block, &[]);
-        editor.decorate_member(table, 0, Decoration::Offset, &[0]);
-        let class = match root {
-            Root::Descriptor { .. } => StorageClass::StorageBuffer,
-            Root::PushConstant { .. } | Root::Specialization => StorageClass::PhysicalStorageBuffer,
-        };
-        self.table_pointer = editor.ty(Op::TypePointer, &[class as u32, table.0]).0;
-        self.word_pointer = editor.ty(Op::TypePointer, &[class as u32, self.uint]).0;
-        self.place = match root {
-            Root::Descriptor { set } => {
-                if editor.module().version() < (1, 3) {
-                    editor.add_extension("SPV_KHR_storage_buffer_storage_class");
-                }
-                Place::Buffers([0, 1, 2, 3].map(|binding| self.add_buffer(editor, set, binding)))
-            }
-            Root::PushConstant { .. } => {
-                enable_addresses(editor);
-                let (pair, private) = (self.uint_pair, StorageClass::Private as u32);
-                let pointer = editor.ty(Op::TypePointer, &[private, pair]);
-                let variable = editor.new_variable(pointer, StorageClass::Private).0;
-                self.variables.push(variable);
-                Place::Private(variable)
-            }
-            Root::Specialization => {
-                enable_addresses(editor);
-                let halves = [2, 3].map(|at| special(editor, Id(self.uint), self.constants_from.wrapping_add(at)));
-                Place::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
-            }
-        };
-    }
-
-    fn add_buffer(&mut self, editor: &mut Editor<'_>, set: u32, binding: u32) -> u32 {
-        let variable = editor.new_variable(Id(self.table_pointer), StorageClass::StorageBuffer);
-        editor.decorate(variable, Decoration::DescriptorSet, &[set]);
-        editor.decorate(variable, Decoration::Binding, &[binding]);
-        if binding == Table::Descriptors as u32 || binding == Table::Addresses as u32 {
-            editor.decorate(variable, Decoration::NonWritable, &[]);
-        }
-        self.variables.push(variable.0);
-        variable.0
     }
 }
 
@@ -435,7 +345,7 @@ fn has_older_addresses(module: &Module) -> bool {
 }
 
 /// Lets the module have pointers to device addresses.
-fn enable_addresses(editor: &mut Editor<'_>) {
+pub(crate) fn enable_addresses(editor: &mut Editor<'_>) {
     editor.add_capability(Capability::PhysicalStorageBufferAddresses);
     if editor.module().version() < (1, 5) {
         editor.add_extension(ADDRESSES);

@@ -2,20 +2,31 @@
 
 use lavascope_spirv::{Editor, EntryPoint, Id, Module, instruction};
 use rustc_hash::{FxHashMap, FxHashSet};
-use spirv::{BuiltIn, Decoration, ExecutionModel, Op, StorageClass};
+use spirv::{BuiltIn, Decoration, ExecutionMode, ExecutionModel, Op, StorageClass};
 
 use crate::{
     InstrumentError, Root,
-    context::{Context, Place, emit},
+    context::{Context, emit},
+    root::Place,
     types::{Matrix, Types},
 };
 
 /// How a record learns which invocation wrote it.
 pub(crate) enum Stages {
-    /// There is one entry point: its stage, and inputs with their components.
-    One(u32, [Option<Input>; 3]),
+    /// There is one entry point: its stage, and what its words are made of.
+    One(u32, Words),
     /// There are several: each puts stage and words into private variables first.
     Many([u32; 4]),
+}
+
+/// The three words that say which invocation it is.
+#[derive(Clone, Copy)]
+pub(crate) enum Words {
+    /// Inputs with their components.
+    Inputs([Option<Input>; 3]),
+    /// The group, its size, and which invocation of it. Drivers make the number of an invocation of these as a vector,
+    /// which takes them longer than what records need of it, and shaders mostly need less.
+    Group(Input, [u32; 3], Input),
 }
 
 /// A component of an input.
@@ -28,10 +39,18 @@ pub(crate) struct Input {
     component: Option<u32>,
 }
 
+/// What an entry point begins with.
+#[derive(Clone)]
+pub(crate) struct Prologue {
+    pub(crate) code: Vec<u32>,
+    /// A pointer to the root table, where that is pushed.
+    pub(crate) root: Option<u32>,
+}
+
 /// The code that entry points begin with, by their function, and what their interfaces get.
 pub(crate) struct Entries {
     pub(crate) stages: Stages,
-    pub(crate) prologues: FxHashMap<Id, Vec<u32>>,
+    pub(crate) prologues: FxHashMap<Id, Prologue>,
     /// By entry point: inputs and blocks of its own.
     own: Vec<Vec<u32>>,
 }
@@ -40,7 +59,7 @@ impl Entries {
     pub(crate) fn new(cx: &mut Context<'_>) -> Result<Entries, InstrumentError> {
         let entries = cx.module.entries();
         let mut own: Vec<Vec<u32>> = vec![Vec::new(); entries.len()];
-        let mut prologues: FxHashMap<Id, Vec<u32>> = FxHashMap::default();
+        let mut prologues: FxHashMap<Id, Prologue> = FxHashMap::default();
         let mut models: FxHashMap<Id, u32> = FxHashMap::default();
         let shared = (entries.len() > 1).then(|| stage_variables(cx));
         let mut one = None;
@@ -49,11 +68,10 @@ impl Entries {
             if *models.entry(entry.function).or_insert(entry.model) != entry.model {
                 return Err(InstrumentError::SharedFunction(entry.function.0));
             }
-            let inputs = inputs(cx, entry, &mut own[at]);
+            let inputs = words_of(cx, entry, &mut own[at]);
             let mut code = Vec::new();
-            if let Some(push) = &push {
-                own[at].push(push.load(cx, &mut code, entry));
-            }
+            let pushed = push.as_ref().map(|it| it.load(cx, &mut code, entry));
+            own[at].extend(pushed.map(|it| it.0));
             match shared {
                 Some(variables) => {
                     let words = stage_words(cx, &mut code, entry.model, &inputs);
@@ -61,7 +79,7 @@ impl Entries {
                 }
                 None => one = Some(Stages::One(entry.model, inputs)),
             }
-            prologues.entry(entry.function).or_insert(code);
+            prologues.entry(entry.function).or_insert(Prologue { code, root: pushed.map(|it| it.1) });
         }
         let stages = shared.map(Stages::Many).or(one).ok_or(InstrumentError::NoEntry)?;
         Ok(Entries { stages, prologues, own })
@@ -105,12 +123,24 @@ impl Stages {
     }
 }
 
-fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, inputs: &[Option<Input>; 3]) -> [u32; 4] {
-    let stage = cx.number(model);
-    let [a, b, c] = inputs.map(|it| match it {
-        Some(input) => input.load(cx, code),
-        None => cx.number(0),
-    });
+fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &Words) -> [u32; 4] {
+    let (stage, uint) = (cx.number(model), cx.ids.uint);
+    let [a, b, c] = match *words {
+        Words::Inputs(inputs) => inputs.map(|it| match it {
+            Some(input) => input.load(cx, code),
+            None => cx.number(0),
+        }),
+        Words::Group(group, size, local) => [0, 1, 2].map(|component| {
+            let part = |it: Input| Input { component: Some(component), ..it };
+            let group = part(group).load(cx, code);
+            if size[component as usize] == 1 {
+                return group;
+            }
+            let (size, local) = (cx.number(size[component as usize]), part(local).load(cx, code));
+            let first = cx.value(code, Op::IMul, uint, &[group, size]);
+            cx.value(code, Op::IAdd, uint, &[first, local])
+        }),
+    };
     [stage, a, b, c]
 }
 
@@ -134,6 +164,33 @@ fn stage_variables(cx: &mut Context<'_>) -> [u32; 4] {
         cx.ids.variables.push(variable);
         variable
     })
+}
+
+/// What says which invocation of an entry point it is.
+fn words_of(cx: &mut Context<'_>, entry: &EntryPoint, own: &mut Vec<u32>) -> Words {
+    let is_group = entry.model == ExecutionModel::GLCompute as u32;
+    let Some(size) = group_size(cx.module, entry).filter(|_| is_group) else {
+        return Words::Inputs(inputs(cx, entry, own));
+    };
+    let [group, local] = [BuiltIn::WorkgroupId, BuiltIn::LocalInvocationId].map(|it| input(cx, entry, it, Some(0)));
+    own.extend([group.variable, local.variable]);
+    Words::Group(group, size, local)
+}
+
+/// The size of the groups of an entry point, where it says it in numbers and no constant says another one.
+fn group_size(module: &Module, entry: &EntryPoint) -> Option<[u32; 3]> {
+    let mut size = None;
+    for it in module.instructions(module.globals()) {
+        let says = it.is(Op::Decorate) && it.word(2) == Decoration::BuiltIn as u32;
+        if says && it.word(3) == BuiltIn::WorkgroupSize as u32 {
+            return None;
+        }
+        let is_size = it.is(Op::ExecutionMode) && it.word(2) == ExecutionMode::LocalSize as u32;
+        if is_size && it.id(1) == entry.function {
+            size = Some([it.word(3), it.word(4), it.word(5)]);
+        }
+    }
+    size
 }
 
 /// The inputs that say which invocation of a stage it is.
@@ -197,7 +254,11 @@ fn input(cx: &mut Context<'_>, entry: &EntryPoint, built_in: BuiltIn, component:
     };
     let count = match built_in {
         BuiltIn::FragCoord => 4,
-        BuiltIn::TessCoord | BuiltIn::GlobalInvocationId | BuiltIn::LaunchIdKHR => 3,
+        BuiltIn::TessCoord
+        | BuiltIn::GlobalInvocationId
+        | BuiltIn::WorkgroupId
+        | BuiltIn::LocalInvocationId
+        | BuiltIn::LaunchIdKHR => 3,
         _ => 1,
     };
     let ty = if count == 1 { number } else { cx.editor.ty(Op::TypeVector, &[number, count]).0 };
@@ -243,8 +304,8 @@ impl PushConstants {
         Ok(Some(PushConstants { blocks, used }))
     }
 
-    /// Puts the address into its private variable. Gives the block's variable.
-    fn load(&self, cx: &mut Context<'_>, code: &mut Vec<u32>, entry: &EntryPoint) -> u32 {
+    /// Makes a pointer of the address, and puts it where other functions find it. Gives the block's variable, too.
+    fn load(&self, cx: &mut Context<'_>, code: &mut Vec<u32>, entry: &EntryPoint) -> (u32, u32) {
         let (variable, member) = self.blocks[self.used.get(&entry.function).copied().unwrap_or(0)];
         let uint = cx.ids.uint;
         let pointer = cx.editor.ty(Op::TypePointer, &[StorageClass::PushConstant as u32, uint]).0;
@@ -254,10 +315,11 @@ impl PushConstants {
             cx.value(code, Op::Load, uint, &[word])
         });
         let pair = cx.value(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
-        if let Place::Private(root) = cx.ids.place {
-            emit(code, Op::Store, &[root, pair]);
+        let root = cx.value(code, Op::Bitcast, cx.ids.pointers.root, &[pair]);
+        if let Place::Pushed(Some(variable)) = cx.ids.place {
+            emit(code, Op::Store, &[variable, root]);
         }
-        variable.0
+        (variable.0, root)
     }
 }
 

@@ -5,23 +5,23 @@
 //! 64 GiB are found by a hash without collisions among those that have buffers; whatever else ends up there is told
 //! apart in the end, since the whole address is compared.
 
-use spirv::Op;
+use spirv::{GlslStd450Op, Op};
 
 use crate::{
     Table,
-    context::{Context, emit},
-    helpers::begin,
+    context::Context,
+    helpers::{begin_with, end},
     tables::AddressRange,
 };
 
-/// Words before the first record: how many ranges there are, the hash's factor, the scratch memory, the hash's shift,
-/// and where the nodes begin.
+/// Words before the first record: the scratch memory, how many ranges there are and a spare; the hash's factor and
+/// shift, where the nodes begin, and a spare.
 const ADDRESS_HEAD: u32 = 8;
-/// Words of a record: its own place, then address and bytes, the lower half first. The first record is of no range.
-const RECORD_WORDS: u32 = 5;
-const FACTOR: u32 = 1;
-const SHIFT: u32 = 4;
-const NODES: u32 = 5;
+pub(crate) const SCRATCH: u32 = 0;
+const HASH: u32 = 4;
+/// Words of a record: its own place, the address and a spare; then address and bytes. Lower halves come first. The first
+/// record is of no range.
+const RECORD_WORDS: u32 = 8;
 /// Bits of an address that are inside of a block that is hashed.
 const BLOCK_BITS: u32 = 36;
 /// Where the bits of each level begin, and how many there are.
@@ -42,11 +42,12 @@ pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let nodes = ADDRESS_HEAD + (count + 1) * RECORD_WORDS;
     let blocks = used_blocks(&merged);
     let (factor, shift) = hash_of(&blocks);
-    let mut words = vec![count, factor, scratch as u32, (scratch >> 32) as u32, shift, nodes, 0, 0];
+    let mut words = vec![scratch as u32, (scratch >> 32) as u32, count, 0, factor, shift, nodes, 0];
     let none = AddressRange { address: 0, bytes: 0 };
     for it in std::iter::once(&none).chain(&merged) {
-        words.push(words.len() as u32);
-        words.extend([it.address as u32, (it.address >> 32) as u32, it.bytes as u32, (it.bytes >> 32) as u32]);
+        let address = [it.address as u32, (it.address >> 32) as u32];
+        words.extend([words.len() as u32, address[0], address[1], 0]);
+        words.extend([address[0], address[1], it.bytes as u32, (it.bytes >> 32) as u32]);
     }
     let starts: Vec<u64> = merged.iter().map(|it| it.address).collect();
     words.resize(words.len() + (1usize << (32 - shift)), record(starts.len().min(1)));
@@ -146,43 +147,42 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (uint, boolean, pair, function) = (cx.ids.uint, cx.ids.boolean, cx.ids.uint_pair, cx.ids.find);
-    let parameters = begin(cx, code, function, pair, 2);
+    let table = cx.table_parameter();
+    let (table, parameters) = begin_with(cx, code, (function, pair), table, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
-    let table = cx.table(code, Table::Addresses);
+    let table = table.unwrap_or_else(|| cx.table(code, Table::Addresses));
     let found = descend(cx, code, table, [low, high]);
-    let start = [1, 2].map(|word| record_word(cx, code, table, found, word));
-    let is_later = is_less(cx, code, [low, high], start);
-    let size = cx.number(RECORD_WORDS);
-    let before = cx.value(code, Op::ISub, uint, &[found, size]);
-    let found = cx.value(code, Op::Select, uint, &[is_later, before, found]);
-    let [start_low, start_high, length_low, length_high] =
-        [1, 2, 3, 4].map(|word| record_word(cx, code, table, found, word));
+    let [_, start_low, start_high, _] = cx.four(code, table, found);
+    let is_later = is_less(cx, code, [low, high], [start_low, start_high]);
+    // Of this record or the one before, the second half.
+    let [before, half] = [(RECORD_WORDS / 2).wrapping_neg(), RECORD_WORDS / 2].map(|it| cx.number(it));
+    let half = cx.value(code, Op::Select, uint, &[is_later, before, half]);
+    let found = cx.value(code, Op::IAdd, uint, &[found, half]);
+    let [start_low, start_high, length_low, length_high] = cx.four(code, table, found);
     let offset = less(cx, code, [low, high], [start_low, start_high]);
     let is_in = is_less(cx, code, offset, [length_low, length_high]);
     let left = less(cx, code, [length_low, length_high], offset);
     let zero = cx.number(0);
     // What does not fit into a word is as large as can be; what is before is cut further, since it is added to others.
     let both = [(left, u32::MAX), (offset, 0x3fff_ffff)].map(|([low, high], most)| {
-        let most = cx.number(most);
+        if most != u32::MAX && !cx.goes_back {
+            return zero;
+        }
+        let largest = cx.number(most);
         let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
-        let is_low = cx.value(code, Op::ULessThan, boolean, &[low, most]);
-        let fits = cx.value(code, Op::LogicalAnd, boolean, &[is_small, is_low]);
-        let cut = cx.value(code, Op::Select, uint, &[fits, low, most]);
+        let cut = if most == u32::MAX { low } else { cx.glsl(code, GlslStd450Op::UMin, &[low, largest]) };
+        let cut = cx.value(code, Op::Select, uint, &[is_small, cut, largest]);
         cx.value(code, Op::Select, uint, &[is_in, cut, zero])
     });
     let found = cx.value(code, Op::CompositeConstruct, pair, &both);
-    emit(code, Op::ReturnValue, &[found]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
+    end(cx, code, Some(found))
 }
 
 /// The record of the last range that may have an address, or of the one behind it.
 fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, [low, high]: [u32; 2]) -> u32 {
     let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
-    let [factor, shift, nodes] = [FACTOR, SHIFT, NODES].map(|place| {
-        let place = cx.number(place);
-        cx.word(code, table, place)
-    });
+    let place = cx.number(HASH);
+    let [factor, shift, nodes, _] = cx.four(code, table, place);
     let by = cx.number(BLOCK_BITS - 32);
     let block = cx.value(code, Op::ShiftRightLogical, uint, &[high, by]);
     let product = cx.value(code, Op::IMul, uint, &[block, factor]);
@@ -211,12 +211,6 @@ fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, [low, high]: [
     at
 }
 
-fn record_word(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, record: u32, word: u32) -> u32 {
-    let word = cx.number(word);
-    let place = cx.value(code, Op::IAdd, cx.ids.uint, &[record, word]);
-    cx.word(code, table, place)
-}
-
 /// Whether a number of two words is below another one.
 fn is_less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> u32 {
     let boolean = cx.ids.boolean;
@@ -229,11 +223,10 @@ fn is_less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u3
 
 /// The difference of two numbers of two words.
 fn less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let low = cx.value(code, Op::ISub, uint, &[left[0], right[0]]);
-    let borrows = cx.value(code, Op::ULessThan, boolean, &[left[0], right[0]]);
-    let borrow = cx.value(code, Op::Select, uint, &[borrows, one, zero]);
+    let uint = cx.ids.uint;
+    let both = cx.editor.ty(Op::TypeStruct, &[uint, uint]).0;
+    let difference = cx.value(code, Op::ISubBorrow, both, &[left[0], right[0]]);
+    let [low, borrow] = [0, 1].map(|it| cx.value(code, Op::CompositeExtract, uint, &[difference, it]));
     let high = cx.value(code, Op::ISub, uint, &[left[1], right[1]]);
     [low, cx.value(code, Op::ISub, uint, &[high, borrow])]
 }
@@ -244,8 +237,9 @@ mod tests {
 
     /// What a shader finds: where the range begins, and how many bytes it has.
     fn found(words: &[u32], address: u64) -> Option<(u64, u64)> {
-        let (low, high, nodes) = (address as u32, (address >> 32) as u32, words[NODES as usize]);
-        let at = slot(high >> (BLOCK_BITS - 32), words[FACTOR as usize], words[SHIFT as usize]);
+        let [factor, shift, nodes] = [0, 1, 2].map(|it| words[HASH as usize + it]);
+        let (low, high) = (address as u32, (address >> 32) as u32);
+        let at = slot(high >> (BLOCK_BITS - 32), factor, shift);
         let mut at = words[nodes as usize + at];
         for (from, bits) in LEVELS {
             let part = ((u64::from(high) << 32 | u64::from(low)) >> from) as u32 & ((1 << bits) - 1);
@@ -255,7 +249,8 @@ mod tests {
         if address < wide(at + 1) {
             at -= RECORD_WORDS;
         }
-        (address.wrapping_sub(wide(at + 1)) < wide(at + 3)).then(|| (wide(at + 1), wide(at + 3)))
+        let (start, bytes) = (wide(at + 4), wide(at + 6));
+        (address.wrapping_sub(start) < bytes).then_some((start, bytes))
     }
 
     fn expect(ranges: &[AddressRange]) {
@@ -325,20 +320,20 @@ mod tests {
                 .collect();
             expect(&ranges);
             let (words, all) = (addresses(&ranges, 0), merged(&ranges));
-            let places = 1_usize << (32 - words[SHIFT as usize]);
+            let places = 1_usize << (32 - words[HASH as usize + 1]);
             assert!(places <= 2048, "{count}: {places}");
-            assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 5 + places + all.len() / 2 * 2300);
+            assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 8 + places + all.len() / 2 * 2300);
         }
         let every: Vec<AddressRange> =
             (1..4096).map(|it| AddressRange { address: it << BLOCK_BITS, bytes: 1 << 20 }).collect();
         expect(&every);
-        assert!(addresses(&every, 0).len() < 4096 * 7);
+        assert!(addresses(&every, 0).len() < 4096 * 10);
     }
 
     #[test]
     fn many_small_buffers_take_little_memory() {
         let ranges: Vec<AddressRange> =
             (0..100_000).map(|it| AddressRange { address: 0x5555_0000_1000 + it * 256, bytes: 256 }).collect();
-        assert!(addresses(&ranges, 0).len() < 100_000 * 8);
+        assert!(addresses(&ranges, 0).len() < 100_000 * 12);
     }
 }

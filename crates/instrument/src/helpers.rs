@@ -2,14 +2,13 @@
 //!
 //! A record is written once per site; whoever comes later only counts. Records are complete or not there at all.
 
-use lavascope_spirv::Section;
-use spirv::Op;
+use lavascope_spirv::{Id, Section};
+use spirv::{Decoration, GlslStd450Op, Op};
 
 use crate::{
-    CELL_WORDS, Check, Table,
-    context::{Context, Place, State, emit},
+    Check, Table,
+    context::{Context, State, emit},
     entry::Stages,
-    options::ROOT_OUTPUT_WORDS,
     print::PRINTED,
     record::HEAD_WORDS,
     tables::BINDING_WORDS,
@@ -23,10 +22,6 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
         let flush = flush(cx);
         cx.editor.add(Section::Functions, flush);
     }
-    if cx.sees {
-        let see = see(cx);
-        cx.editor.add(Section::Functions, see);
-    }
     if cx.is_printing {
         let print = print(cx, stages);
         cx.editor.add(Section::Functions, print);
@@ -35,9 +30,10 @@ pub(crate) fn add(cx: &mut Context<'_>, stages: &Stages) {
         let find = crate::find::find(cx);
         cx.editor.add(Section::Functions, find);
     }
+    cx.place_bits();
 }
 
-/// Begins a function of unsigned parameters and gives their ids.
+/// Begins a function that gets the root table and unsigned parameters. Gives the ids of the latter.
 pub(crate) fn begin(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
@@ -45,13 +41,43 @@ pub(crate) fn begin(
     result: u32,
     parameters: usize,
 ) -> Vec<u32> {
-    let types = [&[result][..], &vec![cx.ids.uint; parameters]].concat();
+    let root = cx.root_parameter();
+    let (root, parameters) = begin_with(cx, code, (function, result), root, parameters);
+    cx.root_here = root;
+    parameters
+}
+
+/// Begins a function with a pointer as its first parameter, of this type, if there is one.
+pub(crate) fn begin_with(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    (function, result): (u32, u32),
+    pointer: Option<u32>,
+    parameters: usize,
+) -> (Option<u32>, Vec<u32>) {
+    let uint = cx.ids.uint;
+    let types: Vec<u32> = [result].into_iter().chain(pointer).chain(std::iter::repeat_n(uint, parameters)).collect();
     let ty = cx.editor.ty(Op::TypeFunction, &types).0;
     emit(code, Op::Function, &[result, function, 0, ty]);
-    let uint = cx.ids.uint;
+    let pointer = pointer.map(|it| {
+        let id = cx.value(code, Op::FunctionParameter, it, &[]);
+        cx.editor.decorate(Id(id), Decoration::Aliased, &[]);
+        id
+    });
     let parameters = (0..parameters).map(|_| cx.value(code, Op::FunctionParameter, uint, &[])).collect();
     label(cx, code);
-    parameters
+    (pointer, parameters)
+}
+
+/// Ends a function.
+pub(crate) fn end(cx: &mut Context<'_>, code: &mut Vec<u32>, result: Option<u32>) -> Vec<u32> {
+    match result {
+        Some(result) => emit(code, Op::ReturnValue, &[result]),
+        None => emit(code, Op::Return, &[]),
+    }
+    emit(code, Op::FunctionEnd, &[]);
+    cx.root_here = None;
+    std::mem::take(code)
 }
 
 fn label(cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
@@ -113,27 +139,27 @@ struct Fault {
 
 /// Counts a fault and, if it is the first at its site, writes its record.
 ///
-/// Parameters: the number of the site, and the details.
+/// Parameters: the number of the site plus one, and the details.
 fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.report);
     let parameters = begin(cx, code, function, void, 4);
     let [site, index, x, y] = parameters[..] else { unreachable!("four parameters were asked for") };
-    let cell = cell_of(cx, code, site);
+    let cell = cx.value(code, Op::IAdd, uint, &[site, cx.ids.cell_before]);
+    let cell = cx.cell(code, cell);
     let old = count(cx, code, cell, index);
     let zero = cx.number(0);
     let is_first = cx.value(code, Op::IEqual, boolean, &[old, zero]);
     when(cx, code, is_first, |cx, code| {
-        let info = cell_word(cx, code, cell, 3);
+        let cell = cx.cell_half(code, cell);
+        let info = cell[0];
         let shift = cx.number(28);
         let kind = cx.value(code, Op::ShiftRightLogical, uint, &[info, shift]);
         let fault = fault(cx, code, cell, kind, [index, x, y]);
         write_record(cx, code, stages, info, &fault);
     });
-    emit(code, Op::Return, &[]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
+    end(cx, code, None)
 }
 
 /// What is wrong, of the kinds that there are: one after the other takes the place of those before.
@@ -193,18 +219,16 @@ fn descriptor_fault(cx: &mut Context<'_>, code: &mut Vec<u32>, index: u32, lengt
 
 /// Where an access was: its base, the offset, and the index times the stride.
 fn address_fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, [index, low, high]: [u32; 3]) -> Fault {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let pair = cx.editor.new_type(Op::TypeStruct, &[uint, uint]).0;
-    let offset = cell_word(cx, code, cell, 4);
-    let stride = cell_word(cx, code, cell, 5);
+    let uint = cx.ids.uint;
+    let zero = cx.number(0);
+    let pair = cx.editor.ty(Op::TypeStruct, &[uint, uint]).0;
+    let [_, offset, stride, _] = cell;
     let product = cx.value(code, Op::UMulExtended, pair, &[index, stride]);
     let bytes = [0, 1].map(|half| cx.value(code, Op::CompositeExtract, uint, &[product, half]));
     let mut sum = [low, high];
     for [add_low, add_high] in [[offset, zero], bytes] {
-        let lower = cx.value(code, Op::IAdd, uint, &[sum[0], add_low]);
-        let carries = cx.value(code, Op::ULessThan, boolean, &[lower, add_low]);
-        let carry = cx.value(code, Op::Select, uint, &[carries, one, zero]);
+        let both = cx.value(code, Op::IAddCarry, pair, &[sum[0], add_low]);
+        let [lower, carry] = [0, 1].map(|half| cx.value(code, Op::CompositeExtract, uint, &[both, half]));
         let upper = if add_high == zero { sum[1] } else { cx.value(code, Op::IAdd, uint, &[sum[1], add_high]) };
         sum = [lower, cx.value(code, Op::IAdd, uint, &[upper, carry])];
     }
@@ -226,7 +250,7 @@ fn buffer_fault(
     if !kinds.known_buffer {
         return Fault { error: three, count: three, words: [descriptor, index, range] };
     }
-    let set = cell_word(cx, code, cell, 4);
+    let [_, set, binding, element] = cell;
     let is_buffer = cx.value(code, Op::IEqual, boolean, &[kind, three]);
     let has_set = cx.value(code, Op::INotEqual, boolean, &[set, zero]);
     let is_known = cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set]);
@@ -238,13 +262,11 @@ fn buffer_fault(
     emit(code, Op::Label, &[then]);
     let table = cx.table(code, Table::Descriptors);
     let start = cx.word(code, table, set);
-    let binding = cell_word(cx, code, cell, 5);
     let size = cx.number(BINDING_WORDS);
     let entry = cx.value(code, Op::IMul, uint, &[binding, size]);
     let entry = cx.value(code, Op::IAdd, uint, &[entry, one]);
     let entry = cx.value(code, Op::IAdd, uint, &[entry, start]);
     let first = cx.word(code, table, entry);
-    let element = cell_word(cx, code, cell, 6);
     let place = cx.value(code, Op::IAdd, uint, &[first, element]);
     let state = cx.word(code, table, place);
     emit(code, Op::Branch, &[merge]);
@@ -261,41 +283,26 @@ fn buffer_fault(
     Fault { error, count: error, words: [descriptor, index, range] }
 }
 
-/// A cell: the base of the table, and the place of its first word.
-type Cell = (u32, u32);
-
-fn cell_of(cx: &mut Context<'_>, code: &mut Vec<u32>, site: u32) -> Cell {
-    let (uint, base) = (cx.ids.uint, cx.ids.cell_base);
-    let cells = cx.table(code, Table::Cells);
-    let size = cx.number(CELL_WORDS);
-    let place = cx.value(code, Op::IMul, uint, &[site, size]);
-    (cells, cx.value(code, Op::IAdd, uint, &[base, place]))
-}
-
-fn cell_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, word: u32) -> u32 {
-    let word = cx.number(word);
-    let place = cx.value(code, Op::IAdd, cx.ids.uint, &[place, word]);
-    cx.word(code, cells, place)
-}
+/// What the host put into the cell of a site.
+type Cell = [u32; 4];
 
 /// Counts in the cell of a site, and gives the count before.
-fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, (cells, place): Cell, index: u32) -> u32 {
+fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: u32, index: u32) -> u32 {
     let (uint, scope) = (cx.ids.uint, cx.ids.scope);
-    let (zero, one, two) = (cx.number(0), cx.number(1), cx.number(2));
-    let counter = cx.word_at(code, cells, place);
+    let (zero, one) = (cx.number(0), cx.number(1));
+    let counter = cx.cell_at(code, cell, 0);
     let old = cx.value(code, Op::AtomicIAdd, uint, &[counter, scope, zero, one]);
     // The complement, so that zero is a beginning for the smallest, too.
     let complement = cx.value(code, Op::Not, uint, &[index]);
-    for (word, value) in [(one, complement), (two, index)] {
-        let place = cx.value(code, Op::IAdd, uint, &[place, word]);
-        let pointer = cx.word_at(code, cells, place);
+    for (word, value) in [(1, complement), (2, index)] {
+        let pointer = cx.cell_at(code, cell, word);
         cx.value(code, Op::AtomicUMax, uint, &[pointer, scope, zero, value]);
     }
     old
 }
 
 fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info: u32, fault: &Fault) {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let uint = cx.ids.uint;
     let [one, head] = [1, HEAD_WORDS].map(|it| cx.number(it));
     let size = cx.value(code, Op::IAdd, uint, &[fault.count, head]);
     let Room { output, at, fits } = take_room(cx, code, size);
@@ -307,20 +314,13 @@ fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info
         // Details from the last to the first: those that the record has no words for are written over.
         for (place, word) in [(11, c), (10, b)] {
             let place = cx.number(place);
-            let is_inside = cx.value(code, Op::ULessThan, boolean, &[place, size]);
-            let place = cx.value(code, Op::Select, uint, &[is_inside, place, size]);
+            let place = cx.glsl(code, GlslStd450Op::UMin, &[place, size]);
             let place = cx.value(code, Op::IAdd, uint, &[at, place]);
             cx.store_word(code, output, place, word);
         }
         let shader = cx.ids.shader;
-        let mut place = cx.value(code, Op::IAdd, uint, &[at, one]);
-        for (number, word) in (1..).zip([size, shader, instruction, stage, x, y, z, fault.error, a]) {
-            if number > 1 {
-                let number = cx.number(number);
-                place = cx.value(code, Op::IAdd, uint, &[at, number]);
-            }
-            cx.store_word(code, output, place, word);
-        }
+        let first = cx.value(code, Op::IAdd, uint, &[at, one]);
+        cx.store_record(code, output, first, [size, shader, instruction, stage, x, y, z, fault.error, a]);
     });
 }
 
@@ -337,19 +337,14 @@ fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
-        for (place, word) in (1..).zip([size, shader, instruction, stage, x, y, z, printed, format]) {
-            let place = cx.number(place);
-            let place = cx.value(code, Op::IAdd, uint, &[at, place]);
-            cx.store_word(code, output, place, word);
-        }
+        let first = cx.value(code, Op::IAdd, uint, &[at, one]);
+        cx.store_record(code, output, first, [size, shader, instruction, stage, x, y, z, printed, format]);
     });
     let head = cx.number(HEAD_WORDS + 1);
     let start = cx.value(code, Op::IAdd, uint, &[at, head]);
     let start = cx.value(code, Op::IAdd, uint, &[start, one]);
     let start = cx.value(code, Op::Select, uint, &[fits, start, zero]);
-    emit(code, Op::ReturnValue, &[start]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
+    end(cx, code, Some(start))
 }
 
 /// A place among the records.
@@ -368,28 +363,11 @@ fn take_room(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32) -> Room {
     let output = cx.table(code, Table::Output);
     let written = cx.word_at(code, output, zero);
     let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
-    let length = output_words(cx, code, output);
+    let length = cx.output_words(code, output);
     let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
     let last = cx.value(code, Op::ISub, uint, &[length, size]);
     let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);
     Room { output, at, fits: cx.value(code, Op::LogicalAnd, boolean, &[is_large, is_low]) }
-}
-
-/// How many words of records fit.
-fn output_words(cx: &mut Context<'_>, code: &mut Vec<u32>, output: u32) -> u32 {
-    let uint = cx.ids.uint;
-    match cx.ids.place {
-        Place::Buffers(_) => {
-            let all = cx.value(code, Op::ArrayLength, uint, &[output, 0]);
-            let one = cx.number(1);
-            cx.value(code, Op::ISub, uint, &[all, one])
-        }
-        Place::Private(_) | Place::Constant(_) => {
-            let root = cx.root(code);
-            let place = cx.number(ROOT_OUTPUT_WORDS);
-            cx.word(code, root, place)
-        }
-    }
 }
 
 /// Says what an invocation remembered, and forgets it if it goes on.
@@ -403,45 +381,27 @@ fn flush(cx: &mut Context<'_>) -> Vec<u32> {
     let number = cx.value(code, Op::Load, uint, &[first]);
     let is_bad = cx.value(code, Op::INotEqual, boolean, &[number, zero]);
     when(cx, code, is_bad, |cx, code| {
-        for (word, mask) in (0..).zip(cx.ids.masks.clone()) {
-            let bits = cx.value(code, Op::Load, uint, &[mask]);
-            let word = cx.number(word);
-            set_bits(cx, code, word, bits);
-        }
-        let one = cx.number(1);
-        let site = cx.value(code, Op::ISub, uint, &[number, one]);
+        let bits: Vec<(u32, u32)> = (0..)
+            .zip(cx.ids.masks.clone())
+            .map(|(word, mask)| (word, cx.value(code, Op::Load, uint, &[mask])))
+            .collect();
+        set_bits(cx, code, &bits);
         let [a, b, c] = details.map(|it| cx.value(code, Op::Load, uint, &[it]));
         let report = cx.ids.report;
-        cx.value(code, Op::FunctionCall, void, &[report, site, a, b, c]);
+        cx.call(code, void, report, &[number, a, b, c]);
         if cx.goes_on {
             std::iter::once(&first).chain(&cx.ids.masks).for_each(|it| emit(code, Op::Store, &[*it, zero]));
         }
     });
-    emit(code, Op::Return, &[]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
+    end(cx, code, None)
 }
 
-/// Sets bits of sites that were seen. Parameters: the number of the word, and the bits.
-fn see(cx: &mut Context<'_>) -> Vec<u32> {
-    let mut code = Vec::new();
-    let code = &mut code;
-    let (void, function) = (cx.ids.void, cx.ids.see);
-    let parameters = begin(cx, code, function, void, 2);
-    let [word, bits] = parameters[..] else { unreachable!("two parameters were asked for") };
-    set_bits(cx, code, word, bits);
-    emit(code, Op::Return, &[]);
-    emit(code, Op::FunctionEnd, &[]);
-    std::mem::take(code)
-}
-
-/// Sets bits in a word behind the cells.
-fn set_bits(cx: &mut Context<'_>, code: &mut Vec<u32>, word: u32, bits: u32) {
-    let (uint, base, scope) = (cx.ids.uint, cx.ids.cell_base, cx.ids.scope);
-    let cells = cx.table(code, Table::Cells);
-    let (zero, start) = (cx.number(0), cx.number(cx.infos.len() as u32 * CELL_WORDS));
-    let place = cx.value(code, Op::IAdd, uint, &[word, start]);
-    let place = cx.value(code, Op::IAdd, uint, &[base, place]);
-    let pointer = cx.word_at(code, cells, place);
-    cx.value(code, Op::AtomicOr, uint, &[pointer, scope, zero, bits]);
+/// Sets bits of sites that were seen: words by their number, and the bits.
+pub(crate) fn set_bits(cx: &mut Context<'_>, code: &mut Vec<u32>, all: &[(u32, u32)]) {
+    let (uint, scope, zero) = (cx.ids.uint, cx.ids.scope, cx.number(0));
+    let words: Vec<u32> = all.iter().map(|it| it.0).collect();
+    let pointers = cx.bits_at(code, &words);
+    for (pointer, (_, bits)) in pointers.into_iter().zip(all) {
+        cx.value(code, Op::AtomicOr, uint, &[pointer, scope, zero, *bits]);
+    }
 }

@@ -31,6 +31,7 @@ mod print;
 mod proof;
 pub mod record;
 mod remember;
+mod root;
 mod site;
 mod store;
 pub mod tables;
@@ -84,14 +85,15 @@ impl Instrumented {
         self.numbers == 0 && !self.prints && self.touches.words == 0
     }
 
-    /// The words that the module's cells take, with the bits of the sites that were seen.
+    /// The words that the module's cells take, with the bits of the sites that were seen: so many that those of another
+    /// module may follow.
     pub fn cell_words(&self) -> u32 {
-        self.numbers * CELL_WORDS + self.numbers.div_ceil(32)
+        (self.numbers * CELL_WORDS + self.numbers.div_ceil(32)).next_multiple_of(CELL_WORDS)
     }
 
     /// What the cells are at the beginning.
     pub fn cells(&self) -> Vec<u32> {
-        let mut words: Vec<u32> = self.infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, *a, *b, *c, *d, 0]).collect();
+        let mut words: Vec<u32> = self.infos.iter().flat_map(|[a, b, c, d]| [0, 0, 0, 0, *a, *b, *c, *d]).collect();
         words.resize(self.cell_words() as usize, 0);
         words
     }
@@ -150,8 +152,10 @@ pub fn instrument(module: &Module, options: &Options) -> Result<Instrumented, In
             continue;
         }
         let prologue = entries.prologues.get(&function.id).cloned();
-        let words = Body::write(&mut cx, function, prologue);
+        cx.root_here = prologue.as_ref().and_then(|it| it.root);
+        let words = Body::write(&mut cx, function, prologue.map(|it| it.code));
         cx.editor.replace_run(function.all.clone(), words);
+        cx.root_here = None;
     }
     if cx.infos.is_empty() && !cx.is_printing && !cx.has_touches() {
         return Ok(describe(cx, module.words().to_vec()));

@@ -71,8 +71,9 @@ pub enum Table {
     Descriptors = 1,
     /// See [`crate::tables::addresses`].
     Addresses = 2,
-    /// Words for each site: how often, the complement of the smallest index, the largest one, and what the site is; then
-    /// a bit for each site that was seen. They begin as [`crate::Instrumented::cells`] says.
+    /// Words for each site: how often, the complement of the smallest index, the largest one, a spare, and what the site
+    /// is; then a bit for each site that was seen. They begin as [`crate::Instrumented::cells`] says, and those of a
+    /// module at a multiple of [`CELL_WORDS`].
     Cells = 3,
 }
 

@@ -94,7 +94,7 @@ impl Body<'_, '_> {
         let size = self.cx.number(HEAD_WORDS + 1 + words.len() as u32);
         let (instruction, format) = (self.cx.number(it.at.0), self.cx.number(it.word(5)));
         let print = self.cx.ids.print;
-        let start = self.value(Op::FunctionCall, uint, &[print, instruction, size, format]);
+        let start = self.cx.call(&mut self.out, uint, print, &[instruction, size, format]);
         let zero = self.cx.number(0);
         let fits = self.test(Op::INotEqual, &[start, zero]);
         let output = self.table(Table::Output);

@@ -10,12 +10,15 @@ use spirv::{GlslStd450Op, Op, StorageClass};
 
 use crate::{
     Site, Verdict,
-    body::Body,
+    body::{Body, Hoisted},
     context::{Context, State, emit},
+    helpers::set_bits,
 };
 
 /// Up to so many sites of a block are named one by one.
 const FEW: usize = 3;
+/// From so many checks on a zero is loaded.
+const MANY: usize = 16;
 
 /// What is told of a fault: the index, and two words that depend on the kind of check. What a record does not need may
 /// be left out.
@@ -70,11 +73,11 @@ impl Body<'_, '_> {
 
     fn report(&mut self, number: u32, ok: u32, details: Details) {
         let bad = self.test(Op::LogicalNot, &[ok]);
-        let (number, zero) = (self.cx.number(number), self.cx.number(0));
+        let (number, zero) = (self.cx.number(number + 1), self.cx.number(0));
         let [a, b, c] = details.map(|it| it.unwrap_or(zero));
         let (void, report) = (self.cx.ids.void, self.cx.ids.report);
         self.guarded(bad, None, |body, _| {
-            body.value(Op::FunctionCall, void, &[report, number, a, b, c]);
+            body.cx.call(&mut body.out, void, report, &[number, a, b, c]);
         });
     }
 
@@ -142,25 +145,21 @@ impl Body<'_, '_> {
             self.spill();
             self.cx.flushes = true;
             self.cx.goes_on |= goes_on;
-            self.value(Op::FunctionCall, void, &[self.cx.ids.flush]);
+            let flush = self.cx.ids.flush;
+            self.cx.call(&mut self.out, void, flush, &[]);
             return;
         }
         if self.pending.is_empty() {
             return;
         }
         let Found { first, details, bits } = self.put_together();
-        let (zero, one) = (self.cx.number(0), self.cx.number(1));
+        let zero = self.cx.number(0);
         let is_bad = self.test(Op::INotEqual, &[first, zero]);
         self.guarded(is_bad, None, |body, _| {
-            let (see, report) = (body.cx.ids.see, body.cx.ids.report);
-            for (word, bits) in bits {
-                let word = body.cx.number(word);
-                body.cx.sees = true;
-                body.value(Op::FunctionCall, void, &[see, word, bits]);
-            }
-            let site = body.value(Op::ISub, body.cx.ids.uint, &[first, one]);
+            set_bits(body.cx, &mut body.out, &bits);
             let [a, b, c] = details.map(|it| it.unwrap_or(zero));
-            body.value(Op::FunctionCall, void, &[report, site, a, b, c]);
+            let report = body.cx.ids.report;
+            body.cx.call(&mut body.out, void, report, &[first, a, b, c]);
         });
     }
 
@@ -169,30 +168,77 @@ impl Body<'_, '_> {
         let pending = std::mem::take(&mut self.pending);
         let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
         let mut found = Found { first: zero, details: [None; 3], bits: SmallVec::new() };
+        let hidden = if pending.len() > MANY { self.hidden_zero() } else { None };
+        // By check: its bit and those of the checks behind it in the same word.
+        let mut sums: Vec<u32> = vec![zero; pending.len() + 1];
+        let mut at = 0;
         for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
-            let mut bits = None;
-            for it in of_word {
+            let mut bits = zero;
+            for (at, it) in (at..at + of_word.len()).zip(of_word).rev() {
                 let bit = self.cx.number(1 << (it.number % 32));
-                let bit = self.value(Op::Select, uint, &[it.ok, zero, bit]);
-                bits = Some(bits.map_or(bit, |before| self.value(Op::BitwiseOr, uint, &[before, bit])));
+                bits = match hidden {
+                    Some(none) => {
+                        let own = self.value(Op::Select, uint, &[it.ok, none, bit]);
+                        if bits == zero { own } else { self.value(Op::IAdd, uint, &[bits, own]) }
+                    }
+                    None => {
+                        let with = if bits == zero { bit } else { self.value(Op::IAdd, uint, &[bits, bit]) };
+                        self.value(Op::Select, uint, &[it.ok, bits, with])
+                    }
+                };
+                sums[at] = bits;
             }
-            found.bits.push((of_word[0].number / 32, bits.unwrap_or(zero)));
+            at += of_word.len();
+            found.bits.push((of_word[0].number / 32, bits));
         }
         found.first = self.first_of(&pending, &found.bits);
-        for slot in 0..3 {
-            // The value, and whether it was chosen among several.
-            let mut value: Option<(u32, bool)> = None;
-            for it in pending.iter().rev() {
-                let Some(own) = it.details[slot] else { continue };
-                value = Some(match value {
-                    Some((later, false)) if later == own => (own, false),
-                    Some((later, _)) => (self.value(Op::Select, uint, &[it.ok, later, own]), true),
-                    None => (own, false),
-                });
-            }
-            found.details[slot] = value.map(|it| it.0);
-        }
+        found.details = [0, 1, 2].map(|slot| self.detail_of(&pending, &sums, slot));
         found
+    }
+
+    /// Zero, where it is worth a load that drivers do not try what else a choice between zero and a bit could be.
+    fn hidden_zero(&mut self) -> Option<u32> {
+        if let Some(id) = self.hoisted.get(&Hoisted::Zero) {
+            return Some(*id);
+        }
+        let id = self.cx.hidden_zero(&mut self.head)?;
+        self.hoisted.insert(Hoisted::Zero, id);
+        Some(id)
+    }
+
+    /// A detail of the first check that failed.
+    fn detail_of(&mut self, pending: &[Pending], sums: &[u32], slot: usize) -> Option<u32> {
+        if pending.iter().all(|it| it.details[slot].is_none()) {
+            return None;
+        }
+        let (uint, zero) = (self.cx.ids.uint, self.cx.number(0));
+        let is_same = |left: &Pending, right: &Pending| {
+            left.number / 32 == right.number / 32 && left.details[slot] == right.details[slot]
+        };
+        // The value, and whether it was chosen among several.
+        let mut value: Option<(u32, bool)> = None;
+        let mut end = pending.len();
+        for run in pending.chunk_by(is_same).rev() {
+            let start = end - run.len();
+            let word = run[0].number / 32;
+            let next = std::mem::replace(&mut end, start);
+            let Some(own) = run[0].details[slot] else { continue };
+            value = Some(match value {
+                Some((later, false)) if later == own => (own, false),
+                Some((later, _)) => {
+                    // Several that tell the same: all of them are fine where no bit came.
+                    let is_fine = if run.len() == 1 {
+                        run[0].ok
+                    } else {
+                        let behind = pending.get(next).filter(|it| it.number / 32 == word).map_or(zero, |_| sums[next]);
+                        self.test(Op::IEqual, &[sums[start], behind])
+                    };
+                    (self.value(Op::Select, uint, &[is_fine, later, own]), true)
+                }
+                None => (own, false),
+            });
+        }
+        value.map(|it| it.0)
     }
 
     /// The number plus one of the first check that failed, or zero.

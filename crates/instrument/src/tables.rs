@@ -189,10 +189,9 @@ mod tests {
         let range = |address, bytes| AddressRange { address, bytes };
         let all = [range(0x1_0000_2000, 16), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8), range(5, 0)];
         let words = addresses(&all, 0xabc);
-        assert_eq!(words[0], 3);
-        assert_eq!(words[2..4], [0xabc, 0]);
+        assert_eq!(words[..3], [0xabc, 0, 3]);
         let expected = [0x1000, 0, 0x180, 0, 0x1180, 0, 8, 0, 0x2000, 1, 16, 0];
-        let records: Vec<u32> = words[13..28].chunks(5).flat_map(|it| it[1..].to_vec()).collect();
+        let records: Vec<u32> = words[16..40].chunks(8).flat_map(|it| it[4..].to_vec()).collect();
         assert_eq!(records, expected);
     }
 }

@@ -7,10 +7,10 @@ use rustc_hash::FxHashSet;
 use spirv::{Op, StorageClass};
 
 use crate::{
-    ROOT_TOUCHES, Root, TouchKind, TouchSite, Touches,
+    Root, TouchKind, TouchSite, Touches,
     body::Body,
     context::{Context, emit, special},
-    helpers::{begin, when},
+    helpers::{begin, end, when},
     path::Path,
     touch::{BITS, BITS_WORDS, BLOCK_SHIFT, BLOCK_WORDS, SITE_HEAD, SPREAD},
     types::BlockKind,
@@ -242,7 +242,7 @@ impl Body<'_, '_> {
         let Some(touching) = &mut self.cx.touching else { return };
         touching.used[function] = true;
         let function = touching.functions[function];
-        self.value(Op::FunctionCall, void, &[function, place, a, b]);
+        self.cx.call(&mut self.out, void, function, &[place, a, b]);
     }
 
     fn touch_element(&mut self, ok: Option<u32>, place: u32, index: u32, kind: TouchKind) {
@@ -353,8 +353,7 @@ pub(crate) fn add(cx: &mut Context<'_>) {
             WORDS => keep_words(cx, code, (area, place), a, b),
             _ => keep_element(cx, code, (area, place), a, b),
         });
-        emit(&mut code, Op::Return, &[]);
-        emit(&mut code, Op::FunctionEnd, &[]);
+        let code = end(cx, &mut code, None);
         cx.editor.add(Section::Functions, code);
     }
 }
@@ -371,18 +370,14 @@ fn with_area(
 ) {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let [zero, one] = [0, 1].map(|it| cx.number(it));
-    let root = cx.root(code);
-    let halves = [0, 1].map(|half| {
-        let at = cx.number(ROOT_TOUCHES + half);
-        cx.word(code, root, at)
-    });
+    let halves = cx.touches(code);
     let both = cx.value(code, Op::BitwiseOr, uint, &halves);
     let has_area = cx.value(code, Op::INotEqual, boolean, &[both, zero]);
     let is_place = cx.value(code, Op::INotEqual, boolean, &[place, zero]);
     let is_on = cx.value(code, Op::LogicalAnd, boolean, &[has_area, is_place]);
     when(cx, code, is_on, |cx, code| {
         let pair = cx.value(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
-        let area = cx.value(code, Op::Bitcast, cx.ids.table_pointer, &[pair]);
+        let area = cx.value(code, Op::Bitcast, cx.ids.pointers.words, &[pair]);
         let place = cx.value(code, Op::ISub, uint, &[place, one]);
         let place = cx.value(code, Op::IAdd, uint, &[place, base]);
         inside(cx, code, area, place);

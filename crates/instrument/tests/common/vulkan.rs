@@ -15,7 +15,7 @@ use super::pictures::{Picture, SIDE, sampler};
 const ALL: vk::ShaderStageFlags = vk::ShaderStageFlags::ALL;
 const OUTPUT_WORDS: usize = 4096;
 const SHADER: u32 = 77;
-const CELL_BASE: u32 = 3;
+const CELL_BASE: u32 = 40;
 /// What is drawn into.
 const DRAWN: vk::Format = vk::Format::R32G32B32A32_SFLOAT;
 const DRAWN_SIDE: u32 = 8;

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(all.find(0xfff), Found::Nowhere);
         all.remove(2, Some("target".to_owned()));
         assert_eq!(all.find(0x2008), Found::Gone { buffer: 2, name: Some("target".to_owned()) });
-        assert_eq!(all.words(0)[0], 1, "one range is left");
+        assert_eq!(all.words(0)[2], 1, "one range is left");
     }
 
     #[test]

@@ -1,0 +1,359 @@
+//! How code gets at the tables: they are bound, or the root table says where they are.
+//!
+//! Drivers look at each instruction again and again while they optimize, so there are few of them: a table is one load
+//! of a pointer, a cell is a structure, and what belongs together is loaded and stored as vectors.
+
+use lavascope_spirv::{Editor, Id, Section, instruction};
+use spirv::{Decoration, Op, StorageClass};
+
+use crate::{
+    CELL_WORDS, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, Root, Table,
+    context::{ALIGNED, Context, Ids, emit, special},
+};
+
+/// Members of the root table behind the four tables.
+const OUTPUT_WORDS: u32 = 4;
+const ZERO: u32 = 5;
+const TOUCHES: u32 = 6;
+
+/// Where code finds the tables.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// Storage buffers, by table.
+    Buffers([u32; 4]),
+    /// The address of the root table is pushed. Functions that are no entry points find it in this private variable.
+    Pushed(Option<u32>),
+    /// The address of the root table is this constant.
+    Constant(u32),
+}
+
+/// Pointers to what tables are made of.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pointers {
+    pub(crate) root: u32,
+    /// To a table of words, to one of cells, to a cell, and to a word.
+    pub(crate) words: u32,
+    cells: u32,
+    cell: u32,
+    word: u32,
+    /// To four words, and to the beginning of a record; where tables have addresses.
+    four: u32,
+    record: u32,
+}
+
+impl Ids {
+    pub(crate) fn add_tables(&mut self, editor: &mut Editor<'_>, root: Root) {
+        let class = match root {
+            Root::Descriptor { .. } => StorageClass::StorageBuffer,
+            Root::PushConstant { .. } | Root::Specialization => StorageClass::PhysicalStorageBuffer,
+        };
+        let pointer = |editor: &mut Editor<'_>, ty: u32| editor.ty(Op::TypePointer, &[class as u32, ty]).0;
+        let words = array(editor, self.uint, 4);
+        let words = block(editor, &[(words, 0)]);
+        let members: Vec<(u32, u32)> = (0..CELL_WORDS).map(|it| (self.uint, it * 4)).collect();
+        let cell = structure(editor, &members);
+        let cells = array(editor, cell.0, CELL_WORDS * 4);
+        let cells = block(editor, &[(cells, 0)]);
+        self.pointers.words = pointer(editor, words);
+        self.pointers.cells = pointer(editor, cells);
+        self.pointers.cell = pointer(editor, cell.0);
+        self.pointers.word = pointer(editor, self.uint);
+        if let Root::Descriptor { set } = root {
+            if editor.module().version() < (1, 3) {
+                editor.add_extension("SPV_KHR_storage_buffer_storage_class");
+            }
+            self.place = Place::Buffers([0, 1, 2, 3].map(|binding| self.add_buffer(editor, set, binding)));
+            return;
+        }
+        crate::context::enable_addresses(editor);
+        let four = editor.ty(Op::TypeVector, &[self.uint, 4]).0;
+        let record = block(editor, &[(four, 0), (four, 16), (self.uint, 32)]);
+        self.uint_four = four;
+        self.pointers.four = pointer(editor, four);
+        self.pointers.record = pointer(editor, record);
+        let tables = [self.pointers.words, self.pointers.words, self.pointers.words, self.pointers.cells];
+        let mut members: Vec<(u32, u32)> = tables.into_iter().zip([0, 8, 16, 24]).collect();
+        members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint, ROOT_OUTPUT_WORDS * 4 + 4)]);
+        members.push((self.uint_pair, ROOT_TOUCHES * 4));
+        let root_block = block(editor, &members);
+        self.pointers.root = pointer(editor, root_block);
+        self.place = match root {
+            Root::Specialization => {
+                let halves = [2, 3].map(|at| special(editor, Id(self.uint), self.constants_from.wrapping_add(at)));
+                Place::Constant(editor.new_global(Op::SpecConstantComposite, Id(self.uint_pair), &halves).0)
+            }
+            // What has one function never asks anywhere else for it.
+            _ if editor.module().functions().iter().filter(|it| !it.blocks.is_empty()).count() == 1 => {
+                Place::Pushed(None)
+            }
+            _ => {
+                let pointer = editor.ty(Op::TypePointer, &[StorageClass::Private as u32, self.pointers.root]);
+                let variable = editor.new_variable(pointer, StorageClass::Private);
+                editor.decorate(variable, Decoration::AliasedPointer, &[]);
+                self.variables.push(variable.0);
+                Place::Pushed(Some(variable.0))
+            }
+        };
+    }
+
+    fn add_buffer(&mut self, editor: &mut Editor<'_>, set: u32, binding: u32) -> u32 {
+        let is_cells = binding == Table::Cells as u32;
+        let pointer = if is_cells { self.pointers.cells } else { self.pointers.words };
+        let variable = editor.new_variable(Id(pointer), StorageClass::StorageBuffer);
+        editor.decorate(variable, Decoration::DescriptorSet, &[set]);
+        editor.decorate(variable, Decoration::Binding, &[binding]);
+        if binding == Table::Descriptors as u32 || binding == Table::Addresses as u32 {
+            editor.decorate(variable, Decoration::NonWritable, &[]);
+        }
+        self.variables.push(variable.0);
+        variable.0
+    }
+}
+
+/// An array of unknown length.
+fn array(editor: &mut Editor<'_>, of: u32, stride: u32) -> u32 {
+    let array = editor.new_type(Op::TypeRuntimeArray, &[of]);
+    editor.decorate(array, Decoration::ArrayStride, &[stride]);
+    array.0
+}
+
+/// A structure in memory that a pointer leads to: members and where they are.
+fn block(editor: &mut Editor<'_>, members: &[(u32, u32)]) -> u32 {
+    let block = structure(editor, members);
+    editor.decorate(block, Decoration::Block, &[]);
+    block.0
+}
+
+fn structure(editor: &mut Editor<'_>, members: &[(u32, u32)]) -> Id {
+    let types: Vec<u32> = members.iter().map(|it| it.0).collect();
+    let structure = editor.new_type(Op::TypeStruct, &types);
+    for (number, (_, offset)) in (0..).zip(members) {
+        editor.decorate_member(structure, number, Decoration::Offset, &[*offset]);
+    }
+    structure
+}
+
+impl Context<'_> {
+    /// Loads a word of a table, given what [`Context::table`] gave.
+    pub(crate) fn word(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
+        let pointer = self.word_at(code, table, index);
+        self.load(code, self.ids.uint, pointer, 4)
+    }
+
+    /// A pointer to a word of a table.
+    pub(crate) fn word_at(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> u32 {
+        let zero = self.number(0);
+        let pointer = self.ids.pointers.word;
+        self.value(code, Op::AccessChain, pointer, &[table, zero, index])
+    }
+
+    pub(crate) fn store_word(&mut self, code: &mut Vec<u32>, table: u32, index: u32, word: u32) {
+        let pointer = self.word_at(code, table, index);
+        self.store(code, pointer, word);
+    }
+
+    /// Four words of a table, from a multiple of four on.
+    pub(crate) fn four(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> [u32; 4] {
+        let uint = self.ids.uint;
+        if let Place::Buffers(_) = self.ids.place {
+            return [0, 1, 2, 3].map(|it| {
+                let it = self.number(it);
+                let place = self.value(code, Op::IAdd, uint, &[index, it]);
+                self.word(code, table, place)
+            });
+        }
+        let pointer = self.word_at(code, table, index);
+        self.load_four(code, pointer)
+    }
+
+    fn load_four(&mut self, code: &mut Vec<u32>, pointer: u32) -> [u32; 4] {
+        let pointer = self.value(code, Op::Bitcast, self.ids.pointers.four, &[pointer]);
+        let four = self.load(code, self.ids.uint_four, pointer, 16);
+        [0, 1, 2, 3].map(|at| self.value(code, Op::CompositeExtract, self.ids.uint, &[four, at]))
+    }
+
+    /// A pointer to a cell, by its number.
+    pub(crate) fn cell(&mut self, code: &mut Vec<u32>, number: u32) -> u32 {
+        let cells = self.table(code, Table::Cells);
+        let zero = self.number(0);
+        let pointer = self.ids.pointers.cell;
+        self.value(code, Op::AccessChain, pointer, &[cells, zero, number])
+    }
+
+    /// A pointer to a word of a cell.
+    pub(crate) fn cell_at(&mut self, code: &mut Vec<u32>, cell: u32, word: u32) -> u32 {
+        let word = self.number(word);
+        let pointer = self.ids.pointers.word;
+        self.value(code, Op::AccessChain, pointer, &[cell, word])
+    }
+
+    /// The second half of a cell.
+    pub(crate) fn cell_half(&mut self, code: &mut Vec<u32>, cell: u32) -> [u32; 4] {
+        let uint = self.ids.uint;
+        if let Place::Buffers(_) = self.ids.place {
+            return [4, 5, 6, 7].map(|word| {
+                let pointer = self.cell_at(code, cell, word);
+                self.load(code, uint, pointer, 4)
+            });
+        }
+        let pointer = self.cell_at(code, cell, CELL_WORDS / 2);
+        self.load_four(code, pointer)
+    }
+
+    /// Pointers to words of bits of sites that were seen. How many cells are before them is not known yet.
+    pub(crate) fn bits_at(&mut self, code: &mut Vec<u32>, numbers: &[u32]) -> Vec<u32> {
+        let most = numbers.iter().max().map_or(0, |it| *it as usize + 1);
+        while self.ids.bits.len() < most {
+            let place = self.fresh();
+            self.ids.bits.push(place);
+        }
+        let (word, words, zero) = (self.ids.pointers.word, self.ids.pointers.words, self.number(0));
+        let cells = self.table(code, Table::Cells);
+        let (table, is_bound) = match self.ids.place {
+            Place::Buffers(_) => (cells, true),
+            Place::Pushed(_) | Place::Constant(_) => (self.value(code, Op::Bitcast, words, &[cells]), false),
+        };
+        let at = |number: &u32| {
+            let place = self.ids.bits[*number as usize];
+            match is_bound {
+                true => {
+                    let member = self.number(number % CELL_WORDS);
+                    self.value(code, Op::AccessChain, word, &[table, zero, place, member])
+                }
+                false => self.value(code, Op::AccessChain, word, &[table, zero, place]),
+            }
+        };
+        numbers.iter().map(at).collect()
+    }
+
+    /// Makes the constants that say where words of bits are. All sites are known by now.
+    pub(crate) fn place_bits(&mut self) {
+        let (uint, cells) = (self.ids.uint, self.infos.len() as u32);
+        for (number, place) in (0..).zip(self.ids.bits.clone()) {
+            let (base, more) = match self.ids.place {
+                Place::Buffers(_) => (self.ids.cell_before, 1 + cells + number / CELL_WORDS),
+                Place::Pushed(_) | Place::Constant(_) => (self.ids.cell_base, cells * CELL_WORDS + number),
+            };
+            let more = self.editor.constant(Id(uint), &[more]).0;
+            let operands = [uint, place, Op::IAdd as u32, base, more];
+            self.editor.add(Section::Globals, instruction(Op::SpecConstantOp, &operands));
+        }
+    }
+
+    /// Stores the first nine words of a record.
+    pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: u32, at: u32, words: [u32; 9]) {
+        if let Place::Buffers(_) = self.ids.place {
+            for (place, word) in (0..).zip(words) {
+                let place = self.number(place);
+                let place = self.value(code, Op::IAdd, self.ids.uint, &[at, place]);
+                self.store_word(code, output, place, word);
+            }
+            return;
+        }
+        let first = self.word_at(code, output, at);
+        let record = self.value(code, Op::Bitcast, self.ids.pointers.record, &[first]);
+        for (part, words) in (0..).zip(words.chunks(4)) {
+            let (pointer, ty) = match words.len() {
+                1 => (self.ids.pointers.word, None),
+                _ => (self.ids.pointers.four, Some(self.ids.uint_four)),
+            };
+            let part = self.number(part);
+            let pointer = self.value(code, Op::AccessChain, pointer, &[record, part]);
+            let value = ty.map(|it| self.value(code, Op::CompositeConstruct, it, words)).unwrap_or(words[0]);
+            self.store(code, pointer, value);
+        }
+    }
+
+    fn load(&mut self, code: &mut Vec<u32>, ty: u32, pointer: u32, alignment: u32) -> u32 {
+        match self.ids.place {
+            Place::Buffers(_) => self.value(code, Op::Load, ty, &[pointer]),
+            Place::Pushed(_) | Place::Constant(_) => self.value(code, Op::Load, ty, &[pointer, ALIGNED, alignment]),
+        }
+    }
+
+    fn store(&mut self, code: &mut Vec<u32>, pointer: u32, value: u32) {
+        match self.ids.place {
+            Place::Buffers(_) => emit(code, Op::Store, &[pointer, value]),
+            Place::Pushed(_) | Place::Constant(_) => emit(code, Op::Store, &[pointer, value, ALIGNED, 4]),
+        }
+    }
+
+    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table.
+    pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: Table) -> u32 {
+        self.tables_used[table as usize] = true;
+        if let Place::Buffers(variables) = self.ids.place {
+            return variables[table as usize];
+        }
+        let is_cells = table as u32 == Table::Cells as u32;
+        let ty = if is_cells { self.ids.pointers.cells } else { self.ids.pointers.words };
+        self.member(code, table as u32, ty, 8)
+    }
+
+    /// How many words of records fit.
+    pub(crate) fn output_words(&mut self, code: &mut Vec<u32>, output: u32) -> u32 {
+        let uint = self.ids.uint;
+        match self.ids.place {
+            Place::Buffers(_) => {
+                let all = self.value(code, Op::ArrayLength, uint, &[output, 0]);
+                let one = self.number(1);
+                self.value(code, Op::ISub, uint, &[all, one])
+            }
+            Place::Pushed(_) | Place::Constant(_) => self.member(code, OUTPUT_WORDS, uint, 4),
+        }
+    }
+
+    /// A zero that drivers do not know to be one, where tables have addresses.
+    pub(crate) fn hidden_zero(&mut self, code: &mut Vec<u32>) -> Option<u32> {
+        let is_bound = matches!(self.ids.place, Place::Buffers(_));
+        (!is_bound).then(|| self.member(code, ZERO, self.ids.uint, 4))
+    }
+
+    /// The halves of the address where it is kept what a draw touches.
+    pub(crate) fn touches(&mut self, code: &mut Vec<u32>) -> [u32; 2] {
+        let (uint, pair) = (self.ids.uint, self.ids.uint_pair);
+        let both = self.member(code, TOUCHES, pair, 8);
+        [0, 1].map(|half| self.value(code, Op::CompositeExtract, uint, &[both, half]))
+    }
+
+    fn member(&mut self, code: &mut Vec<u32>, member: u32, ty: u32, alignment: u32) -> u32 {
+        let root = self.root(code);
+        let class = StorageClass::PhysicalStorageBuffer as u32;
+        let (pointer, member) = (self.editor.ty(Op::TypePointer, &[class, ty]).0, self.number(member));
+        let pointer = self.value(code, Op::AccessChain, pointer, &[root, member]);
+        self.load(code, ty, pointer, alignment)
+    }
+
+    /// A pointer to the root table, where it has an address.
+    fn root(&mut self, code: &mut Vec<u32>) -> u32 {
+        let pointer = self.ids.pointers.root;
+        match (self.root_here, self.ids.place) {
+            (Some(root), _) => root,
+            (None, Place::Pushed(Some(variable))) => self.value(code, Op::Load, pointer, &[variable]),
+            (None, Place::Constant(constant)) => self.value(code, Op::Bitcast, pointer, &[constant]),
+            (None, Place::Pushed(None) | Place::Buffers(_)) => 0,
+        }
+    }
+
+    /// Calls a function of ours, which gets the root table besides.
+    pub(crate) fn call(&mut self, code: &mut Vec<u32>, ty: u32, function: u32, operands: &[u32]) -> u32 {
+        let mut all = vec![function];
+        if let Place::Pushed(_) = self.ids.place {
+            all.push(self.root(code));
+        }
+        all.extend(operands);
+        self.value(code, Op::FunctionCall, ty, &all)
+    }
+
+    /// The parameter that [`Context::call`] adds, of a function that begins here.
+    pub(crate) fn root_parameter(&mut self) -> Option<u32> {
+        matches!(self.ids.place, Place::Pushed(_)).then_some(self.ids.pointers.root)
+    }
+
+    /// The type of a table that is handed on, where tables have addresses.
+    pub(crate) fn table_parameter(&self) -> Option<u32> {
+        match self.ids.place {
+            Place::Buffers(_) => None,
+            Place::Pushed(_) | Place::Constant(_) => Some(self.ids.pointers.words),
+        }
+    }
+}

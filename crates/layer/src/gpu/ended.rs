@@ -92,6 +92,7 @@ mod tests {
             requirements: Vec::new(),
             reads_addresses: false,
             branches: false,
+            keeps_all: true,
             objects: None,
         })
     }

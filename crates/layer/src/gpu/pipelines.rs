@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, instrument};
+use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, Touches, instrument};
 use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -45,6 +45,8 @@ pub(super) struct Plan {
     pub(super) sources: Vec<Source>,
     pub(super) recipe: Option<Recipe>,
     part: Part,
+    /// Whether there is no shader without code of ours that touches anything.
+    keeps_all: bool,
 }
 
 /// Whether a pipeline is whole, or a part of others.
@@ -207,12 +209,14 @@ impl Gpu {
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
+                plan.keeps_all = false;
                 self.say(&why);
             }
         }
         let from = plan.infos.len();
         for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
-            plan.stages.push(CheckedStage { index: from + at, ..stage.clone() });
+            let touch_base = feedback::touch_base(&plan.stages);
+            plan.stages.push(CheckedStage { index: from + at, touch_base, ..stage.clone() });
         }
         if plan.stages.is_empty() {
             return None;
@@ -244,6 +248,7 @@ impl Gpu {
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
+                plan.keeps_all = false;
                 self.say(&why);
             }
         }
@@ -298,6 +303,7 @@ impl Gpu {
         if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
+        plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == Touches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
         let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
@@ -325,7 +331,8 @@ impl Gpu {
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
         let touch_base = feedback::touch_base(&plan.stages);
         let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
-        constants.extend((made.touches.words > 0).then_some((made.touch_constant, touch_base)));
+        let base = (plan.part == Part::Whole).then_some(touch_base);
+        constants.extend(feedback::touch_constant(&made, info.stage, base));
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -361,7 +368,7 @@ impl Gpu {
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let touches = self.gives_feedback() && plan.part == Part::Whole && feedback::stage_of(info.stage).is_some();
+        let touches = self.keeps_touches(info.stage, plan.part == Part::Whole);
         self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
@@ -520,6 +527,7 @@ impl Plan {
             sources,
             recipe: None,
             part: Part::Whole,
+            keeps_all: true,
         }
     }
 
@@ -556,6 +564,7 @@ impl Plan {
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
+            keeps_all: self.keeps_all && self.part == Part::Whole,
             objects: None,
         })
     }

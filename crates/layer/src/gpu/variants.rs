@@ -69,6 +69,8 @@ pub(super) struct Variant {
     pub(super) requirements: Vec<Requirement>,
     pub(super) reads_addresses: bool,
     pub(super) branches: bool,
+    /// Whether no shader but these touches anything.
+    pub(super) keeps_all: bool,
     /// Shader objects, which are bound in the place of a pipeline.
     pub(super) objects: Option<Shaders>,
 }

@@ -406,6 +406,71 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_shares_its_bits_with_no_other_is_known_word_for_word() {
+        let site = site(EXACT, Some(0));
+        let apart = site.read(&kept(&site, [3, 9, 5 * 1024 + 7, 70 * 1024 + 1]));
+        let word = |it: u64| it * 4..it * 4 + 4;
+        assert_eq!(apart.may, [word(3), word(9), word(5 * 1024 + 7), word(70 * 1024 + 1)]);
+        assert_eq!(apart.must, apart.may);
+        // The numbers of these two differ by four: where bits for words begin again.
+        let shared = site.read(&kept(&site, [3, 9, 4 * 1024 + 7, 70 * 1024 + 1]));
+        assert_eq!(shared.must, [word(3), word(70 * 1024 + 1)], "the ends, and the last one is alone");
+        assert!(shared.may.contains(&word(7)), "nobody knows which of the two it was");
+    }
+
+    /// Numbers: any, and the same ones each time.
+    fn dice(seed: &mut u64, end: u64) -> u64 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) % end
+    }
+
+    #[test]
+    fn whatever_is_touched_may_have_been_and_what_must_have_been_was() {
+        let of_buffer = site(EXACT, Some(0));
+        let of_addresses = TouchSite { kind: TouchKind::Addresses { is_exact: true }, ..of_buffer.clone() };
+        for seed in 0..500 {
+            let mut seed = seed;
+            let end = 1 << (4 + dice(&mut seed, 22));
+            let words: Vec<u32> = (0..1 + dice(&mut seed, 40)).map(|_| dice(&mut seed, end) as u32).collect();
+            // As an address, a word is behind a multiple of 16 GiB, where its bits are the same.
+            let base = (1 << 34) * (1 + dice(&mut seed, 1000));
+            let mut area = kept(&of_buffer, words.iter().copied());
+            let found = of_buffer.read(&area);
+            let (first, behind) = (words.iter().min().copied(), words.iter().max().map(|it| it + 1));
+            (area[1], area[2]) = (!first.unwrap_or(0), behind.unwrap_or(0));
+            (area[3], area[4]) = (!((base >> 32) as u32), (base >> 32) as u32 + 1);
+            let range = base..base + u64::from(behind.unwrap_or(0)) * 4;
+            let ranges = || Some(vec![range.clone()]);
+            let addressed = of_addresses.read_addresses(&area, ranges);
+            for (found, base) in [(found, 0), (addressed, base)] {
+                let at = |word: u32| base + u64::from(word) * 4;
+                let is_in = |all: &[Range<u64>], byte: u64| all.iter().any(|it| it.contains(&byte));
+                assert!(words.iter().all(|it| is_in(&found.may, at(*it))), "{words:?} {:?}", found.may);
+                let surely = found.must.iter().flat_map(|it| it.clone().step_by(4));
+                assert!(
+                    surely.clone().all(|it| words.iter().any(|word| at(*word) == it)),
+                    "{words:?} {:?}",
+                    found.must
+                );
+                assert!(surely.count() > 0, "the ends are known");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_on_both_sides_of_a_multiple_of_4_gib_are_never_sure() {
+        let site = TouchSite { kind: TouchKind::Addresses { is_exact: true }, ..site(EXACT, Some(0)) };
+        let mut area = kept(&site, [5, 6]);
+        (area[1], area[2]) = (!5, 7);
+        (area[3], area[4]) = (!1, 4);
+        let (near, far) = ((1 << 32)..(1 << 32) + 64, (9 << 32) + 4096..(9 << 32) + 8192);
+        let found = site.read_addresses(&area, || Some(vec![near.clone(), far]));
+        assert_eq!((found.may, found.must), (vec![near.start + 20..near.start + 28], Vec::new()));
+        assert!(site.read_addresses(&area, || None).is_lost);
+        assert_eq!(site.read_addresses(&kept(&site, []), || None), Touched::default());
+    }
+
+    #[test]
     fn what_is_not_whole_words_is_never_sure() {
         let site = site(TouchKind::Bits { is_exact: false }, Some(0));
         let touched = site.read(&kept(&site, [1, 2]));

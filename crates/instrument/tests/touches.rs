@@ -319,3 +319,29 @@ fn addresses_far_apart_are_looked_for_where_buffers_are() {
     assert!(read(Some(base..base + 4096)).may.iter().all(|it| it.end <= base + 4096));
     assert!(read(None).is_lost);
 }
+
+/// The same module with one more entry point.
+fn with_two_entries(words: &[u32]) -> Vec<u32> {
+    const ENTRY_POINT: u32 = 15;
+    let mut at = 5;
+    while words[at] & 0xffff != ENTRY_POINT {
+        at += (words[at] >> 16) as usize;
+    }
+    let end = at + (words[at] >> 16) as usize;
+    let mut other = words[at..end].to_vec();
+    assert_eq!(other[3], u32::from_le_bytes(*b"main"));
+    other[3] = u32::from_le_bytes(*b"none");
+    [&words[..end], &other, &words[end..]].concat()
+}
+
+#[test]
+fn of_several_entry_points_none_is_taken_to_run() {
+    let words = kernel(
+        "layout(set = 0, binding = 0) buffer Words { uint words[8]; };
+        void main() { words[3] = 1u; }",
+    );
+    let touches = |words: &[u32]| instrumented(words, &Options { touches: true, ..Options::new(ROOT) }).touches;
+    let (one, two) = (touches(&words), touches(&with_two_entries(&words)));
+    assert_eq!((one.sites[0].fixed.clone(), one.words), (vec![(12, 4)], 0), "it needs no code");
+    assert!(two.sites[0].fixed.is_empty() && two.words > 0, "{two:?}");
+}

@@ -9,7 +9,7 @@ use common::{
     compile, complaints, instrumented,
     vulkan::{Bound, Dispatch, Gpu, Outcome},
 };
-use lavascope_instrument::{Guard, Instrumented, Options, Root, TouchSite, Touched};
+use lavascope_instrument::{Checks, Guard, Instrumented, Options, Root, TouchSite, Touched};
 
 const ROOT: Root = Root::PushConstant { offset: 120 };
 const GUARDS: [Guard; 2] = [Guard::Select, Guard::Branch];
@@ -163,6 +163,20 @@ fn what_is_not_followed_is_said() {
         void main() { words[numbers[1]] = 1u; }",
     );
     assert!(!uniform.covers(0, 0) && uniform.covers(0, 1), "{uniform:?}");
+    let addresses = |checks: Checks| {
+        let words = kernel(
+            "#extension GL_EXT_buffer_reference : require
+            layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint words[]; };
+            layout(push_constant) uniform Push { Words all; };
+            layout(set = 0, binding = 0) buffer First { uint first; };
+            void main() { all.words[first] = 1u; }",
+        );
+        let touches = instrumented(&words, &Options { checks, touches: true, ..Options::new(ROOT) }).touches;
+        assert!(touches.covers(0, 0));
+        touches.covers_addresses()
+    };
+    let all = Options::new(ROOT).checks;
+    assert!(addresses(all) && !addresses(Checks { addresses: false, ..all }));
     let none = blind("void main() {}");
     assert_eq!(none, lavascope_instrument::Touches::default());
     // Halves of words are not sure.

@@ -86,3 +86,17 @@ fn shader_objects_and_rays_keep_what_they_touch() {
         run(&["--sync", "--gpu"]).assert_clean(name);
     }
 }
+
+/// Where it is not kept what is behind addresses, nobody says that it was not touched.
+#[test]
+fn what_is_not_kept_stays_possible() {
+    let stage = Stage::new("observed-blind");
+    for mended in ["--no-check", "--mended"] {
+        let mut command = stage.counted(&["--sync", "--gpu"], samples());
+        command.args(["fault-observed-address", mended]).env("LAVASCOPE_POSSIBLE", "on");
+        output(command.env("LAVASCOPE_GPU_DEVICE_ADDRESS", "off"));
+        let report = stage.report();
+        let it = &report.0["findings"][0];
+        assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(WAW), Some("info")), "{mended}: {it:#}");
+    }
+}

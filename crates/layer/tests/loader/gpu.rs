@@ -304,6 +304,45 @@ fn commands_that_the_device_generates_are_led_to_their_tables() {
     assert_eq!(calls.recorded(), want);
 }
 
+/// The same in the older extension: what is preprocessed is told so as well.
+fn record_generated_nv(world: &World, compute: &Compute, commands: vk::CommandBuffer) {
+    let device = &world.device;
+    let functions = ash::nv::device_generated_commands::Device::new(&world.instance, device);
+    let point = vk::PipelineBindPoint::COMPUTE;
+    let info = vk::GeneratedCommandsInfoNV::default().pipeline_bind_point(point).pipeline(compute.pipeline);
+    // SAFETY: valid usage but for what is nothing to the null driver: there is no layout of the commands.
+    unsafe {
+        device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        device.cmd_bind_pipeline(commands, point, compute.pipeline);
+        (functions.fp().cmd_preprocess_generated_commands_nv)(commands, &info);
+        (functions.fp().cmd_execute_generated_commands_nv)(commands, vk::TRUE, &info);
+        (functions.fp().cmd_execute_generated_commands_nv)(commands, vk::FALSE, &info);
+        device.end_command_buffer(commands).expect("it ends");
+    }
+}
+
+#[test]
+fn generated_commands_of_nvidia_are_led_to_their_tables() {
+    let name = "gpu::generated_commands_of_nvidia_are_led_to_their_tables";
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let device_extensions = &[c"VK_NV_device_generated_commands"];
+        let world = Setup { settings: GPU, device_extensions, ..Setup::OFF }.world(&entry);
+        let compute = Compute::new(&world, 1);
+        let pool = world.command_pool();
+        record_generated_nv(&world, &compute, world.command_buffers(pool, 1)[0]);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let (push, execute) = ("vkCmdPushConstants", "vkCmdExecuteGeneratedCommandsNV");
+    let want = ["vkCmdBindPipeline", push, "vkCmdPreprocessGeneratedCommandsNV", push, execute, push, execute];
+    assert_eq!(Calls::of(&outcome).recorded(), [&want[..], &["vkCmdPipelineBarrier"]].concat());
+}
+
 /// Asks for the binary of a shader object, and makes another one of that. Gives the binary.
 fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Result> {
     let device = &world.device;

@@ -16,7 +16,7 @@ use std::ops::Range;
 pub const ROOT_TOUCHES: u32 = 10;
 /// The words before the first site of an area: its slots. Where a stage is made before it is known what it is drawn
 /// with, one of them says where its words begin.
-pub const TOUCH_HEAD: u32 = 8;
+pub const TOUCH_HEAD: u32 = 64;
 /// A constant with this bit is the number of a slot, and not the place of a stage's words itself.
 pub const TOUCH_SLOT: u32 = 1 << 31;
 

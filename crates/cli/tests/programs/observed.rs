@@ -74,7 +74,7 @@ fn without_what_shaders_touch_it_stays_possible() {
 #[test]
 fn shader_objects_and_rays_keep_what_they_touch() {
     let stage = Stage::new("observed-rare");
-    for name in ["fault-observed-object", "fault-observed-rays"] {
+    for name in ["fault-observed-object", "fault-observed-rays", "fault-observed-rays-library"] {
         let run = |options: &[&str]| {
             let options = [&["--null-driver"], options].concat();
             succeed(stage.counted(&options, samples()).args([name, "--no-check"]).env("LAVASCOPE_POSSIBLE", "on"));

@@ -4,7 +4,7 @@
 //! nothing: it waits for that.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
 use lavascope_instrument::{Instrumented, ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
@@ -24,7 +24,7 @@ use crate::hub::HUB;
 const WORDS_MAX: u32 = 1 << 15;
 
 /// Kinds of shaders of which there is one at most in a draw, and the stages in which they access memory.
-const STAGES: [(ShaderStageFlags, PipelineStageFlags2); TOUCH_HEAD as usize] = [
+const STAGES: [(ShaderStageFlags, PipelineStageFlags2); 8] = [
     (ShaderStageFlags::VERTEX, PipelineStageFlags2::VERTEX_SHADER),
     (ShaderStageFlags::TESSELLATION_CONTROL, PipelineStageFlags2::TESSELLATION_CONTROL_SHADER),
     (ShaderStageFlags::TESSELLATION_EVALUATION, PipelineStageFlags2::TESSELLATION_EVALUATION_SHADER),
@@ -47,22 +47,37 @@ fn is_one_of_a_kind(kind: ShaderStageFlags) -> bool {
     slot_of(kind).is_some()
 }
 
+/// The slots that shaders of rays out of libraries have: any of them, so that two that are linked may have the same.
+const RAY_SLOTS: Range<u32> = STAGES.len() as u32..TOUCH_HEAD;
+
+fn next_ray_slot() -> u32 {
+    /// Relaxed: numbers only have to differ, mostly.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    RAY_SLOTS.start + NEXT.fetch_add(1, Ordering::Relaxed) % RAY_SLOTS.len() as u32
+}
+
 /// The slot of a kind of shaders in the area of a draw.
 fn slot_of(kind: ShaderStageFlags) -> Option<u32> {
     STAGES.iter().position(|it| it.0 == kind).map(|it| it as u32)
 }
 
-/// The constant by which a shader finds its words. One that is made before it is known what it is drawn with finds them
-/// by its slot.
-pub(super) fn touch_constant(made: &Instrumented, kind: ShaderStageFlags, base: Option<u32>) -> Option<(u32, u32)> {
-    let value = base.or_else(|| Some(TOUCH_SLOT | slot_of(kind)?))?;
+/// The constant by which a shader finds its words: by its slot, where it has one.
+pub(super) fn touch_constant(made: &Instrumented, slot: Option<u32>, base: u32) -> Option<(u32, u32)> {
+    let value = slot.map_or(base, |it| TOUCH_SLOT | it);
     (made.touches.words > 0).then_some((made.touch_constant, value))
+}
+
+/// Whether each stage finds its own words.
+fn are_slots_apart(stages: &[CheckedStage]) -> bool {
+    let slots: Vec<u32> = stages.iter().filter_map(|it| it.touch_slot).collect();
+    (1..slots.len()).all(|at| !slots[..at].contains(&slots[at]))
 }
 
 /// The words that a draw keeps what it touches in; none where that would be too many, or nothing.
 pub(super) fn touch_words(variant: &Variant) -> u32 {
     let words: u32 = variant.stages.iter().map(|it| it.made.touches.words).sum();
-    if (1..=WORDS_MAX).contains(&words) { words + TOUCH_HEAD } else { 0 }
+    let is_kept = (1..=WORDS_MAX).contains(&words) && are_slots_apart(&variant.stages);
+    if is_kept { words + TOUCH_HEAD } else { 0 }
 }
 
 /// Where the words of the next stage begin.
@@ -73,7 +88,7 @@ pub(super) fn touch_base(stages: &[CheckedStage]) -> u32 {
 /// Leads a root table to the area of a draw, and the slots of that to the words of its stages.
 pub(super) fn lead_to(root: &mut [u32], area: Region, variant: &Variant) {
     for stage in &variant.stages {
-        if let Some(slot) = slot_of(stage.kind) {
+        if let Some(slot) = stage.touch_slot {
             area.set(slot, stage.touch_base);
         }
     }
@@ -87,9 +102,14 @@ impl Gpu {
         self.config.feedback
     }
 
-    /// Whether a shader keeps what it touches. One that is no whole pipeline's needs a slot for that.
-    pub(super) fn keeps_touches(&self, kind: ShaderStageFlags, is_whole: bool) -> bool {
-        self.gives_feedback() && stage_of(kind).is_some() && (is_whole || slot_of(kind).is_some())
+    /// Whether a shader keeps what it touches.
+    pub(super) fn keeps_touches(&self, kind: ShaderStageFlags) -> bool {
+        self.gives_feedback() && stage_of(kind).is_some()
+    }
+
+    /// The slot of a shader that is made before it is known what it is drawn with.
+    pub(super) fn touch_slot(kind: ShaderStageFlags) -> Option<u32> {
+        slot_of(kind).or_else(|| (kind.0 & RAYS != 0).then(next_ray_slot))
     }
 
     /// From now on it is not known whether all was executed.
@@ -255,6 +275,7 @@ mod tests {
             original,
             cell_base,
             touch_base,
+            touch_slot: None,
         }
     }
 
@@ -310,13 +331,23 @@ mod tests {
     #[test]
     fn what_is_made_before_it_is_known_beside_what_finds_its_words_by_a_slot() {
         let made = stage(ShaderStageFlags::FRAGMENT, 0, |_| ()).made;
-        let constant = |kind, base| touch_constant(&made, kind, base).map(|it| it.1);
-        assert_eq!(constant(ShaderStageFlags::FRAGMENT, Some(77)), Some(77));
-        assert_eq!(constant(ShaderStageFlags::FRAGMENT, None), Some(TOUCH_SLOT | 4));
-        assert_eq!(constant(ShaderStageFlags::VERTEX, None), Some(TOUCH_SLOT));
-        assert_eq!(constant(ShaderStageFlags::RAYGEN_KHR, None), None, "there may be several");
+        let constant = |slot, base| touch_constant(&made, slot, base).map(|it| it.1);
+        assert_eq!(constant(None, 77), Some(77));
+        assert_eq!(constant(slot_of(ShaderStageFlags::FRAGMENT), 77), Some(TOUCH_SLOT | 4));
+        assert_eq!(constant(slot_of(ShaderStageFlags::VERTEX), 0), Some(TOUCH_SLOT));
         for (at, (kind, _)) in STAGES.iter().enumerate() {
             assert_eq!(slot_of(*kind), Some(at as u32));
+            assert!(!RAY_SLOTS.contains(&(at as u32)));
         }
+    }
+
+    #[test]
+    fn shaders_that_were_given_the_same_slot_keep_nothing_together() {
+        let with_slot = |touch_slot| CheckedStage { touch_slot, ..stage(ShaderStageFlags::MISS_KHR, 0, |_| ()) };
+        let slots = |all: &[Option<u32>]| all.iter().map(|it| with_slot(*it)).collect::<Vec<_>>();
+        assert!(are_slots_apart(&slots(&[])));
+        assert!(are_slots_apart(&slots(&[None, None])), "they have their places as constants");
+        assert!(are_slots_apart(&slots(&[Some(8), Some(9), None])));
+        assert!(!are_slots_apart(&slots(&[Some(8), Some(9), Some(8)])));
     }
 }

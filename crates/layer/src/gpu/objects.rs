@@ -349,7 +349,7 @@ impl Gpu {
             return Err(why.to_owned());
         }
         let kind = plan.info.stage;
-        let how = (wanted.0, self.keeps_touches(kind, false));
+        let (how, touch_slot) = ((wanted.0, self.keeps_touches(kind)), Gpu::touch_slot(kind));
         let made = self.check_words(&layout, kind, &plan.words, (how, wanted.1))?;
         plan.requirements.clone_from(&made.requirements);
         if made.is_unchanged() {
@@ -365,7 +365,7 @@ impl Gpu {
         let special = unsafe {
             let own = slice(plan.info.p_specialization_info, 1).first();
             let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());
-            constants.extend(feedback::touch_constant(&made, kind, None));
+            constants.extend(feedback::touch_constant(&made, touch_slot, 0));
             Special::new(own, &constants)
         };
         plan.info.code_size = made.words.len() as u64 * 4;
@@ -382,6 +382,7 @@ impl Gpu {
             original: Arc::clone(&plan.words),
             cell_base,
             touch_base: 0,
+            touch_slot,
         });
         Ok(())
     }

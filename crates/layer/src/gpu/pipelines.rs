@@ -63,6 +63,7 @@ enum Part {
 pub(super) struct Library {
     layout: Arc<Layout>,
     stages: Vec<CheckedStage>,
+    keeps_all: bool,
 }
 
 /// How shaders are to be checked.
@@ -161,6 +162,7 @@ impl Gpu {
             return None;
         }
         let state = self.state();
+        let given = libraries.len();
         let libraries: Vec<Arc<Library>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
@@ -178,7 +180,7 @@ impl Gpu {
         };
         if part != Part::Whole {
             // SAFETY: the caller's word.
-            return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_part((part, given), &layout, sources, stages, &libraries) };
         }
         // What is in buffers is known when work is submitted, so that nothing can be expected.
         let style = if layout.is_in_buffers() { &Style::PART } else { style };
@@ -186,7 +188,7 @@ impl Gpu {
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
 
-    /// A part of pipelines, or a pipeline out of parts. What is bound is not known when a part is made, so it expects
+    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known when a part is made, so it expects
     /// nothing; and it is not made again.
     ///
     /// # Safety
@@ -194,7 +196,7 @@ impl Gpu {
     /// As above.
     unsafe fn plan_part(
         &self,
-        part: Part,
+        (part, given): (Part, usize),
         layout: &Arc<Layout>,
         sources: Vec<Source>,
         stages: &[PipelineShaderStageCreateInfo],
@@ -221,6 +223,7 @@ impl Gpu {
         if plan.stages.is_empty() {
             return None;
         }
+        plan.keeps_all &= libraries.len() == given && libraries.iter().all(|it| it.keeps_all);
         plan.cells = self.part_cells();
         if part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
             self.destroy_modules(&plan);
@@ -325,14 +328,13 @@ impl Gpu {
                 self.or_fail(self.add_part_cells(&made.cells())).ok_or("there is no room for parts of pipelines")?
             }
         };
-        let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
-        let touch_base = feedback::touch_base(&plan.stages);
+        let (shader, touch_base) = (self.next_shader(), feedback::touch_base(&plan.stages));
         let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
-        let base = (plan.part == Part::Whole).then_some(touch_base);
-        constants.extend(feedback::touch_constant(&made, info.stage, base));
+        let touch_slot = if plan.part == Part::Whole { None } else { Gpu::touch_slot(info.stage) };
+        constants.extend(feedback::touch_constant(&made, touch_slot, touch_base));
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -355,6 +357,7 @@ impl Gpu {
             original,
             cell_base,
             touch_base,
+            touch_slot,
         });
         Ok(())
     }
@@ -368,7 +371,7 @@ impl Gpu {
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let touches = self.keeps_touches(info.stage, plan.part == Part::Whole);
+        let touches = self.keeps_touches(info.stage);
         self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
@@ -471,7 +474,8 @@ impl Gpu {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
             if is_planned && handle.0 != 0 && plan.part == Part::Library {
-                let library = Library { layout: plan.layout, stages: plan.stages };
+                let Plan { layout, stages, keeps_all, .. } = plan;
+                let library = Library { layout, stages, keeps_all };
                 self.state().libraries.insert(handle.0, Arc::new(library));
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
@@ -564,7 +568,7 @@ impl Plan {
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
-            keeps_all: self.keeps_all && self.part == Part::Whole,
+            keeps_all: self.keeps_all,
             objects: None,
         })
     }

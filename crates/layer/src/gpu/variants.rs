@@ -93,6 +93,8 @@ pub(super) struct CheckedStage {
     pub(super) cell_base: u32,
     /// Where its words begin in what a draw keeps of what it touches.
     pub(super) touch_base: u32,
+    /// The slot by which it finds them; none where it has that as a constant.
+    pub(super) touch_slot: Option<u32>,
 }
 
 /// Tables by which everything is right and no record fits: for draws that get none of their own.

@@ -14,6 +14,7 @@ faults! {
     address: "observed-address", "two dispatches write, by its address, parts of a buffer that overlap; where stands in memory.",
     texels: "observed-texels", "two dispatches write texels of a texel buffer that overlap; which ones stands in memory.",
     rays: "observed-rays", "two ray generation shaders write parts of a buffer that overlap; where stands in memory.",
+    rays_library: "observed-rays-library", "the same, of a shader out of a library.",
 }
 
 const HALF: usize = WORDS / 2;
@@ -120,13 +121,19 @@ const RAYS: Needs = Needs {
         khr::acceleration_structure::NAME,
         khr::deferred_host_operations::NAME,
         khr::ray_tracing_pipeline::NAME,
+        khr::pipeline_library::NAME,
     ],
     ..Needs::NOTHING
 };
 
-/// A pipeline with one shader.
-fn ray_pipeline(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+/// A pipeline with one shader, or a library with it.
+fn ray_pipeline(
+    lab: &Lab,
+    layout: vk::PipelineLayout,
+    flags: vk::PipelineCreateFlags,
+) -> Result<vk::Pipeline, Failure> {
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
+    let interface = interface();
     lab.with_stage(shader!("place.rgen"), |stage| {
         let (stages, unused) = ([stage], vk::SHADER_UNUSED_KHR);
         let groups = [vk::RayTracingShaderGroupCreateInfoKHR::default()
@@ -135,20 +142,52 @@ fn ray_pipeline(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, F
             .any_hit_shader(unused)
             .intersection_shader(unused)];
         let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(&stages).groups(&groups);
-        let info = [info.max_pipeline_ray_recursion_depth(1).layout(layout)];
+        let info = info.max_pipeline_ray_recursion_depth(1).layout(layout).flags(flags);
+        let is_library = flags.contains(vk::PipelineCreateFlags::LIBRARY_KHR);
+        let info = [if is_library { info.library_interface(&interface) } else { info }];
         let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
         // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
         unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) }
     })
 }
 
+fn interface() -> vk::RayTracingPipelineInterfaceCreateInfoKHR<'static> {
+    vk::RayTracingPipelineInterfaceCreateInfoKHR::default()
+        .max_pipeline_ray_payload_size(4)
+        .max_pipeline_ray_hit_attribute_size(8)
+}
+
+/// A pipeline out of a library with one shader.
+fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Failure> {
+    let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
+    let (libraries, interface) = ([ray_pipeline(lab, layout, vk::PipelineCreateFlags::LIBRARY_KHR)?], interface());
+    let libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&libraries);
+    let info = vk::RayTracingPipelineCreateInfoKHR::default().library_info(&libraries).library_interface(&interface);
+    let info = [info.max_pipeline_ray_recursion_depth(1).layout(layout)];
+    let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
+    // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
+    let made = unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) };
+    Ok(lab.keep(made.map_err(|it| it.1)?[0]))
+}
+
 fn rays(options: &Options) -> Result<(), Failure> {
+    trace(options, |lab, layout| ray_pipeline(lab, layout, vk::PipelineCreateFlags::empty()))
+}
+
+fn rays_library(options: &Options) -> Result<(), Failure> {
+    trace(options, linked_rays)
+}
+
+fn trace(
+    options: &Options,
+    make: fn(&Lab, vk::PipelineLayout) -> Result<vk::Pipeline, Failure>,
+) -> Result<(), Failure> {
     let lab = Lab::new(options, &RAYS)?;
     let [target, first, second] = lab.words(["target", "first", "second"])?;
     let set_of = |place: Buffer| described_set(&lab, &[Bound::Storage(&[target]), Bound::Storage(&[place])]);
     let sets = [set_of(first)?, set_of(second)?];
     let layout = lab.pipeline_layout(&[sets[0].0], None)?;
-    let pipeline = ray_pipeline(&lab, layout)?;
+    let pipeline = make(&lab, layout)?;
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let table = lab.buffer("table", 256, usage, Place::Host)?;

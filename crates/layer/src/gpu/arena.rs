@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
 
+use super::features::AddressExtension;
 use super::{Gpu, place};
 
 /// The bytes of a block, unless a piece is larger.
@@ -167,10 +168,15 @@ impl Region {
     }
 }
 
+/// The words that there is room for where so many are asked for.
+pub(super) fn room_words(words: u32) -> u32 {
+    words.max(1).next_multiple_of(ALIGNMENT as u32 / 4)
+}
+
 impl Arena {
     /// Zeros, at least one word.
     pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
-        let bytes = (u64::from(words.max(1)) * 4).next_multiple_of(ALIGNMENT);
+        let bytes = u64::from(room_words(words)) * 4;
         if self.blocks.last().is_none_or(|it| it.bytes - self.used < bytes) {
             self.blocks.push(gpu.take_block(bytes)?);
             self.used = 0;
@@ -247,7 +253,8 @@ impl Gpu {
         let mut flags = MemoryAllocateFlagsInfo::zeroed();
         flags.s_type = StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
         flags.flags = MemoryAllocateFlags::DEVICE_ADDRESS;
-        if self.has_addresses {
+        // The older extension wants nothing of memory.
+        if self.has_addresses && self.extension == AddressExtension::Khr {
             info.p_next = Ptr::to(&flags).cast();
         }
         // SAFETY: a buffer of ours on a device that is alive, and places of ours.

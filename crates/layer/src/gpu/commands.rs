@@ -9,7 +9,7 @@ use lavascope_abi::*;
 use rustc_hash::FxHashMap;
 
 use super::arena::{Arena, POOL_SETS, Region};
-use super::buffered::Buffered;
+use super::buffered::{BoundBuffer, Buffered, InBuffers};
 use super::late::Late;
 use super::layouts::{Layout, TAIL_BYTES, Way};
 use super::objects::Bound;
@@ -90,8 +90,8 @@ pub(super) struct Commands {
     touches: Option<Region>,
     /// Sets that were pushed.
     pub(super) pushed_sets: Vec<u64>,
-    /// Where the buffers with descriptors begin.
-    pub(super) descriptor_buffers: Vec<u64>,
+    /// The buffers with descriptors.
+    pub(super) descriptor_buffers: Vec<BoundBuffer>,
     /// Tables of descriptors in buffers.
     pub(super) buffered: Vec<Buffered>,
 }
@@ -165,8 +165,9 @@ pub(super) struct Bind {
     offsets: Vec<u32>,
     /// Where nothing is bound but pushed: the calls that did so.
     pub(super) pushes: Vec<Arc<Push>>,
-    /// The sets are addresses: descriptors are in a buffer.
-    pub(super) is_in_buffer: bool,
+    /// Where descriptors are in buffers: the number of the buffer of each set, and where in it the set begins. The sets
+    /// are addresses then.
+    pub(super) in_buffers: Vec<(u32, u64)>,
 }
 
 /// What is done again behind a draw.
@@ -174,17 +175,31 @@ pub(super) struct Bind {
 pub(super) struct After {
     binds: Vec<Bind>,
     pushed: Option<Box<Pushed>>,
+    in_buffers: Option<Box<InBuffers>>,
 }
 
 impl After {
     pub(super) fn is_empty(&self) -> bool {
-        self.binds.is_empty() && self.pushed.is_none()
+        self.binds.is_empty() && self.pushed.is_none() && self.in_buffers.is_none()
     }
 }
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), in_buffers: Vec::new() }
+    }
+
+    pub(super) fn is_in_buffers(&self) -> bool {
+        !self.in_buffers.is_empty()
+    }
+
+    /// Whether it is of sets that were allocated, which are bound as they are.
+    fn is_of_sets(&self) -> bool {
+        self.pushes.is_empty() && !self.is_in_buffers()
+    }
+
+    fn can_be_made_again(&self) -> bool {
+        !self.is_in_buffers() && !self.sets.contains(&0)
     }
 
     pub(super) fn numbers(&self) -> std::ops::Range<usize> {
@@ -218,7 +233,9 @@ impl Point {
 
     fn bind(&mut self, bind: Bind) {
         let numbers = bind.numbers();
-        self.binds.retain(|it| it.numbers().any(|it| !numbers.contains(&it)));
+        // Sets and descriptors in buffers exclude each other, whatever their numbers.
+        let is_out = |it: &Bind| bind.is_in_buffers() && it.is_of_sets() || bind.is_of_sets() && it.is_in_buffers();
+        self.binds.retain(|it| !is_out(it) && it.numbers().any(|it| !numbers.contains(&it)));
         self.binds.push(bind);
         self.chosen = None;
     }
@@ -243,7 +260,7 @@ impl Point {
     /// Whether binding our set with a layout may take away what the application bound.
     fn is_disturbed_by(&self, layout: &Layout) -> bool {
         let is_safe = |it: &Bind| {
-            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+            it.is_in_buffers() || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
         };
         !self.binds.iter().all(is_safe)
     }
@@ -329,6 +346,17 @@ impl Commands {
         self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&self.labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
+    }
+
+    /// What of descriptors in buffers is bound, for all points: any set that is bound takes all of it away.
+    fn in_buffers(&self) -> Option<Box<InBuffers>> {
+        if self.descriptor_buffers.is_empty() {
+            return None;
+        }
+        let all = POINTS.iter().zip(&self.points);
+        let binds = all.flat_map(|(point, all)| all.binds.iter().map(move |it| (*point, it)));
+        let sets = binds.filter(|it| it.1.is_in_buffers()).map(|(point, it)| (point, it.clone())).collect();
+        Some(Box::new(InBuffers { buffers: self.descriptor_buffers.clone(), sets }))
     }
 
     /// Memory that lives as long as what is recorded.
@@ -437,7 +465,8 @@ impl Gpu {
                 outer,
             });
         }
-        self.after(commands, point, chosen.is_disturbing)
+        let binds_set = chosen.variant.way == Way::Set && !chosen.variant.stages.is_empty();
+        self.after(commands, point, (binds_set, chosen.is_disturbing))
     }
 
     /// As for a draw, for commands that know what is bound by its handle: in the form that the application has. What is
@@ -658,11 +687,15 @@ impl Gpu {
         unsafe { bind(handle, POINTS[point], layout, self.set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
-    fn after(&self, commands: &mut Commands, point: usize, is_disturbing: bool) -> After {
+    /// What is done again where a set of ours was bound, and where that disturbed others.
+    fn after(&self, commands: &mut Commands, point: usize, (binds_set, is_disturbing): (bool, bool)) -> After {
         let mut after = After::default();
+        if binds_set {
+            after.in_buffers = commands.in_buffers();
+        }
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
+            after.binds = binds.filter(|it| it.can_be_made_again()).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));
@@ -678,8 +711,9 @@ impl Gpu {
             // SAFETY: what the application bound, as the driver has it.
             unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
         }
-        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
-        self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
+        let binds = point.binds.iter().filter(|it| it.can_be_made_again()).cloned().collect();
+        let (pushed, in_buffers) = (Some(Box::new(commands.pushed.clone())), commands.in_buffers());
+        self.after_draw(handle, 1, &After { binds, pushed, in_buffers });
     }
 
     /// Binds and pushes again what the application had.
@@ -700,5 +734,6 @@ impl Gpu {
             // SAFETY: what the application bound itself, into a command buffer that it records now.
             unsafe { bind(handle, POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
         }
+        after.in_buffers.iter().for_each(|it| self.bind_buffers_again(handle, it));
     }
 }

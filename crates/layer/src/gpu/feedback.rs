@@ -276,6 +276,7 @@ mod tests {
             cell_base,
             touch_base,
             touch_slot: None,
+            _part: None,
         }
     }
 

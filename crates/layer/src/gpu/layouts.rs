@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 
-use super::{Gpu, TABLES, arena::is_fine, place, slice};
+use super::{Gpu, TABLES, arena::is_fine, pieces::Lease, place, slice};
 use crate::application::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
@@ -44,8 +44,10 @@ pub(super) struct Layout {
     pub(super) handle: PipelineLayout,
     /// How shaders find our tables, if there is room.
     pub(super) way: Option<Way>,
-    /// One of ours, equal to the one that the driver has for the application.
+    /// One of ours, equal to the one that the driver has for the application, which may destroy it before it draws.
     pub(super) own: Option<PipelineLayout>,
+    /// It is destroyed when nobody has this one any more.
+    pub(super) _lease: Option<Lease>,
     /// None where the layout of a set is not known.
     pub(super) sets: Vec<Option<Arc<SetLayout>>>,
     /// The application's push constants.
@@ -146,7 +148,8 @@ impl Layout {
     #[cfg(test)]
     pub(super) fn empty() -> Layout {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
-        Layout { handle: PipelineLayout(1), way: Some(Way::Push), own: None, sets, ranges, driver_ranges }
+        let (handle, way) = (PipelineLayout(1), Some(Way::Push));
+        Layout { handle, way, own: None, _lease: None, sets, ranges, driver_ranges }
     }
 
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
@@ -347,14 +350,15 @@ impl Gpu {
         if own.is_none() {
             (way, driver_ranges) = (None, ranges.to_vec());
         }
-        let mut state = self.state();
-        state.own_layouts.extend(own);
+        let lease = own.map(|it| self.lease_layout(it));
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
             let ranges = ranges.iter().map(words_of).collect();
-            state.layouts.insert(handle.0, Arc::new(Layout { handle, way, own, sets, ranges, driver_ranges }));
+            let layout = Arc::new(Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges });
+            self.state().layouts.insert(handle.0, layout);
         }
+        self.sweep_layouts();
         Some(result)
     }
 
@@ -371,9 +375,9 @@ impl Gpu {
         let (create, mut made) = (self.next.create_pipeline_layout?, PipelineLayout::default());
         // SAFETY: a device and set layouts that are alive, and a place of ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
-        self.state().own_layouts.push(made);
+        let lease = Some(self.lease_layout(made));
         let ranges = ranges.iter().map(words_of).collect();
-        Some(Layout { handle: made, way, own: Some(made), sets, ranges, driver_ranges })
+        Some(Layout { handle: made, way, own: Some(made), _lease: lease, sets, ranges, driver_ranges })
     }
 
     pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {

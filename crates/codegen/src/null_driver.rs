@@ -239,6 +239,8 @@ const BY_HAND: &[(&str, &[&str])] = &[
         "pipelines",
         &[
             "vkCreatePipelineBinariesKHR",
+            "vkCreateShadersEXT",
+            "vkDestroyShaderEXT",
             "vkGetCudaModuleCacheNV",
             "vkGetDeferredOperationMaxConcurrencyKHR",
             "vkGetDeferredOperationResultKHR",

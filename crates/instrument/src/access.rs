@@ -66,6 +66,7 @@ impl Body<'_, '_> {
                 self.take_chain(pointer);
                 let guarded = self.address(it.at, pointer, base, false);
                 self.give_chain_back();
+                self.touch_address(pointer, base, guarded, Does::READ);
                 self.selected_load(guarded, it, &[(3, guarded.pointer)]);
             }
             Base::Descriptor(_) => {
@@ -159,7 +160,11 @@ impl Body<'_, '_> {
             Base::Unknown if self.is_checked_memory(pointer) => self.roomy(it, pointer),
             Base::Unknown => as_is,
             // It goes to scratch memory, so there is no need for a branch.
-            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, pointer, base, true) },
+            Base::Address(base) => {
+                let guarded = self.address(it.at, pointer, base, true);
+                self.touch_address(pointer, base, guarded, does);
+                Guarded { ok: None, ..guarded }
+            }
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => {
                     let guarded = self.buffer(it.at, pointer, &path, Way::Branch);
@@ -188,7 +193,7 @@ impl Body<'_, '_> {
         let class = self.cx.types.pointer_value(pointer).map(|it| it.0);
         if class == Some(StorageClass::Image) {
             let ok = self.use_value(it.at, pointer.0).filter(|_| self.can_split);
-            self.touch_handle(pointer.0, ok, Does::atomic(op));
+            self.touch_handle(pointer.0, None, ok, Does::atomic(op));
             return self.under(Guarded { ok, pointer: pointer.0 }, it, &[]);
         }
         let guarded = self.written(it, pointer, Does::atomic(op));
@@ -199,7 +204,11 @@ impl Body<'_, '_> {
         let source = it.id(2);
         let as_is = Guarded { ok: None, pointer: source.0 };
         let from = match self.checked_base(source) {
-            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, source, base, false) },
+            Base::Address(base) => {
+                let guarded = self.address(it.at, source, base, false);
+                self.touch_address(source, base, guarded, Does::READ);
+                Guarded { ok: None, ..guarded }
+            }
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => {
                     let guarded = self.buffer(it.at, source, &path, Way::Select);

@@ -138,7 +138,8 @@ impl Body<'_, '_> {
             self.fault(it.at, *fault);
             ok = self.both(ok, Some(fault.ok));
         }
-        self.touch_image(op, image.0, ok);
+        let number = texel.and_then(|it| it.0.details[0]);
+        self.touch_image(op, image.0, number, ok);
         let result = it.result_type().zip(it.result()).map(|(ty, id)| (ty.0, id.0));
         let can_skip = self.can_split && result.is_none_or(|it| self.cx.types.has_null(Id(it.0)));
         if let Some(ok) = ok.filter(|_| (writes || self.cx.is_branching()) && can_skip) {
@@ -214,6 +215,7 @@ impl Body<'_, '_> {
         if let Some(ty) = image.filter(|it| is_buffer(*it)) {
             let image = self.value(Op::Load, ty.0, &[pointer]);
             if let Some((fault, texel)) = self.texel_of(image, it.id(4)) {
+                self.keep_texel(it.word(2), fault.details[0]);
                 faults.push(fault);
                 changes.push((4, texel));
             }

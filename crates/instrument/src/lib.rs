@@ -46,7 +46,7 @@ pub use print::Print;
 pub use record::{Record, RecordError, Stage, decode, decode_prints};
 pub use site::{Check, Counted, Reason, Requirement, Site, Verdict};
 pub use store::STORE_VERSION;
-pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TouchKind, TouchSite, Touched, Touches};
+pub use touch::{ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched, Touches};
 
 use body::Body;
 use context::Context;
@@ -74,7 +74,8 @@ pub struct Instrumented {
     pub prints: bool,
     /// What it keeps of what it touches.
     pub touches: Touches,
-    /// The number of the specialization constant that says where its words are in the area of a draw.
+    /// The number of the specialization constant that says where its words are in the area of a draw, or which slot
+    /// of it does ([`TOUCH_SLOT`]).
     pub touch_constant: u32,
     infos: Vec<[u32; 4]>,
 }

@@ -119,7 +119,7 @@ fn put_site(to: &mut Vec<u32>, it: &Site) {
 }
 
 fn put_touches(to: &mut Vec<u32>, it: &Touches) {
-    to.extend([it.words, u32::from(it.is_blind), it.blind.len() as u32]);
+    to.extend([it.words, u32::from(it.is_blind) | u32::from(it.is_blind_to_addresses) << 1, it.blind.len() as u32]);
     to.extend(it.blind.iter().flat_map(|it| [it.0, it.1]));
     to.push(it.sites.len() as u32);
     for it in &it.sites {
@@ -127,6 +127,8 @@ fn put_touches(to: &mut Vec<u32>, it: &Touches) {
             TouchKind::Descriptor => (0, false),
             TouchKind::Span { is_exact } => (1, is_exact),
             TouchKind::Bits { is_exact } => (2, is_exact),
+            TouchKind::Texels => (3, false),
+            TouchKind::Addresses { is_exact } => (4, is_exact),
         };
         let flags = [it.reads, it.writes, it.is_atomic, it.is_always, is_exact];
         let flags = flags.iter().rev().fold(0, |all, it| all << 1 | u32::from(*it));
@@ -175,8 +177,10 @@ impl Reader<'_> {
     }
 
     fn touches(&mut self) -> Option<Touches> {
-        let (words, is_blind) = (self.word()?, self.word().filter(|it| *it < 2)? != 0);
-        Some(Touches { words, is_blind, blind: self.list(Reader::pair)?, sites: self.list(Reader::touch_site)? })
+        let (words, flags) = (self.word()?, self.word().filter(|it| *it < 4)?);
+        let (is_blind, is_blind_to_addresses) = (flags & 1 != 0, flags & 2 != 0);
+        let (blind, sites) = (self.list(Reader::pair)?, self.list(Reader::touch_site)?);
+        Some(Touches { words, is_blind, is_blind_to_addresses, blind, sites })
     }
 
     fn touch_site(&mut self) -> Option<TouchSite> {
@@ -187,6 +191,8 @@ impl Reader<'_> {
             0 => TouchKind::Descriptor,
             1 => TouchKind::Span { is_exact },
             2 => TouchKind::Bits { is_exact },
+            3 => TouchKind::Texels,
+            4 => TouchKind::Addresses { is_exact },
             _ => return None,
         };
         let (element, place) = (self.option()?, self.option()?);

@@ -5,14 +5,20 @@
 //! block of 4 KiB has a bit for any of its words, and a bit for one of them that a number decides: two accesses that
 //! share such a word do overlap, and those that share no block do not.
 //!
+//! Texels of texel buffers are kept as words are, each as one. So are words at device addresses, by their addresses: the
+//! span of a site is known where the upper halves of all of them are the same.
+//!
 //! What is not followed makes its binding, or all of the module, *blind*: nothing is said about it.
 
 use std::ops::Range;
 
 /// Where the root table has the address of the area: two words, zero where there is none.
 pub const ROOT_TOUCHES: u32 = 10;
-/// The words before the first site of an area; nothing is kept in them.
-pub const TOUCH_HEAD: u32 = 8;
+/// The words before the first site of an area: its slots. Where a stage is made before it is known what it is drawn
+/// with, one of them says where its words begin.
+pub const TOUCH_HEAD: u32 = 64;
+/// A constant with this bit is the number of a slot, and not the place of a stage's words itself.
+pub const TOUCH_SLOT: u32 = 1 << 31;
 
 /// Words of a site before its bits: whether anything, the complement of the first byte, the end, the complement of the
 /// smallest element, the largest one plus one.
@@ -25,6 +31,8 @@ pub(crate) const BLOCK_SHIFT: u32 = 10;
 pub(crate) const BLOCK_WORDS: u64 = 1 << BLOCK_SHIFT;
 /// Which word of a block decides: its number times this one, the highest bits.
 pub(crate) const SPREAD: u32 = 0x9e37_79b1;
+/// The bits of a block's number: words are counted in 32 bits.
+const BLOCKS_MASK: u32 = u32::MAX >> BLOCK_SHIFT;
 /// In larger spans it is not looked at single words.
 const WORDS_MAX: u64 = 1 << 20;
 
@@ -38,19 +46,32 @@ pub struct Touches {
     pub blind: Vec<(u32, u32)>,
     /// Whether there are accesses of which not even the binding is known.
     pub is_blind: bool,
+    /// Whether there are accesses at device addresses that are not kept.
+    pub is_blind_to_addresses: bool,
 }
 
 impl Touches {
     /// Whether all accesses to a binding are followed.
     pub fn covers(&self, set: u32, binding: u32) -> bool {
         let is_it = |it: &TouchSite| (it.set, it.binding) == (set, binding);
-        !self.is_blind && !self.blind.contains(&(set, binding)) && self.sites.iter().any(is_it)
+        !self.is_blind_to(set, binding) && self.sites.iter().any(is_it)
+    }
+
+    /// Whether there may be accesses to a binding that are not followed.
+    pub fn is_blind_to(&self, set: u32, binding: u32) -> bool {
+        self.is_blind || self.blind.contains(&(set, binding))
+    }
+
+    /// Whether all accesses at device addresses are followed.
+    pub fn covers_addresses(&self) -> bool {
+        !self.is_blind && !self.is_blind_to_addresses
     }
 }
 
 /// One kind of access to a binding, by all instructions together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TouchSite {
+    /// [`TouchSite::ADDRESSES`] where it is none: the binding is then a number for where addresses come from.
     pub set: u32,
     pub binding: u32,
     /// None where it is known only at run time.
@@ -76,6 +97,20 @@ pub enum TouchKind {
     Span { is_exact: bool },
     /// Bits for words and blocks.
     Bits { is_exact: bool },
+    /// The same, where a word is a texel.
+    Texels,
+    /// The same, of words at device addresses.
+    Addresses { is_exact: bool },
+}
+
+impl TouchKind {
+    /// Words for bits of what is touched.
+    pub(crate) fn bits_words(self) -> u32 {
+        match self {
+            TouchKind::Bits { .. } | TouchKind::Texels | TouchKind::Addresses { .. } => 3 * BITS_WORDS,
+            TouchKind::Span { .. } | TouchKind::Descriptor => 0,
+        }
+    }
 }
 
 /// What was touched through a site, in bytes from the beginning of a descriptor.
@@ -106,37 +141,74 @@ impl TouchSite {
     /// The word of a site that is zero unless something was touched.
     pub const END_WORD: u32 = 2;
 
+    /// In the place of a set, where there is none.
+    pub const ADDRESSES: u32 = u32::MAX;
+
     /// The words that it takes.
     pub fn words(&self) -> u32 {
-        let bits = match self.kind {
-            TouchKind::Bits { .. } => 3 * BITS_WORDS,
-            TouchKind::Span { .. } | TouchKind::Descriptor => 0,
-        };
-        SITE_HEAD + bits + if self.element.is_none() { BITS_WORDS } else { 0 }
+        SITE_HEAD + self.kind.bits_words() + if self.element.is_none() { BITS_WORDS } else { 0 }
     }
 
-    /// What a stage's words say of it.
+    fn own<'a>(&self, area: &'a [u32]) -> &'a [u32] {
+        self.place.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[])
+    }
+
+    /// What a stage's words say of it. Of addresses it says nothing.
     pub fn read(&self, area: &[u32]) -> Touched {
-        let words = self.place.and_then(|it| area.get(it as usize..)?.get(..self.words() as usize)).unwrap_or(&[]);
+        let words = self.own(area);
         let mut touched = Touched::default();
         let is_touched = words.get(2).is_some_and(|it| *it != 0);
         touched.is_seen = is_touched;
         self.read_elements(words, is_touched, &mut touched);
-        if let TouchKind::Span { is_exact } | TouchKind::Bits { is_exact } = self.kind {
-            if is_touched {
-                let span = u64::from(!words[1])..u64::from(words[2]);
-                match self.kind {
-                    TouchKind::Bits { .. } => read_bits(&words[SITE_HEAD as usize..], span, is_exact, &mut touched),
-                    _ => {
-                        touched.must = if is_exact { ends(&span) } else { Vec::new() };
-                        touched.may = vec![span];
-                    }
-                }
+        let is_exact = match self.kind {
+            TouchKind::Descriptor | TouchKind::Addresses { .. } => return touched,
+            TouchKind::Span { is_exact } | TouchKind::Bits { is_exact } => is_exact,
+            TouchKind::Texels => true,
+        };
+        if is_touched {
+            let span = u64::from(!words[1])..u64::from(words[2]);
+            if let TouchKind::Span { .. } = self.kind {
+                touched.must = if is_exact { ends(&span) } else { Vec::new() };
+                touched.may = vec![span];
+            } else {
+                let span = span.start / 4..span.end.div_ceil(4);
+                let bits = Bits::new(&words[SITE_HEAD as usize..], Some(span.clone()), is_exact);
+                bits.add(span, &mut touched);
             }
-            let fixed = || self.fixed.iter().map(|it| u64::from(it.0)..u64::from(it.0) + u64::from(it.1));
-            touched.may = joined(touched.may.drain(..).chain(fixed()).collect());
-            touched.must = joined(touched.must.drain(..).chain(fixed()).collect());
         }
+        let fixed = || self.fixed.iter().map(|it| u64::from(it.0)..u64::from(it.0) + u64::from(it.1));
+        touched.may = joined(touched.may.drain(..).chain(fixed()).collect());
+        touched.must = joined(touched.must.drain(..).chain(fixed()).collect());
+        touched
+    }
+
+    /// What a stage's words say of addresses that it accessed. Where these are far apart, they are looked for in ranges
+    /// that must have all of them; lost if nobody knows these.
+    pub fn read_addresses(&self, area: &[u32], ranges: impl FnOnce() -> Option<Vec<Range<u64>>>) -> Touched {
+        let (words, mut touched) = (self.own(area), Touched::default());
+        let TouchKind::Addresses { is_exact } = self.kind else { return touched };
+        touched.is_seen = words.get(2).is_some_and(|it| *it != 0);
+        if !touched.is_seen {
+            return touched;
+        }
+        let is_near = !words[3] == words[4].wrapping_sub(1);
+        let base = u64::from(!words[3]) << 30;
+        let span = is_near.then(|| base + u64::from(!words[1])..base + u64::from(words[2]));
+        let bits = Bits::new(&words[SITE_HEAD as usize..], span.clone(), is_exact);
+        match span.clone().filter(|it| it.end - it.start <= WORDS_MAX) {
+            Some(span) => bits.add(span, &mut touched),
+            None => match ranges() {
+                Some(ranges) => {
+                    let whole = span.unwrap_or(0..u64::MAX);
+                    let parts = ranges.iter().map(|it| it.start / 4..it.end.div_ceil(4));
+                    let parts = parts.map(|it| it.start.max(whole.start)..it.end.min(whole.end));
+                    parts.filter(|it| it.start < it.end).for_each(|it| bits.add(it, &mut touched));
+                }
+                None => touched.is_lost = true,
+            },
+        }
+        touched.may = joined(std::mem::take(&mut touched.may));
+        touched.must = joined(std::mem::take(&mut touched.must));
         touched
     }
 
@@ -160,40 +232,83 @@ fn ends(span: &Range<u64>) -> Vec<Range<u64>> {
     joined(vec![span.start..span.start + 4, span.end.saturating_sub(4)..span.end])
 }
 
-fn read_bits(bits: &[u32], span: Range<u64>, is_exact: bool, touched: &mut Touched) {
-    let is_set = |kind: u32, at: u64| {
-        let at = at % BITS;
-        bits[(kind * BITS_WORDS) as usize + at as usize / 32] & 1 << (at % 32) != 0
-    };
-    let words = span.start / 4..span.end.div_ceil(4);
-    let bytes = |it: Range<u64>| it.start * 4..it.end * 4;
-    if words.end - words.start <= BITS {
-        touched.may = joined(words.filter(|it| is_set(0, *it)).map(|it| bytes(it..it + 1)).collect());
-        touched.must = if is_exact { touched.may.clone() } else { Vec::new() };
-        return;
-    }
-    let blocks = words.start / BLOCK_WORDS..words.end.div_ceil(BLOCK_WORDS);
-    let is_small = words.end - words.start <= WORDS_MAX;
-    let has_own_bits = blocks.end - blocks.start <= BITS;
-    touched.must = if is_exact { ends(&span) } else { Vec::new() };
-    for block in blocks.filter(|it| is_set(1, *it)) {
-        let own = (block * BLOCK_WORDS).max(words.start)..((block + 1) * BLOCK_WORDS).min(words.end);
-        match is_small {
-            true => touched.may.extend(own.filter(|it| is_set(0, *it)).map(|it| bytes(it..it + 1))),
-            false => touched.may.push(bytes(own)),
-        }
-        if is_exact && has_own_bits && is_set(2, block) {
-            let word = block * BLOCK_WORDS + u64::from(decisive(block as u32));
-            touched.must.push(bytes(word..word + 1));
-        }
-    }
-    touched.may = joined(std::mem::take(&mut touched.may));
-    touched.must = joined(std::mem::take(&mut touched.must));
+/// The bits of a site, and the words that they are about.
+struct Bits<'a> {
+    bits: &'a [u32],
+    /// From the first word to the last one, where that is known.
+    span: Option<Range<u64>>,
+    is_exact: bool,
+    /// Blocks that share their bits for words with no other one, by their numbers modulo those that there are bits for.
+    are_alone: [bool; BLOCKS_OF_BITS as usize],
 }
 
-/// The word of a block that decides.
+/// Blocks that have bits of their own for words.
+const BLOCKS_OF_BITS: u64 = BITS / BLOCK_WORDS;
+
+impl<'a> Bits<'a> {
+    fn new(bits: &'a [u32], span: Option<Range<u64>>, is_exact: bool) -> Bits<'a> {
+        let mut made = Bits { bits, span, is_exact, are_alone: [false; BLOCKS_OF_BITS as usize] };
+        if let Some(blocks) = made.span.as_ref().map(blocks_of).filter(|it| it.end - it.start <= BITS) {
+            let mut counts = [0; BLOCKS_OF_BITS as usize];
+            let touched = blocks.filter(|it| made.is_set(1, *it));
+            touched.for_each(|it| counts[(it % BLOCKS_OF_BITS) as usize] += 1);
+            made.are_alone = counts.map(|it| it == 1);
+        }
+        made
+    }
+
+    fn is_set(&self, kind: u32, at: u64) -> bool {
+        let at = at % BITS;
+        self.bits[(kind * BITS_WORDS) as usize + at as usize / 32] & 1 << (at % 32) != 0
+    }
+
+    /// Adds what was touched of some words.
+    fn add(&self, part: Range<u64>, touched: &mut Touched) {
+        let bytes = |it: Range<u64>| it.start * 4..it.end * 4;
+        let size = self.span.as_ref().map(|it| it.end - it.start);
+        if size.is_some_and(|it| it <= BITS) {
+            let words: Vec<_> = part.filter(|it| self.is_set(0, *it)).map(|it| bytes(it..it + 1)).collect();
+            touched.must.extend(words.iter().filter(|_| self.is_exact).cloned());
+            touched.may.extend(words);
+        } else {
+            let is_small = part.end - part.start <= WORDS_MAX;
+            for block in blocks_of(&part).filter(|it| self.is_set(1, *it)) {
+                let own = (block * BLOCK_WORDS).max(part.start)..((block + 1) * BLOCK_WORDS).min(part.end);
+                match is_small {
+                    true => touched.may.extend(own.filter(|it| self.is_set(0, *it)).map(|it| bytes(it..it + 1))),
+                    false => touched.may.push(bytes(own)),
+                }
+            }
+            self.add_sure(&part, touched);
+        }
+        touched.may = joined(std::mem::take(&mut touched.may));
+        touched.must = joined(std::mem::take(&mut touched.must));
+    }
+
+    /// What surely was touched of some words that are among many.
+    fn add_sure(&self, part: &Range<u64>, touched: &mut Touched) {
+        let Some(span) = self.span.as_ref().filter(|_| self.is_exact) else { return };
+        let mut sure = vec![span.start, span.end - 1];
+        let has_own_bits = blocks_of(span).count() as u64 <= BITS;
+        for block in blocks_of(part).filter(|it| has_own_bits && self.is_set(1, *it)) {
+            let words = block * BLOCK_WORDS..(block + 1) * BLOCK_WORDS;
+            if self.are_alone[(block % BLOCKS_OF_BITS) as usize] {
+                sure.extend(words.filter(|it| self.is_set(0, *it)));
+            } else if self.is_set(2, block) {
+                sure.push(words.start + u64::from(decisive(block as u32)));
+            }
+        }
+        touched.must.extend(sure.iter().filter(|it| part.contains(it)).map(|it| it * 4..it * 4 + 4));
+    }
+}
+
+fn blocks_of(words: &Range<u64>) -> Range<u64> {
+    words.start / BLOCK_WORDS..words.end.div_ceil(BLOCK_WORDS)
+}
+
+/// The word of a block that decides. Shaders know the lower bits of its number.
 fn decisive(block: u32) -> u32 {
-    block.wrapping_mul(SPREAD) >> (32 - BLOCK_SHIFT)
+    (block & BLOCKS_MASK).wrapping_mul(SPREAD) >> (32 - BLOCK_SHIFT)
 }
 
 /// In order, what touches as one.
@@ -288,6 +403,71 @@ mod tests {
         assert!(!overlaps(&one.may, &other.may));
         let again = row(2000);
         assert!(overlaps(&one.must, &again.must), "they share every fourth word");
+    }
+
+    #[test]
+    fn a_block_that_shares_its_bits_with_no_other_is_known_word_for_word() {
+        let site = site(EXACT, Some(0));
+        let apart = site.read(&kept(&site, [3, 9, 5 * 1024 + 7, 70 * 1024 + 1]));
+        let word = |it: u64| it * 4..it * 4 + 4;
+        assert_eq!(apart.may, [word(3), word(9), word(5 * 1024 + 7), word(70 * 1024 + 1)]);
+        assert_eq!(apart.must, apart.may);
+        // The numbers of these two differ by four: where bits for words begin again.
+        let shared = site.read(&kept(&site, [3, 9, 4 * 1024 + 7, 70 * 1024 + 1]));
+        assert_eq!(shared.must, [word(3), word(70 * 1024 + 1)], "the ends, and the last one is alone");
+        assert!(shared.may.contains(&word(7)), "nobody knows which of the two it was");
+    }
+
+    /// Numbers: any, and the same ones each time.
+    fn dice(seed: &mut u64, end: u64) -> u64 {
+        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*seed >> 33) % end
+    }
+
+    #[test]
+    fn whatever_is_touched_may_have_been_and_what_must_have_been_was() {
+        let of_buffer = site(EXACT, Some(0));
+        let of_addresses = TouchSite { kind: TouchKind::Addresses { is_exact: true }, ..of_buffer.clone() };
+        for seed in 0..500 {
+            let mut seed = seed;
+            let end = 1 << (4 + dice(&mut seed, 22));
+            let words: Vec<u32> = (0..1 + dice(&mut seed, 40)).map(|_| dice(&mut seed, end) as u32).collect();
+            // As an address, a word is behind a multiple of 16 GiB, where its bits are the same.
+            let base = (1 << 34) * (1 + dice(&mut seed, 1000));
+            let mut area = kept(&of_buffer, words.iter().copied());
+            let found = of_buffer.read(&area);
+            let (first, behind) = (words.iter().min().copied(), words.iter().max().map(|it| it + 1));
+            (area[1], area[2]) = (!first.unwrap_or(0), behind.unwrap_or(0));
+            (area[3], area[4]) = (!((base >> 32) as u32), (base >> 32) as u32 + 1);
+            let range = base..base + u64::from(behind.unwrap_or(0)) * 4;
+            let ranges = || Some(vec![range.clone()]);
+            let addressed = of_addresses.read_addresses(&area, ranges);
+            for (found, base) in [(found, 0), (addressed, base)] {
+                let at = |word: u32| base + u64::from(word) * 4;
+                let is_in = |all: &[Range<u64>], byte: u64| all.iter().any(|it| it.contains(&byte));
+                assert!(words.iter().all(|it| is_in(&found.may, at(*it))), "{words:?} {:?}", found.may);
+                let surely = found.must.iter().flat_map(|it| it.clone().step_by(4));
+                assert!(
+                    surely.clone().all(|it| words.iter().any(|word| at(*word) == it)),
+                    "{words:?} {:?}",
+                    found.must
+                );
+                assert!(surely.count() > 0, "the ends are known");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_on_both_sides_of_a_multiple_of_4_gib_are_never_sure() {
+        let site = TouchSite { kind: TouchKind::Addresses { is_exact: true }, ..site(EXACT, Some(0)) };
+        let mut area = kept(&site, [5, 6]);
+        (area[1], area[2]) = (!5, 7);
+        (area[3], area[4]) = (!1, 4);
+        let (near, far) = ((1 << 32)..(1 << 32) + 64, (9 << 32) + 4096..(9 << 32) + 8192);
+        let found = site.read_addresses(&area, || Some(vec![near.clone(), far]));
+        assert_eq!((found.may, found.must), (vec![near.start + 20..near.start + 28], Vec::new()));
+        assert!(site.read_addresses(&area, || None).is_lost);
+        assert_eq!(site.read_addresses(&kept(&site, []), || None), Touched::default());
     }
 
     #[test]

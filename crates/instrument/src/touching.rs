@@ -7,8 +7,9 @@ use rustc_hash::FxHashSet;
 use spirv::{Op, StorageClass};
 
 use crate::{
-    Root, TouchKind, TouchSite, Touches,
+    Root, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touches,
     body::Body,
+    buffers::Guarded,
     context::{Context, emit, special},
     helpers::{begin, end, when},
     path::Path,
@@ -41,6 +42,8 @@ pub(crate) struct Handle {
     element: Option<u32>,
     /// Its number at run time.
     index: Option<u32>,
+    /// The number of a texel of a texel buffer, where it is a pointer to one.
+    texel: Option<u32>,
 }
 
 /// What is kept while a module is written.
@@ -49,14 +52,20 @@ pub(crate) struct Touching {
     blind: FxHashSet<(u32, u32)>,
     /// The specialization constant that says where the words of the stage are.
     base: u32,
-    /// Functions: a span, a span with bits, an element.
-    functions: [u32; 3],
-    used: [bool; 3],
+    /// Functions: a span, a span with bits, an element, an address.
+    functions: [u32; 4],
+    used: [bool; 4],
+    /// Where addresses come from: a variable, and which part of it.
+    origins: Vec<Vec<u32>>,
 }
 
 const SPAN: usize = 0;
 const WORDS: usize = 1;
 const ELEMENT: usize = 2;
+const ADDRESS: usize = 3;
+
+/// Addresses that come from more places share their words with those of which nobody knows where they come from.
+const ORIGINS_MAX: usize = 15;
 
 impl Context<'_> {
     /// From now on it is kept what is touched, where the root can say where.
@@ -64,9 +73,10 @@ impl Context<'_> {
         let can = matches!(self.options.root, Root::PushConstant { .. }) && self.options.checks.descriptors;
         if self.options.touches && can {
             let base = special(&mut self.editor, Id(self.ids.uint), self.ids.constants_from.wrapping_add(4));
-            let functions = [0; 3].map(|_| self.fresh());
-            let (made, blind) = (Touches::default(), FxHashSet::default());
-            self.touching = Some(Touching { made, blind, base, functions, used: [false; 3] });
+            let functions = [0; 4].map(|_| self.fresh());
+            let is_blind_to_addresses = !self.options.checks.addresses;
+            let (made, blind) = (Touches { is_blind_to_addresses, ..Touches::default() }, FxHashSet::default());
+            self.touching = Some(Touching { made, blind, base, functions, used: [false; 4], origins: Vec::new() });
         }
     }
 
@@ -87,6 +97,12 @@ impl Context<'_> {
         match binding {
             Some(binding) => drop(touching.blind.insert(binding)),
             None => touching.made.is_blind = true,
+        }
+    }
+
+    fn blind_to_addresses(&mut self) {
+        if let Some(touching) = &mut self.touching {
+            touching.made.is_blind_to_addresses = true;
         }
     }
 }
@@ -115,7 +131,8 @@ impl Touching {
         let site = &mut sites[at];
         match (&mut site.kind, kind) {
             (TouchKind::Span { is_exact }, TouchKind::Span { is_exact: more })
-            | (TouchKind::Bits { is_exact }, TouchKind::Bits { is_exact: more }) => *is_exact &= more,
+            | (TouchKind::Bits { is_exact }, TouchKind::Bits { is_exact: more })
+            | (TouchKind::Addresses { is_exact }, TouchKind::Addresses { is_exact: more }) => *is_exact &= more,
             _ => {}
         }
         site
@@ -172,7 +189,7 @@ impl Body<'_, '_> {
             _ => (SPAN, size),
         };
         let how_much = self.cx.number(how_much);
-        self.touch(function, ok, place, [first, how_much]);
+        self.touch(function, ok, place, &[first, how_much]);
         if let Some(index) = index {
             self.touch_element(ok, place, index, kind);
         }
@@ -225,11 +242,16 @@ impl Body<'_, '_> {
     /// Whether what stands here is executed by every invocation.
     fn is_always_here(&self) -> bool {
         let function = self.cx.module.functions().get(self.function);
-        self.is_entry && !self.may_have_ended && function.is_some_and(|it| it.blocks.start as usize == self.block)
+        // Of several entry points one runs, and nobody knows which.
+        let is_only = self.cx.module.entries().len() == 1;
+        is_only
+            && self.is_entry
+            && !self.may_have_ended
+            && function.is_some_and(|it| it.blocks.start as usize == self.block)
     }
 
     /// Calls a function that keeps something, where `ok` holds. No site is at the place zero.
-    fn touch(&mut self, function: usize, ok: Option<u32>, place: u32, [a, b]: [u32; 2]) {
+    fn touch(&mut self, function: usize, ok: Option<u32>, place: u32, what: &[u32]) {
         let (void, uint) = (self.cx.ids.void, self.cx.ids.uint);
         let place = self.cx.number(place + 1);
         let place = match ok {
@@ -242,20 +264,26 @@ impl Body<'_, '_> {
         let Some(touching) = &mut self.cx.touching else { return };
         touching.used[function] = true;
         let function = touching.functions[function];
-        self.cx.call(&mut self.out, void, function, &[place, a, b]);
+        self.cx.call(&mut self.out, void, function, &[&[place], what].concat());
     }
 
     fn touch_element(&mut self, ok: Option<u32>, place: u32, index: u32, kind: TouchKind) {
-        let bits = if let TouchKind::Bits { .. } = kind { 3 * BITS_WORDS } else { 0 };
-        let bits = self.cx.number(SITE_HEAD + bits);
-        self.touch(ELEMENT, ok, place, [index, bits]);
+        let bits = self.cx.number(SITE_HEAD + kind.bits_words());
+        self.touch(ELEMENT, ok, place, &[index, bits]);
     }
 
     /// A descriptor was loaded: what it is leads from its value to where it is used.
     pub(crate) fn keep_handle(&mut self, value: u32, path: &Path, index: Option<u32>) {
         if self.cx.touching.is_some() {
-            let handle = Handle { binding: (path.set, path.binding), element: path.element, index };
+            let handle = Handle { binding: (path.set, path.binding), element: path.element, index, texel: None };
             self.handles.insert(value, handle);
+        }
+    }
+
+    /// A pointer to a texel of a texel buffer was made.
+    pub(crate) fn keep_texel(&mut self, value: u32, texel: Option<u32>) {
+        if let Some(handle) = self.handles.get_mut(&value) {
+            handle.texel = texel;
         }
     }
 
@@ -266,39 +294,117 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An instruction that uses an image.
-    pub(crate) fn touch_image(&mut self, op: Op, image: u32, ok: Option<u32>) {
+    /// An instruction that uses an image, or a texel of a texel buffer.
+    pub(crate) fn touch_image(&mut self, op: Op, image: u32, texel: Option<u32>, ok: Option<u32>) {
         let Some((_, kind, mode)) = image_use(op).filter(|_| self.cx.touching.is_some()) else { return };
         if lavascope_spirv::second_image(op).is_some() {
             return self.cx.blind(None);
         }
         if kind != AccessKind::Query && mode != Mode::None {
             let does = Does { reads: mode.reads(), writes: mode.writes(), is_atomic: false };
-            self.touch_handle(image, ok, does);
+            self.touch_handle(image, texel, ok, does);
         }
     }
 
-    pub(crate) fn touch_handle(&mut self, value: u32, ok: Option<u32>, does: Does) {
+    /// The texel that a pointer leads to is known from where it was made.
+    pub(crate) fn touch_handle(&mut self, value: u32, texel: Option<u32>, ok: Option<u32>, does: Does) {
         let is_always = self.is_always_here();
         let Some(touching) = &mut self.cx.touching else { return };
         let Some(handle) = self.handles.get(&value).copied() else { return self.cx.blind(None) };
-        let Handle { binding, element, index } = handle;
-        match (element, index) {
-            (Some(_), _) if is_always && ok.is_none() => {
-                touching.site(binding, element, does, TouchKind::Descriptor).is_always = true;
+        let Handle { binding, element, index, .. } = handle;
+        let texel = texel.or(handle.texel);
+        let kind = if texel.is_some() { TouchKind::Texels } else { TouchKind::Descriptor };
+        if element.is_some() && is_always && ok.is_none() && texel.is_none() {
+            touching.site(binding, element, does, kind).is_always = true;
+            return;
+        }
+        let index = match (element, index) {
+            (Some(_), _) => None,
+            (None, Some(index)) => Some(index),
+            (None, None) => return self.cx.blind(Some(binding)),
+        };
+        let place = touching.place(binding, element, does, kind);
+        match texel {
+            Some(texel) => {
+                let [one, two] = [1, 2].map(|it| self.cx.number(it));
+                let first = self.value(Op::ShiftLeftLogical, self.cx.ids.uint, &[texel, two]);
+                self.touch(WORDS, ok, place, &[first, one]);
             }
-            (Some(_), _) => {
-                let place = touching.place(binding, element, does, TouchKind::Descriptor);
-                let ends = [self.cx.number(0), self.cx.number(1)];
-                self.touch(SPAN, ok, place, ends);
+            None => {
+                let ends = [0, 1].map(|it| self.cx.number(it));
+                self.touch(SPAN, ok, place, &ends);
             }
-            (None, Some(index)) => {
-                let place = touching.place(binding, None, does, TouchKind::Descriptor);
-                let ends = [self.cx.number(0), self.cx.number(1)];
-                self.touch(SPAN, ok, place, ends);
-                self.touch_element(ok, place, index, TouchKind::Descriptor);
+        }
+        if let Some(index) = index {
+            self.touch_element(ok, place, index, kind);
+        }
+    }
+
+    /// An access at a device address, where `ok` holds. The pointer that is used then leads where this one does.
+    pub(crate) fn touch_address(&mut self, pointer: Id, base: Id, guarded: Guarded, does: Does) {
+        if self.cx.touching.is_none() {
+            return;
+        }
+        let types = &self.cx.types;
+        let pointee = types.pointer_value(pointer).map(|it| it.1);
+        let size = self.cx.paths.behind_address(types, pointer, base).and_then(|it| it.size);
+        let own = pointee.and_then(|it| types.size(it, crate::types::Matrix::default()));
+        let size = size.or(own).and_then(|it| u32::try_from(it).ok()).filter(|it| (1..1 << 20).contains(it));
+        let Some(size) = size else { return self.cx.blind_to_addresses() };
+        // Numbers of 32 bits and more are aligned to words.
+        let is_exact = own == Some(u64::from(size)) && pointee.is_some_and(|it| self.has_whole_words(it));
+        let origin = self.origin_of(base);
+        let Some(touching) = &mut self.cx.touching else { return };
+        let kind = TouchKind::Addresses { is_exact };
+        let place = touching.place((TouchSite::ADDRESSES, origin), Some(0), does, kind);
+        let count = self.cx.number(if is_exact { size / 4 } else { (size + 3).div_ceil(4) });
+        let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
+        let address = self.value(Op::Bitcast, pair, &[guarded.pointer]);
+        let [low, high] = [0, 1].map(|half| self.value(Op::CompositeExtract, uint, &[address, half]));
+        self.touch(ADDRESS, guarded.ok, place, &[low, high, count]);
+    }
+
+    /// Whether a type is a number, or a vector of numbers, of whole words.
+    fn has_whole_words(&self, ty: Id) -> bool {
+        let module = self.cx.module;
+        let number = module.made(ty).filter(|it| it.is(Op::TypeVector)).map_or(ty, |it| it.id(2));
+        let is_whole =
+            |it: Instruction<'_>| (it.is(Op::TypeInt) || it.is(Op::TypeFloat)) && it.word(2).is_multiple_of(32);
+        module.made(number).is_some_and(is_whole)
+    }
+
+    /// The number of where an address was read: zero where that is not known, or there are too many.
+    fn origin_of(&mut self, base: Id) -> u32 {
+        let Some(way) = self.way_to(base) else { return 0 };
+        let Some(touching) = &mut self.cx.touching else { return 0 };
+        let origins = &mut touching.origins;
+        let at = origins.iter().position(|it| *it == way).unwrap_or_else(|| {
+            origins.push(way);
+            origins.len() - 1
+        });
+        if at < ORIGINS_MAX { at as u32 + 1 } else { 0 }
+    }
+
+    /// The part of a variable that a pointer was loaded from.
+    fn way_to(&self, base: Id) -> Option<Vec<u32>> {
+        let module = self.cx.module;
+        let mut pointer = module.made(base).filter(|it| it.is(Op::Load))?.id(3);
+        let mut way = Vec::new();
+        loop {
+            let it = module.made(pointer)?;
+            match it.op()? {
+                Op::AccessChain | Op::InBoundsAccessChain => {
+                    // Whatever an index is at run time, it is the same place.
+                    let index = |it: &u32| self.cx.types.literal(Id(*it)).map_or(u32::MAX, |it| it as u32);
+                    way.extend(it.from(4).iter().rev().map(index));
+                    pointer = it.id(3);
+                }
+                Op::Variable => {
+                    way.push(pointer.0);
+                    return Some(way);
+                }
+                _ => return None,
             }
-            (None, None) => self.cx.blind(Some(binding)),
         }
     }
 
@@ -314,9 +420,21 @@ impl Body<'_, '_> {
             Some(Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::Phi | Op::Select | Op::Variable)
         );
         let is_known = makes_pointer || it.op().is_some_and(|it| image_use(it).is_some());
-        if self.cx.touching.is_some() && !is_known && it.from(1).iter().any(|it| self.is_descriptor(Id(*it))) {
+        if self.cx.touching.is_none() || is_known {
+            return;
+        }
+        if it.from(1).iter().any(|it| self.is_descriptor(Id(*it))) {
             self.cx.blind(None);
         }
+        let only_carries = it.op().is_some_and(|it| CARRIERS.contains(&it));
+        if !only_carries && it.from(1).iter().any(|it| self.is_address(Id(*it))) {
+            self.cx.blind_to_addresses();
+        }
+    }
+
+    fn is_address(&self, value: Id) -> bool {
+        let class = self.cx.types.of_value(value).and_then(|it| self.cx.types.pointer(it)).map(|it| it.0);
+        class == Some(StorageClass::PhysicalStorageBuffer)
     }
 
     fn is_descriptor(&self, value: Id) -> bool {
@@ -332,6 +450,17 @@ impl Body<'_, '_> {
     }
 }
 
+/// Instructions that take a device address somewhere, and access nothing there.
+const CARRIERS: [Op; 8] = [
+    Op::Bitcast,
+    Op::ConvertPtrToU,
+    Op::CompositeConstruct,
+    Op::CompositeExtract,
+    Op::CompositeInsert,
+    Op::PtrEqual,
+    Op::PtrNotEqual,
+    Op::PtrDiff,
+];
 /// Types from here on came with extensions: nothing is known of what is behind them.
 const FIRST_NEW: u32 = 4096;
 /// Where the memory of descriptors is.
@@ -343,14 +472,15 @@ pub(crate) fn add(cx: &mut Context<'_>) {
     let Some(Touching { base, functions, used, .. }) = cx.touching else { return };
     for (at, function) in functions.into_iter().enumerate().filter(|it| used[it.0]) {
         let mut code = Vec::new();
-        let parameters = begin(cx, &mut code, function, cx.ids.void, 3);
-        let [place, a, b] = parameters[..] else { unreachable!("three parameters were asked for") };
+        let parameters = begin(cx, &mut code, function, cx.ids.void, if at == ADDRESS { 4 } else { 3 });
+        let (place, a, b) = (parameters[0], parameters[1], parameters[2]);
         with_area(cx, &mut code, (place, base), |cx, code, area, place| match at {
             SPAN => {
                 let end = cx.value(code, Op::IAdd, cx.ids.uint, &[a, b]);
                 keep_span(cx, code, (area, place), a, end);
             }
             WORDS => keep_words(cx, code, (area, place), a, b),
+            ADDRESS => keep_address(cx, code, (area, place), [a, b, parameters[3]]),
             _ => keep_element(cx, code, (area, place), a, b),
         });
         let code = end(cx, &mut code, None);
@@ -379,9 +509,21 @@ fn with_area(
         let pair = cx.value(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
         let area = cx.value(code, Op::Bitcast, cx.ids.pointers.words, &[pair]);
         let place = cx.value(code, Op::ISub, uint, &[place, one]);
+        let base = begin_of(cx, code, area, base);
         let place = cx.value(code, Op::IAdd, uint, &[place, base]);
         inside(cx, code, area, place);
     });
+}
+
+/// Where the words of the stage begin: what the constant says, or what is in its slot. One of the two is left when the
+/// constant is known.
+fn begin_of(cx: &mut Context<'_>, code: &mut Vec<u32>, area: u32, base: u32) -> u32 {
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [slots, first] = [TOUCH_HEAD - 1, TOUCH_SLOT].map(|it| cx.number(it));
+    let slot = cx.value(code, Op::BitwiseAnd, uint, &[base, slots]);
+    let word = cx.word(code, area, slot);
+    let is_slot = cx.value(code, Op::UGreaterThanEqual, boolean, &[base, first]);
+    cx.value(code, Op::Select, uint, &[is_slot, word, base])
 }
 
 /// A word of the site becomes at least so large. Most invocations find it so, and have no need for an atomic operation.
@@ -415,13 +557,35 @@ fn keep_element(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): At, el
 }
 
 /// Keeps a number of words from a byte on.
-fn keep_words(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): At, first: u32, count: u32) {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one, two] = [0, 1, 2].map(|it| cx.number(it));
+fn keep_words(cx: &mut Context<'_>, code: &mut Vec<u32>, at: At, first: u32, count: u32) {
+    let (uint, two) = (cx.ids.uint, cx.number(2));
     let bytes = cx.value(code, Op::ShiftLeftLogical, uint, &[count, two]);
     let end = cx.value(code, Op::IAdd, uint, &[first, bytes]);
-    keep_span(cx, code, (area, place), first, end);
+    keep_span(cx, code, at, first, end);
     let start = cx.value(code, Op::ShiftRightLogical, uint, &[first, two]);
+    keep_each(cx, code, at, start, count);
+}
+
+/// Keeps a number of words from an address on. Its span is in words: the end of one of bytes might be zero.
+fn keep_address(cx: &mut Context<'_>, code: &mut Vec<u32>, at: At, [low, high, count]: [u32; 3]) {
+    let uint = cx.ids.uint;
+    let [one, two, thirty] = [1, 2, 30].map(|it| cx.number(it));
+    let first = cx.value(code, Op::ShiftRightLogical, uint, &[low, two]);
+    let end = cx.value(code, Op::IAdd, uint, &[first, count]);
+    keep_span(cx, code, at, first, end);
+    let complement = cx.value(code, Op::Not, uint, &[high]);
+    raise(cx, code, at, 3, complement);
+    let behind = cx.value(code, Op::IAdd, uint, &[high, one]);
+    raise(cx, code, at, 4, behind);
+    let above = cx.value(code, Op::ShiftLeftLogical, uint, &[high, thirty]);
+    let start = cx.value(code, Op::BitwiseOr, uint, &[first, above]);
+    keep_each(cx, code, at, start, count);
+}
+
+/// Keeps words one by one.
+fn keep_each(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): At, start: u32, count: u32) {
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
     let kinds = [0, 1, 2].map(|kind| {
         let bits = cx.number(SITE_HEAD + kind * BITS_WORDS);
         cx.value(code, Op::IAdd, uint, &[place, bits])

@@ -1,9 +1,11 @@
 //! Caches, binaries, identifiers and other bytes of pipelines and shaders: legal, small and always the same.
+//!
+//! The binary of a shader object says what it was made of, so that tests can tell one from another.
 
 use lavascope_abi::*;
 
 use crate::c::C;
-use crate::objects::next_handle;
+use crate::objects::{Table, next_handle};
 use crate::properties::{DEVICE_ID, PIPELINE_CACHE_UUID, VENDOR_ID};
 
 /// An empty cache: the header alone.
@@ -26,8 +28,42 @@ pub(crate) fn get_cuda_module_cache_nv(c: C<'_>, call: &GetCudaModuleCacheNVPara
     c.give_bytes(call.p_cache_size, call.p_cache_data.cast(), &cache())
 }
 
+/// By shader object, its binary.
+static SHADERS: Table<Vec<u8>> = Table::new(HandleType::ShaderEXT);
+
+/// What an object is made of: its code, and how many sets and push constants it has. A binary is its own.
+fn binary_of(c: C<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
+    let code = c.slice(info.p_code.cast::<u8>(), info.code_size);
+    if info.code_type == ShaderCodeTypeEXT::BINARY_EXT {
+        return code.to_vec();
+    }
+    let digest = |bytes: &[u8]| {
+        let step = |all: u64, it: &u8| (all ^ u64::from(*it)).wrapping_mul(0x0100_0000_01b3);
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+    };
+    let ranges = c.slice(info.p_push_constant_ranges, info.push_constant_range_count);
+    let constants: u32 = ranges.iter().map(|it| it.size).sum();
+    let parts = [digest(code), u64::from(info.set_layout_count) << 32 | u64::from(constants)];
+    b"lavascope-shader".iter().copied().chain(parts.iter().flat_map(|it| it.to_le_bytes())).collect()
+}
+
+pub(crate) fn create_shaders_ext(c: C<'_>, call: &CreateShadersEXTParams) -> Result {
+    let infos = c.slice(call.p_create_infos, call.create_info_count);
+    for (out, info) in c.slice_mut(call.p_shaders, call.create_info_count).iter_mut().zip(infos) {
+        *out = ShaderEXT(SHADERS.add(binary_of(c, info)));
+    }
+    Result::SUCCESS
+}
+
+pub(crate) fn destroy_shader_ext(_: C<'_>, call: &DestroyShaderEXTParams) {
+    SHADERS.remove(call.shader.0);
+}
+
 pub(crate) fn get_shader_binary_data_ext(c: C<'_>, call: &GetShaderBinaryDataEXTParams) -> Result {
-    c.give_bytes(call.p_data_size, call.p_data.cast(), b"lavascope-shader")
+    match SHADERS.get(call.shader.0) {
+        Some(binary) => c.give_bytes(call.p_data_size, call.p_data.cast(), &binary),
+        None => Result::ERROR_UNKNOWN,
+    }
 }
 
 /// One binary per pipeline, or as many as keys are given.

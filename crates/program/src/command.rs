@@ -43,7 +43,8 @@ pub struct Access {
     pub order: RasterOrder,
     pub certainty: Certainty,
     /// Words of four bytes between the beginning of what a descriptor leads to and the region; [`Access::NO_INSET`] where
-    /// nobody knows. With it one can tell which bytes a shader touches, which counts from that beginning.
+    /// nobody knows. With it one can tell which bytes a shader touches, which counts from that beginning. Of texel
+    /// buffers, whose region is all of them, it is the bytes of a texel.
     pub inset: u16,
     /// For messages.
     pub origin: Origin,

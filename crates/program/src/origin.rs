@@ -18,6 +18,8 @@ pub enum Part {
     Descriptor(Descriptor),
     /// An acceleration structure, by its buffer.
     AccelerationStructure,
+    /// What a shader accesses by its address: where the buffer begins that it is in.
+    Address(u64),
 }
 
 /// A descriptor that a shader accesses.
@@ -32,7 +34,7 @@ pub struct Descriptor {
     pub layout: Option<i32>,
 }
 
-/// The lowest bits tell what it is.
+/// The lowest bits tell what it is. With nothing above them the last one is a structure, else an address.
 const KIND_BITS: u32 = 2;
 const REGION: u64 = 1;
 const DESCRIPTOR: u64 = 2;
@@ -47,6 +49,14 @@ impl Origin {
 
     pub const fn region(index: u32) -> Origin {
         Origin(REGION | (index as u64) << KIND_BITS)
+    }
+
+    /// None where it is too large to be kept, or no address.
+    pub const fn address(buffer: u64) -> Origin {
+        if buffer == 0 || buffer >> (u64::BITS - KIND_BITS) != 0 {
+            return Origin::NONE;
+        }
+        Origin(STRUCTURE | buffer << KIND_BITS)
     }
 
     /// None where a number is too large to be kept.
@@ -71,6 +81,7 @@ impl Origin {
         match self.0 & ((1 << KIND_BITS) - 1) {
             REGION => Part::Region(rest as u32),
             DESCRIPTOR => Part::Descriptor(unpacked(rest)),
+            STRUCTURE if rest != 0 => Part::Address(rest),
             STRUCTURE => Part::AccelerationStructure,
             _ => Part::Command,
         }
@@ -107,6 +118,10 @@ mod tests {
         }
         assert_eq!(Origin::default().part(), Part::Command);
         assert_eq!(Origin::ACCELERATION_STRUCTURE.part(), Part::AccelerationStructure);
+        for address in [1, 0x7fff_ffff_f000, u64::MAX >> 2] {
+            assert_eq!(Origin::address(address).part(), Part::Address(address));
+        }
+        assert_eq!([0, 1 << 62, u64::MAX].map(Origin::address), [Origin::NONE; 3]);
         for (ty, _) in DESCRIPTOR_TYPE_ENUM.values {
             for layout in IMAGE_LAYOUT_ENUM.values.iter().map(|it| Some(it.0 as i32)).chain([None]) {
                 let it = Descriptor { set: 3, binding: 1 << 19, element: (1 << 26) - 1, ty: *ty as i32, layout };

@@ -22,6 +22,7 @@ mod late;
 mod memory;
 mod objects;
 mod observed;
+mod observed_ways;
 mod passes;
 mod presents;
 mod program;
@@ -69,6 +70,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     bounds_stages::ALL,
     rays::ALL,
     observed::ALL,
+    observed_ways::ALL,
     objects::ALL,
     pushes::ALL,
     blocks::ALL,

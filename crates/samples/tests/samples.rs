@@ -72,7 +72,7 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 35] = [
+const RARE: [&str; 38] = [
     "fault-bounds-rays",
     "fault-bounds-mesh",
     "fault-bounds-chained-module",
@@ -92,6 +92,9 @@ const RARE: [&str; 35] = [
     "fault-bounds-object-apart",
     "fault-bounds-object-uniform",
     "fault-bounds-object-binary",
+    "fault-observed-object",
+    "fault-observed-rays",
+    "fault-observed-rays-library",
     "fault-bounds-sampler-never",
     "fault-bounds-instances",
     "fault-bounds-instances-indirect",

@@ -163,6 +163,11 @@ impl Device {
         (start < *end).then(|| (*resource, start..start.saturating_add(size).min(*end)))
     }
 
+    /// Where the buffer begins that has an address.
+    pub(crate) fn buffer_around(&self, address: u64) -> Option<u64> {
+        self.addresses.range(..=address).next_back().map(|it| *it.0)
+    }
+
     pub(crate) fn known_at(&self, address: u64, size: u64, out: &mut Out<'_>) -> Option<(ResourceId, Range<u64>)> {
         let found = self.at_address(address, size);
         if found.is_none() && address != 0 && size != 0 {

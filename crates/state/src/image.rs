@@ -63,6 +63,8 @@ pub(crate) struct ImageView {
 pub(crate) struct BufferView {
     pub(crate) resource: ResourceId,
     pub(crate) bytes: Range<u64>,
+    /// The bytes of a texel, where somebody knows.
+    pub(crate) texel: Option<u16>,
 }
 
 /// More bytes or texels than any device has; what is larger would only make numbers overflow further on.
@@ -98,7 +100,8 @@ impl Device {
                 if let (Some(info), Some(view)) = (it.p_create_info(), made.p_view()) {
                     let made = self.buffer_part(info.buffer, info.offset, info.range);
                     if let Some((resource, bytes)) = made {
-                        self.buffer_views.insert(view.0, BufferView { resource, bytes });
+                        let texel = format::desc(info.format).and_then(|it| u16::try_from(it.block_size).ok());
+                        self.buffer_views.insert(view.0, BufferView { resource, bytes, texel });
                     }
                 }
             }

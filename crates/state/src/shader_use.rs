@@ -199,10 +199,10 @@ impl Device {
         let (reads, writes) = (it.reads, it.writes);
         let read = if it.is_structure { Bits::ACCELERATION_STRUCTURE_READ_KHR } else { Bits::SHADER_STORAGE_READ };
         let order = if it.is_atomic { RasterOrder::Atomic } else { RasterOrder::None };
-        found.into_iter().flat_map(move |(resource, bytes, certainty)| {
+        found.into_iter().flat_map(move |(resource, bytes, certainty, origin)| {
             let usage = |bits| {
                 let access = Usage::of_shader(stage, bits).on_bytes(resource, bytes.clone());
-                Access { certainty, order, ..access }
+                Access { certainty, order, origin, ..access }
             };
             let read = reads.then(|| usage(read));
             read.into_iter().chain(writes.then(|| usage(Bits::SHADER_STORAGE_WRITE))).collect::<Vec<_>>()
@@ -214,7 +214,7 @@ impl Device {
         numbers: &Numbers<'_>,
         it: &AddressUse,
         out: &mut Out<'_>,
-    ) -> Option<(ResourceId, Range<u64>, Certainty)> {
+    ) -> Option<(ResourceId, Range<u64>, Certainty, Origin)> {
         let Some(address) = it.from.as_ref().and_then(|it| numbers.read(it)) else {
             out.missing("memory that a shader reaches by an address that stands in memory");
             return None;
@@ -227,12 +227,14 @@ impl Device {
             if found.is_none() {
                 out.missing("an address that nobody asked for");
             }
-            return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere));
+            return found.map(|it| (it.resource, it.bytes.clone(), Certainty::Somewhere, Origin::NONE));
         }
         let (bytes, certainty) = numbers.span(&it.bytes, it.each.as_ref(), it.certainty);
         let size = bytes.end - bytes.start;
-        let (resource, bytes) = self.known_at(address.saturating_add(bytes.start), size, out)?;
-        Some((resource, bytes, certainty))
+        let first = address.saturating_add(bytes.start);
+        let (resource, bytes) = self.known_at(first, size, out)?;
+        let origin = self.buffer_around(first).map_or(Origin::NONE, Origin::address);
+        Some((resource, bytes, certainty, origin))
     }
 
     /// Adds what is known of a use before it is submitted: that of a descriptor, with the contents that its set has now.
@@ -282,13 +284,20 @@ impl Device {
     ) {
         let Some((resource, region)) = self.described(descriptor, it) else { return };
         let (order, origin) = (order_of(descriptor.ty, it, &region), it.origin(descriptor, element));
+        let inset = self.texel_of(descriptor).unwrap_or_else(|| it.inset());
         let usage = |access| {
             let access = Usage::of_shader(it.stage, access).on(resource, region.clone());
-            Access { certainty, order, origin, inset: it.inset(), ..access }
+            Access { certainty, order, origin, inset, ..access }
         };
         let (read, write) = accesses_of(descriptor.ty);
         found.extend(it.reads.then_some(read).map(usage));
         found.extend(write.filter(|_| it.writes).map(usage));
+    }
+
+    /// The bytes of a texel, in the place of an inset, where a descriptor is one of a texel buffer.
+    fn texel_of(&self, descriptor: Descriptor) -> Option<u16> {
+        let Content::BufferView(view) = descriptor.content else { return None };
+        Some(self.buffer_views.get(view).and_then(|it| it.texel).unwrap_or(Access::NO_INSET))
     }
 
     /// The part of a resource that a descriptor stands for.

@@ -141,7 +141,8 @@ impl Device {
     fn waits_for_feedback(&self, it: &Found, locate: impl Fn(&Place) -> Option<Vec<Access>>) -> bool {
         let (Some(later), Some(earlier)) = (locate(&it.at), locate(&it.prior)) else { return false };
         let is_open = |access: &Access| {
-            access.certainty != Certainty::Certain && matches!(access.origin.part(), Part::Descriptor(_))
+            let is_kept = matches!(access.origin.part(), Part::Descriptor(_) | Part::Address(_));
+            is_kept && access.certainty != Certainty::Certain
         };
         let own = |all: &[Access]| all.iter().any(|own| own.resource == it.resource && is_open(own));
         (own(&later) || own(&earlier)) && level_between(it, &later, &earlier) != Level::Certain

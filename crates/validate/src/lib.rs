@@ -35,5 +35,5 @@ mod window;
 
 pub use causes::Finding;
 pub use devices::is_launch;
-pub use observed::{BindingTouched, Bytes, Feedback, Launch, StageTouches};
+pub use observed::{AddressTouched, BindingTouched, Bytes, Feedback, Launch, StageTouches};
 pub use validator::Validator;

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use lavascope_abi::{AccessFlags2, Command as ApiCommand, ObjectId};
+use lavascope_abi::{AccessFlags2, Command as ApiCommand, DescriptorType, ObjectId};
 use lavascope_program::{
-    Access, Certainty, Command, CommandBufferId, EventId, FenceId, Part, RasterOrder, Region, RenderPassId, ResourceId,
-    SemaphoreId, Step,
+    Access, Certainty, Command, CommandBufferId, Descriptor, EventId, FenceId, Part, RasterOrder, Region, RenderPassId,
+    ResourceId, SemaphoreId, Step,
 };
 
 use crate::feedback::Feed;
@@ -47,6 +47,8 @@ pub struct StageTouches {
     /// Sets and bindings of which all accesses were kept.
     pub covered: Vec<(u32, u32)>,
     pub touched: Vec<BindingTouched>,
+    /// What was touched by addresses; none where that is not known of all accesses.
+    pub addresses: Option<Vec<AddressTouched>>,
 }
 
 /// What was touched through a binding, by accesses of one kind.
@@ -65,6 +67,18 @@ pub struct BindingTouched {
     pub is_assumed: bool,
     /// From the beginning of what a descriptor leads to; none for what is no buffer.
     pub bytes: Option<Bytes>,
+    /// Four bytes stand for a texel, however large that is.
+    pub are_texels: bool,
+}
+
+/// What was touched by addresses, by accesses of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressTouched {
+    pub reads: bool,
+    pub writes: bool,
+    pub is_atomic: bool,
+    /// By their addresses.
+    pub bytes: Bytes,
 }
 
 /// Bytes that were touched, in order.
@@ -78,6 +92,8 @@ pub struct Bytes {
 
 /// An access does not become more than so many.
 const PARTS_MAX: usize = 256;
+/// Of texel buffers that have more, shaders cannot count the bytes.
+const TEXELS_END: u64 = 1 << 30;
 
 impl Slice<'_> {
     /// Puts what was touched in the place of what might have been, for each time that it was executed.
@@ -203,33 +219,57 @@ impl Ids for Mentioned<'_> {
 fn touched(accesses: &[Access], all: &[Access], launch: &Launch, is_single: bool) -> Vec<Access> {
     let mut made = Vec::new();
     for access in accesses {
-        match sites(access, launch) {
-            Some(sites) => add_touched(access, all, &sites, is_single, &mut made),
-            None => made.push(access.clone()),
+        let stage = stage(access, launch);
+        let is_known = match access.origin.part() {
+            Part::Descriptor(own) => stage
+                .and_then(|it| sites(access, own, it))
+                .map(|it| add_touched(access, all, &it, is_single, &mut made)),
+            Part::Address(buffer) => stage
+                .and_then(|it| it.addresses.as_deref())
+                .map(|it| add_addressed(access, buffer, it, is_single, &mut made)),
+            _ => None,
+        };
+        if is_known.is_none() {
+            made.push(access.clone());
         }
     }
     made
 }
 
-/// What was touched by accesses of the same kind; none where the access is certain, or nobody kept it.
-fn sites<'a>(access: &Access, launch: &'a Launch) -> Option<Vec<&'a BindingTouched>> {
-    let Part::Descriptor(own) = access.origin.part() else { return None };
+/// What the stage of an access touched; none where the access is certain, or nobody kept it.
+fn stage<'a>(access: &Access, launch: &'a Launch) -> Option<&'a StageTouches> {
     if access.certainty == Certainty::Certain {
         return None;
     }
     let mut stages = launch.stages.iter().filter(|it| it.stage == access.stage);
     let (Some(stage), None) = (stages.next(), stages.next()) else { return None };
+    Some(stage)
+}
+
+/// Whether what was touched is of the kind of an access.
+fn is_of_kind(access: &Access, (reads, writes, is_atomic): (bool, bool, bool)) -> bool {
+    let is_write = access.access == AccessFlags2::SHADER_STORAGE_WRITE.0;
+    is_atomic == (access.order == RasterOrder::Atomic) && if is_write { writes } else { reads }
+}
+
+/// What was touched by accesses of the same kind; none where nobody kept it.
+fn sites<'a>(access: &Access, own: Descriptor, stage: &'a StageTouches) -> Option<Vec<&'a BindingTouched>> {
     if !stage.covered.contains(&(own.set, own.binding)) {
         return None;
     }
-    let is_write = access.access == AccessFlags2::SHADER_STORAGE_WRITE.0;
-    let is_atomic = access.order == RasterOrder::Atomic;
     let sites = stage.touched.iter().filter(|it| {
-        let does = if is_write { it.writes } else { it.reads };
-        (it.set, it.binding, it.is_atomic) == (own.set, own.binding, is_atomic) && does
+        (it.set, it.binding) == (own.set, own.binding) && is_of_kind(access, (it.reads, it.writes, it.is_atomic))
     });
     let sites: Vec<&BindingTouched> = sites.collect();
     (!sites.iter().any(|it| it.is_lost)).then_some(sites)
+}
+
+/// What was touched by addresses, in the buffer that begins at one.
+fn add_addressed(access: &Access, buffer: u64, all: &[AddressTouched], is_single: bool, made: &mut Vec<Access>) {
+    let Region::Buffer(region) = &access.region else { return made.push(access.clone()) };
+    for it in all.iter().filter(|it| is_of_kind(access, (it.reads, it.writes, it.is_atomic))) {
+        add_bytes(access, region, -i128::from(buffer), &it.bytes, is_single, made);
+    }
 }
 
 fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_single: bool, made: &mut Vec<Access>) {
@@ -247,9 +287,18 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
         let is_sure = is_own && is_single && has_run;
         match (&access.region, &site.bytes) {
             (Region::Buffer(region), Some(bytes)) if access.inset != Access::NO_INSET => {
-                let base = region.start.saturating_sub(u64::from(access.inset) * 4);
                 let is_sure = is_sure && site.elements.len() == 1;
-                add_bytes(access, region, base, bytes, is_sure, made);
+                match (is_texel_buffer(own.ty), site.are_texels) {
+                    (false, false) => {
+                        let base = i128::from(region.start) - i128::from(access.inset) * 4;
+                        add_bytes(access, region, base, bytes, is_sure, made);
+                    }
+                    (true, true) if (region.end - region.start) / u64::from(access.inset.max(1)) < TEXELS_END => {
+                        let bytes = bytes.of_texels(access.inset.into());
+                        add_bytes(access, region, region.start.into(), &bytes, is_sure, made);
+                    }
+                    _ => made.push(access.clone()),
+                }
             }
             (Region::Buffer(_), Some(_)) => made.push(access.clone()),
             _ => {
@@ -273,11 +322,26 @@ fn elements_beside(access: &Access, all: &[Access]) -> Vec<u32> {
     elements
 }
 
-fn add_bytes(access: &Access, region: &Range<u64>, base: u64, bytes: &Bytes, is_sure: bool, made: &mut Vec<Access>) {
+fn is_texel_buffer(ty: i32) -> bool {
+    [DescriptorType::UNIFORM_TEXEL_BUFFER.0, DescriptorType::STORAGE_TEXEL_BUFFER.0].contains(&ty)
+}
+
+impl Bytes {
+    /// Bytes of texels that are so large.
+    fn of_texels(&self, size: u64) -> Bytes {
+        let bytes = |it: &Range<u64>| it.start / 4 * size..it.end / 4 * size;
+        Bytes { may: self.may.iter().map(bytes).collect(), must: self.must.iter().map(bytes).collect() }
+    }
+}
+
+/// What was touched of a region. Bytes are counted from a base, which is where it is in the resource.
+fn add_bytes(access: &Access, region: &Range<u64>, base: i128, bytes: &Bytes, is_sure: bool, made: &mut Vec<Access>) {
     let inside = |it: &Range<u64>| {
-        let moved = base.saturating_add(it.start)..base.saturating_add(it.end);
-        let cut = moved.start.max(region.start)..moved.end.min(region.end);
-        (cut.start < cut.end).then_some((cut.clone(), cut == moved))
+        let moved = base + i128::from(it.start)..base + i128::from(it.end);
+        let cut = moved.start.max(region.start.into())..moved.end.min(region.end.into());
+        let is_whole = cut == moved;
+        // What is inside of the region has a place in the resource.
+        (cut.start < cut.end).then_some((cut.start as u64..cut.end as u64, is_whole))
     };
     let part = |bytes: Range<u64>, certainty| Access { region: Region::Buffer(bytes), certainty, ..access.clone() };
     if is_sure {
@@ -319,8 +383,8 @@ fn fewer(mut all: Vec<(Range<u64>, bool)>) -> Vec<(Range<u64>, bool)> {
 #[cfg(test)]
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
 mod tests {
-    use lavascope_abi::{DescriptorType, PipelineStageFlags2};
-    use lavascope_program::{Descriptor, Origin};
+    use lavascope_abi::PipelineStageFlags2;
+    use lavascope_program::Origin;
 
     use super::*;
 
@@ -342,7 +406,7 @@ mod tests {
             bytes: Some(Bytes { may: may.to_vec(), must: must.to_vec() }),
             ..BindingTouched::default()
         };
-        let stage = StageTouches { stage: STAGE, covered: vec![(0, 1)], touched: vec![touched] };
+        let stage = StageTouches { stage: STAGE, covered: vec![(0, 1)], touched: vec![touched], addresses: None };
         Launch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
     }
 
@@ -423,6 +487,67 @@ mod tests {
         // Plain accesses and atomic ones are told apart.
         let atomic = [Access { order: RasterOrder::Atomic, ..all[0].clone() }];
         assert_eq!(touched(&atomic, &atomic, &launch(&[0], &[8..12], &[8..12]), true), []);
+    }
+
+    /// What a dispatch does at addresses, if all of it was kept.
+    fn addressed(is_all: bool, writes: bool, may: &[Range<u64>], must: &[Range<u64>]) -> Launch {
+        let bytes = Bytes { may: may.to_vec(), must: must.to_vec() };
+        let touched = AddressTouched { reads: !writes, writes, is_atomic: false, bytes };
+        let addresses = is_all.then(|| vec![touched]);
+        let stage = StageTouches { stage: STAGE, addresses, ..StageTouches::default() };
+        Launch { number: 0, function: ApiCommand::CmdDispatch, stages: vec![stage] }
+    }
+
+    #[test]
+    fn what_was_touched_by_addresses_is_where_the_buffer_is() {
+        const BUFFER: u64 = 0x7000_0000_1000;
+        let write = AccessFlags2::SHADER_STORAGE_WRITE.0;
+        let made = Access::new(ResourceId(0), Region::Buffer(64..256), STAGE, write);
+        let all = [Access { certainty: Certainty::Somewhere, origin: Origin::address(BUFFER), ..made }];
+        let at = |it: Range<u64>| BUFFER + it.start..BUFFER + it.end;
+        let found = |launch: &Launch| parts(&touched(&all, &all, launch, true));
+        let inside = [at(64..72), at(100..104)];
+        assert_eq!(
+            found(&addressed(true, true, &inside, &inside)),
+            [(0, 64..72, Certainty::Certain), (0, 100..104, Certainty::Certain)]
+        );
+        assert_eq!(found(&addressed(true, true, &[], &[])), [], "nothing was");
+        // In other buffers, before and behind, and by other accesses.
+        let elsewhere = [0x1000..0x2000, at(0..64), at(256..300)];
+        assert_eq!(found(&addressed(true, true, &elsewhere, &elsewhere)), []);
+        assert_eq!(found(&addressed(true, false, &inside, &inside)), []);
+        // What reaches over the beginning of the region may be outside of it.
+        let over = std::slice::from_ref(&(BUFFER - 4096..BUFFER + 80)).to_vec();
+        assert_eq!(found(&addressed(true, true, &over, &[])), [(0, 64..80, Certainty::Maybe)]);
+        // What is not known stays as it is.
+        assert_eq!(found(&addressed(false, true, &inside, &inside)), parts(&all));
+        assert_eq!(parts(&touched(&all, &all, &launch(&[0], &[], &[]), true)), parts(&all));
+        assert_eq!(
+            parts(&touched(&all, &all, &addressed(true, true, &inside[..1], &inside[..1]), false)),
+            [(0, 64..72, Certainty::Maybe)],
+            "it was executed twice"
+        );
+    }
+
+    #[test]
+    fn texels_are_as_large_as_their_view_says() {
+        let ty = DescriptorType::STORAGE_TEXEL_BUFFER.0;
+        let origin = Origin::descriptor(Descriptor { set: 0, binding: 1, element: 0, ty, layout: None });
+        let texels = |size: u16, end: u64| Access { inset: size, origin, ..access(0, 64..end, Certainty::Somewhere) };
+        // Texels 2, 3 and 8.
+        let mut it = launch(&[0], &[8..16, 32..36], &[8..16, 32..36]);
+        it.stages[0].touched[0].are_texels = true;
+        let found = |access: Access| {
+            let all = [access];
+            parts(&touched(&all, &all, &it, true))
+        };
+        assert_eq!(found(texels(4, 200)), [(0, 72..80, Certainty::Certain), (0, 96..100, Certainty::Certain)]);
+        assert_eq!(found(texels(16, 400)), [(0, 96..128, Certainty::Certain), (0, 192..208, Certainty::Certain)]);
+        assert_eq!(found(texels(1, 200)), [(0, 66..68, Certainty::Certain), (0, 72..73, Certainty::Certain)]);
+        // Where nobody knows how large they are, or there are too many to be counted, or it is no texel buffer.
+        for access in [texels(Access::NO_INSET, 200), texels(1, 1 << 31), access(0, 64..200, Certainty::Somewhere)] {
+            assert_eq!(found(access.clone()), parts(&[access]));
+        }
     }
 
     #[test]

@@ -6,12 +6,15 @@ use crate::stage::{Stage, samples, succeed};
 const WAW: &str = "SYNC-HAZARD-WRITE-AFTER-WRITE";
 const RAW: &str = "SYNC-HAZARD-READ-AFTER-WRITE";
 
-/// Name, code, and the buffer.
-const FAULTS: [(&str, &str, &str); 4] = [
-    ("fault-observed-bytes", WAW, "target"),
-    ("fault-observed-submits", WAW, "target"),
-    ("fault-observed-element", WAW, "buffer 2"),
-    ("fault-observed-branch", RAW, "between"),
+/// Name, code, and the part of a buffer that both touch.
+const FAULTS: [(&str, &str, &str); 7] = [
+    ("fault-observed-bytes", WAW, "\"target\"[256..512]"),
+    ("fault-observed-submits", WAW, "\"target\"[256..512]"),
+    ("fault-observed-element", WAW, "\"buffer 2\"[0..1024]"),
+    ("fault-observed-branch", RAW, "\"between\"[0..1024]"),
+    ("fault-observed-parts", WAW, "\"target\"[512..1024]"),
+    ("fault-observed-address", WAW, "\"target\"[256..512]"),
+    ("fault-observed-texels", WAW, "\"target\"[256..512]"),
 ];
 
 const WAYS: [&[&str]; 2] = [&["--sync", "--gpu"], &["--sync", "--gpu", "--inline"]];
@@ -19,7 +22,7 @@ const WAYS: [&[&str]; 2] = [&["--sync", "--gpu"], &["--sync", "--gpu", "--inline
 #[test]
 fn what_shaders_touch_makes_a_possible_hazard_certain() {
     let stage = Stage::new("observed-faults");
-    for (name, code, object) in FAULTS {
+    for (name, code, part) in FAULTS {
         for options in WAYS {
             let run = output(stage.counted(options, samples()).args([name, "--no-check"]));
             let report = stage.report();
@@ -27,8 +30,8 @@ fn what_shaders_touch_makes_a_possible_hazard_certain() {
             assert_eq!(findings.len(), 1, "{name} {options:?}: {:#}", report.0);
             let it = &findings[0];
             assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(code), Some("error")), "{it:#}");
-            assert_eq!(it["details"]["objects"][0]["name"], object, "{it:#}");
             let said = it["text"].as_str().unwrap_or_default();
+            assert!(said.contains(part), "{said}");
             assert!(said.contains("It was observed: on the device, shaders did touch"), "{said}");
             assert!(said.contains("Fix (verified): "), "{said}");
             assert_eq!(run.status.code(), Some(1), "{name}");
@@ -53,7 +56,8 @@ fn what_shaders_do_not_touch_is_no_hazard() {
 #[test]
 fn without_what_shaders_touch_it_stays_possible() {
     let stage = Stage::new("observed-without");
-    for (name, code, ..) in FAULTS.iter().take(3) {
+    // Of a branch it is likely.
+    for (name, code, ..) in FAULTS.iter().filter(|it| it.0 != "fault-observed-branch") {
         for mended in [&["--no-check"][..], &["--mended"]] {
             succeed(stage.counted(&["--sync"], samples()).arg(name).args(mended));
             stage.report().assert_clean(name);
@@ -62,5 +66,37 @@ fn without_what_shaders_touch_it_stays_possible() {
             let it = &report.0["findings"][0];
             assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(*code), Some("info")), "{name}: {it:#}");
         }
+    }
+}
+
+/// What lavapipe lacks. The null driver runs no shader, so that nothing is touched: what is possible without that is
+/// known not to be.
+#[test]
+fn shader_objects_and_rays_keep_what_they_touch() {
+    let stage = Stage::new("observed-rare");
+    for name in ["fault-observed-object", "fault-observed-rays", "fault-observed-rays-library"] {
+        let run = |options: &[&str]| {
+            let options = [&["--null-driver"], options].concat();
+            succeed(stage.counted(&options, samples()).args([name, "--no-check"]).env("LAVASCOPE_POSSIBLE", "on"));
+            stage.report()
+        };
+        let without = run(&["--sync"]);
+        let it = &without.0["findings"][0];
+        assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(WAW), Some("info")), "{name}: {it:#}");
+        run(&["--sync", "--gpu"]).assert_clean(name);
+    }
+}
+
+/// Where it is not kept what is behind addresses, nobody says that it was not touched.
+#[test]
+fn what_is_not_kept_stays_possible() {
+    let stage = Stage::new("observed-blind");
+    for mended in ["--no-check", "--mended"] {
+        let mut command = stage.counted(&["--sync", "--gpu"], samples());
+        command.args(["fault-observed-address", mended]).env("LAVASCOPE_POSSIBLE", "on");
+        output(command.env("LAVASCOPE_GPU_DEVICE_ADDRESS", "off"));
+        let report = stage.report();
+        let it = &report.0["findings"][0];
+        assert_eq!((it["code"].as_str(), it["severity"].as_str()), (Some(WAW), Some("info")), "{mended}: {it:#}");
     }
 }

@@ -6,7 +6,8 @@ use std::{ffi::CStr, path::PathBuf};
 
 use ash::vk;
 use lavascope_instrument::{
-    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, Record, Root, TOUCH_HEAD, decode, decode_prints,
+    Instrumented, Print, ROOT_OUTPUT_WORDS, ROOT_TOUCHES, ROOT_WORDS, Record, Root, TOUCH_HEAD, TOUCH_SLOT, decode,
+    decode_prints,
     tables::{self, AddressRange, Binding, Set},
 };
 
@@ -79,6 +80,8 @@ pub(crate) struct Dispatch {
     pub(crate) is_linked: bool,
     /// Draws a triangle over eight by eight pixels with these shaders, and the one under test as this stage.
     pub(crate) draw: Option<(vk::ShaderStageFlags, Vec<Stage>)>,
+    /// The slot by which the shader finds the words of what it touches, if it is not told where they are.
+    pub(crate) touch_slot: Option<u32>,
 }
 
 /// What a dispatch left.
@@ -401,7 +404,8 @@ impl Job {
         let special = checked.map(|it| {
             let [shader, cells] = it.0.constants;
             let [low, high] = it.0.root_constants;
-            let touches = (it.0.touch_constant, TOUCH_HEAD);
+            let touches = dispatch.touch_slot.map_or(TOUCH_HEAD, |it| TOUCH_SLOT | it);
+            let touches = (it.0.touch_constant, touches);
             vec![(shader, SHADER), (cells, CELL_BASE), (low, root as u32), (high, (root >> 32) as u32), touches]
         });
         let special = special.unwrap_or_default();
@@ -454,7 +458,11 @@ impl Job {
         let mut words: Vec<u32> = all.iter().flat_map(|it| [it.address as u32, (it.address >> 32) as u32]).collect();
         words.resize(ROOT_WORDS as usize, 0);
         words[ROOT_OUTPUT_WORDS as usize] = output_words as u32;
-        let touches = gpu.buffer(&vec![0; (TOUCH_HEAD + made.touches.words) as usize]);
+        let mut area = vec![0; (TOUCH_HEAD + made.touches.words) as usize];
+        if let Some(slot) = dispatch.touch_slot {
+            area[slot as usize] = TOUCH_HEAD;
+        }
+        let touches = gpu.buffer(&area);
         let at = ROOT_TOUCHES as usize;
         words[at..at + 2].copy_from_slice(&[touches.address as u32, (touches.address >> 32) as u32]);
         let kind = vk::DescriptorType::STORAGE_BUFFER;

@@ -6,6 +6,7 @@
 //! an address in one of them can be named.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use lavascope_instrument::tables::{AddressRange, addresses};
@@ -111,6 +112,14 @@ impl Addresses {
             }
             _ => Found::Nowhere,
         }
+    }
+
+    /// Where buffers are that have addresses, and where some were. None where there were too many.
+    pub(super) fn ranges(&self) -> Option<Vec<Range<u64>>> {
+        let range = |address: u64, bytes: u64| address..address.saturating_add(bytes);
+        let live = self.live.iter().map(|(key, bytes)| range(key.0, *bytes));
+        let gone = self.gone.iter().map(|it| range(it.range.address, it.range.bytes));
+        (self.gone.len() < GONE_MAX).then(|| live.chain(gone).collect())
     }
 
     fn words(&self, scratch: u64) -> Vec<u32> {

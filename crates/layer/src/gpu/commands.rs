@@ -50,8 +50,10 @@ pub(super) struct Commands {
     pub(super) is_primary: bool,
     /// The last rendering goes on in another command buffer, and nothing may be between.
     pub(super) is_suspended: bool,
-    /// How many draws and dispatches were recorded.
+    /// How many draws and dispatches were recorded, those that the device generates too.
     count: u32,
+    /// How many without these.
+    launches: u32,
     points: [Point; 3],
     pub(super) draws: Vec<Draw>,
     /// Builds of acceleration structures whose instances were looked at.
@@ -98,6 +100,8 @@ pub(super) struct Commands {
 pub(super) struct Draw {
     /// Counted from zero, among the draws and dispatches of the command buffer.
     pub(super) number: u32,
+    /// The same, without those that the device generates, as the validator counts; none for one of these.
+    pub(super) launch: Option<u32>,
     pub(super) command: &'static str,
     pub(super) function: Command,
     pub(super) variant: Arc<Variant>,
@@ -420,8 +424,8 @@ impl Gpu {
     }
 
     fn record_draw(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, command: Command) -> After {
-        let number = commands.count;
-        commands.count += 1;
+        let (number, launch) = (commands.count, commands.launches);
+        (commands.count, commands.launches) = (number + 1, launch + 1);
         if commands.points[point].objects.is_new() {
             self.combine(commands, handle, point);
         }
@@ -432,7 +436,7 @@ impl Gpu {
             self.choose(commands, point);
         }
         let Some(chosen) = commands.points[point].chosen.clone() else { return After::default() };
-        self.record_chosen(commands, handle, point, (number, command), chosen)
+        self.record_chosen(commands, handle, point, (number, Some(launch), command), chosen)
     }
 
     fn record_chosen(
@@ -440,7 +444,7 @@ impl Gpu {
         commands: &mut Commands,
         handle: CommandBuffer,
         point: usize,
-        (number, command): (u32, Command),
+        (number, launch, command): (u32, Option<u32>, Command),
         chosen: Chosen,
     ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
@@ -449,18 +453,34 @@ impl Gpu {
         for records in chosen.variant.fixed.iter().map(|it| it.records).chain(own) {
             let (variant, labels) = (Arc::clone(&chosen.variant), Arc::clone(&commands.labels));
             let (name, outer) = (command.desc().name, Arc::default());
-            let draw = Draw { number, command: name, function: command, variant, records, touches, labels, outer };
-            commands.draws.push(draw);
+            commands.draws.push(Draw {
+                number,
+                launch,
+                command: name,
+                function: command,
+                variant,
+                records,
+                touches,
+                labels,
+                outer,
+            });
         }
         let binds_set = chosen.variant.way == Way::Set && !chosen.variant.stages.is_empty();
         self.after(commands, point, (binds_set, chosen.is_disturbing))
     }
 
-    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
-    pub(super) fn before_generated(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
+    /// As for a draw, for commands that know what is bound by its handle: in the form that the application has. What is
+    /// fixed when they are preprocessed cannot have tables of its own.
+    pub(super) fn before_generated(
+        &self,
+        handle: CommandBuffer,
+        point: usize,
+        command: Command,
+        is_fixed: bool,
+    ) -> After {
         let Some(slot) = self.slot(handle.0) else { return After::default() };
         let Some(mut commands) = slot.take() else { return After::default() };
-        let after = self.record_generated(&mut commands, handle, point, command);
+        let after = self.record_generated(&mut commands, handle, point, (command, is_fixed));
         // For what is drawn next it is chosen anew.
         commands.points[point].chosen = None;
         slot.put(commands);
@@ -472,7 +492,7 @@ impl Gpu {
         commands: &mut Commands,
         handle: CommandBuffer,
         point: usize,
-        command: Command,
+        (command, is_fixed): (Command, bool),
     ) -> After {
         let number = commands.count;
         commands.count += 1;
@@ -483,7 +503,10 @@ impl Gpu {
         let Some(variant) = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first)) else { return After::default() };
         let version = self.sets_version.load(Ordering::Acquire);
         let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
-        let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        if is_fixed && !variant.stages.is_empty() {
+            self.say("generated commands that are preprocessed are not checked");
+        }
+        let is_fit = !is_fixed && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
         let table = match is_fit {
             true => self.or_fail(self.table_of(commands, point, &variant, (words, version))),
@@ -493,7 +516,7 @@ impl Gpu {
             commands.variants.push(Arc::clone(&variant));
         }
         let chosen = Chosen { variant, table, is_disturbing };
-        self.record_chosen(commands, handle, point, (number, command), chosen)
+        self.record_chosen(commands, handle, point, (number, None, command), chosen)
     }
 
     /// Takes what was chosen before for the same.
@@ -633,7 +656,7 @@ impl Gpu {
         }
         let mut root = root_words([records, table, addresses, variant.cells]);
         if let Some(area) = commands.touches {
-            feedback::lead_to(&mut root, area);
+            feedback::lead_to(&mut root, area, variant);
         }
         all.write(&root);
         Some((records, Quiet::Root(all)))

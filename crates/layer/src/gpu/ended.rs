@@ -130,6 +130,7 @@ mod tests {
             requirements: Vec::new(),
             reads_addresses: false,
             branches: false,
+            keeps_all: true,
             objects: None,
             _leases: Vec::new(),
         })

@@ -1,5 +1,8 @@
 //! Commands that the device generates: shaders with checks that are bound for them are led to our tables as before a
 //! draw, in the form that the application knows. Pipelines that the device binds itself are left as they are.
+//!
+//! Commands that are preprocessed have what is bound then, and it must be the same when they are executed. They get
+//! tables that stay, by which all is right.
 
 use lavascope_abi::*;
 
@@ -28,19 +31,27 @@ hooks! {
     cmd_preprocess_generated_commands_ext = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoEXT>, state: CommandBuffer) -> (), |gpu, next| {
         let points = || points_of((*p_info.as_ptr()).shader_stages);
         // What the other command buffer has bound is what the commands are made of.
-        let after = gpu.before_all(state, points(), Command::CmdPreprocessGeneratedCommandsEXT);
+        let after = gpu.before_all(state, points(), Command::CmdPreprocessGeneratedCommandsEXT, true);
         next(commands, p_info, state);
         gpu.behind_all(state, &after);
     }
     cmd_execute_generated_commands_ext = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoEXT>) -> (), |gpu, next| {
         let points = points_of((*p_info.as_ptr()).shader_stages);
-        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsEXT);
+        let is_fixed = is_preprocessed.is_true();
+        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsEXT, is_fixed);
         next(commands, is_preprocessed, p_info);
+        gpu.behind_all(commands, &after);
+    }
+    cmd_preprocess_generated_commands_nv = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, next| {
+        let points = point_of((*p_info.as_ptr()).pipeline_bind_point).into_iter();
+        let after = gpu.before_all(commands, points, Command::CmdPreprocessGeneratedCommandsNV, true);
+        next(commands, p_info);
         gpu.behind_all(commands, &after);
     }
     cmd_execute_generated_commands_nv = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, next| {
         let points = point_of((*p_info.as_ptr()).pipeline_bind_point).into_iter();
-        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsNV);
+        let is_fixed = is_preprocessed.is_true();
+        let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsNV, is_fixed);
         next(commands, is_preprocessed, p_info);
         gpu.behind_all(commands, &after);
     }
@@ -61,9 +72,10 @@ impl Gpu {
         handle: CommandBuffer,
         points: impl Iterator<Item = usize>,
         command: Command,
+        is_fixed: bool,
     ) -> Vec<(usize, After)> {
-        let before = || points.map(|point| (point, self.before_generated(handle, point, command))).collect();
-        fence(command.desc().name, before, Vec::new)
+        let before = |point| (point, self.before_generated(handle, point, command, is_fixed));
+        fence(command.desc().name, || points.map(before).collect(), Vec::new)
     }
 
     fn behind_all(&self, handle: CommandBuffer, after: &[(usize, After)]) {

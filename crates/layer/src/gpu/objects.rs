@@ -22,7 +22,7 @@ use super::pieces::Lease;
 use super::pipelines::{Special, constants_of};
 use super::recipe::{Packed, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
-use super::{Gpu, descriptors, facts_of, gpu_of, slice};
+use super::{Gpu, descriptors, facts_of, feedback, gpu_of, slice};
 use crate::DeviceTable;
 use crate::fence::fence;
 
@@ -208,10 +208,15 @@ hooks! {
         // Binaries outlive the run: nothing of ours is in them.
         let original = || {
             let object = gpu.state().objects.live.get(&it.0).cloned();
-            object.and_then(|it| gpu.original(&it))
+            object.map_or(Some(it), |object| gpu.original(&object))
         };
-        let original = fence("vkGetShaderBinaryDataEXT", original, || None);
-        next(device, original.unwrap_or(it), p_size, p_data)
+        match fence("vkGetShaderBinaryDataEXT", original, || None) {
+            Some(original) => next(device, original, p_size, p_data),
+            None => {
+                gpu.say("a shader object with checks cannot be made without them: there is no binary of it");
+                Result::ERROR_OUT_OF_HOST_MEMORY
+            }
+        }
     }
     cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
         next(commands, count, p_stages, p_shaders);
@@ -344,7 +349,9 @@ impl Gpu {
         if let Some(why) = layout.obstacle() {
             return Err(why.to_owned());
         }
-        let made = self.check_words(&layout, plan.info.stage, &plan.words, ((wanted.0, false), wanted.1))?;
+        let kind = plan.info.stage;
+        let (how, touch_slot) = ((wanted.0, self.keeps_touches(kind)), Gpu::touch_slot(kind));
+        let made = self.check_words(&layout, kind, &plan.words, (how, wanted.1))?;
         plan.requirements.clone_from(&made.requirements);
         if made.is_unchanged() {
             return Ok(());
@@ -358,7 +365,9 @@ impl Gpu {
         // SAFETY: the caller's word.
         let special = unsafe {
             let own = slice(plan.info.p_specialization_info, 1).first();
-            Special::new(own, &constants_of(&made, (shader, cell_base), plan.fixed.as_deref()))
+            let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());
+            constants.extend(feedback::touch_constant(&made, touch_slot, 0));
+            Special::new(own, &constants)
         };
         plan.info.code_size = made.words.len() as u64 * 4;
         plan.info.p_code = Ptr::to_slice(&made.words).cast();
@@ -366,7 +375,7 @@ impl Gpu {
         plan._behind.1 = Some(special);
         plan.stage = Some(CheckedStage {
             shader,
-            kind: plan.info.stage,
+            kind,
             index: 0,
             module: ShaderModule::default(),
             object: None,
@@ -374,6 +383,7 @@ impl Gpu {
             original: Arc::clone(&plan.words),
             cell_base,
             touch_base: 0,
+            touch_slot,
             _part: Some(part),
         });
         Ok(())

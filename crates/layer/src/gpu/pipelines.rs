@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, instrument};
+use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, Touches, instrument};
 use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     pub(super) sources: Vec<Source>,
     pub(super) recipe: Option<Recipe>,
     part: Part,
+    /// Whether there is no shader without code of ours that touches anything.
+    keeps_all: bool,
 }
 
 /// Whether a pipeline is whole, or a part of others.
@@ -64,6 +66,7 @@ enum Part {
 pub(super) struct Library {
     layout: Arc<Layout>,
     stages: Vec<CheckedStage>,
+    keeps_all: bool,
 }
 
 /// How shaders are to be checked.
@@ -162,6 +165,7 @@ impl Gpu {
             return None;
         }
         let state = self.state();
+        let given = libraries.len();
         let libraries: Vec<Arc<Library>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
@@ -179,7 +183,7 @@ impl Gpu {
         };
         if part != Part::Whole {
             // SAFETY: the caller's word.
-            return unsafe { self.plan_part(part, &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_part((part, given), &layout, sources, stages, &libraries) };
         }
         // What is in buffers is known when work is submitted, so that nothing can be expected.
         let style = if layout.is_in_buffers() { &Style::PART } else { style };
@@ -187,7 +191,7 @@ impl Gpu {
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
 
-    /// A part of pipelines, or a pipeline out of parts. What is bound is not known when a part is made, so it expects
+    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known when a part is made, so it expects
     /// nothing; and it is not made again.
     ///
     /// # Safety
@@ -195,7 +199,7 @@ impl Gpu {
     /// As above.
     unsafe fn plan_part(
         &self,
-        part: Part,
+        (part, given): (Part, usize),
         layout: &Arc<Layout>,
         sources: Vec<Source>,
         stages: &[PipelineShaderStageCreateInfo],
@@ -210,16 +214,19 @@ impl Gpu {
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
+                plan.keeps_all = false;
                 self.say(&why);
             }
         }
         let from = plan.infos.len();
         for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
-            plan.stages.push(CheckedStage { index: from + at, ..stage.clone() });
+            let touch_base = feedback::touch_base(&plan.stages);
+            plan.stages.push(CheckedStage { index: from + at, touch_base, ..stage.clone() });
         }
         if plan.stages.is_empty() {
             return None;
         }
+        plan.keeps_all &= libraries.len() == given && libraries.iter().all(|it| it.keeps_all);
         plan.cells = self.part_cells();
         if part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
             self.destroy_modules(&plan);
@@ -247,6 +254,7 @@ impl Gpu {
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
+                plan.keeps_all = false;
                 self.say(&why);
             }
         }
@@ -302,6 +310,7 @@ impl Gpu {
         if let Ok(Some(made)) = &found {
             plan.requirements.extend(&made.requirements);
         }
+        plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == Touches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
         // SAFETY: the caller's word.
         let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
@@ -318,13 +327,13 @@ impl Gpu {
             }
         };
         let (cell_base, part) = self.cells_of_stage(plan, &made).ok_or("there is no room for parts of pipelines")?;
-        let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
-        let touch_base = feedback::touch_base(&plan.stages);
+        let (shader, touch_base) = (self.next_shader(), feedback::touch_base(&plan.stages));
         let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
-        constants.extend((made.touches.words > 0).then_some((made.touch_constant, touch_base)));
+        let touch_slot = if plan.part == Part::Whole { None } else { Gpu::touch_slot(info.stage) };
+        constants.extend(feedback::touch_constant(&made, touch_slot, touch_base));
         // SAFETY: as above.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
@@ -347,6 +356,7 @@ impl Gpu {
             original,
             cell_base,
             touch_base,
+            touch_slot,
             _part: part,
         });
         Ok(())
@@ -372,7 +382,7 @@ impl Gpu {
         style: &Style,
     ) -> std::result::Result<Arc<Instrumented>, String> {
         let immediate = style.immediate.as_ref().map(|it| it.get(at).cloned().unwrap_or_default());
-        let touches = self.gives_feedback() && plan.part == Part::Whole && feedback::stage_of(info.stage).is_some();
+        let touches = self.keeps_touches(info.stage);
         self.check_words(&plan.layout, info.stage, &plan.sources[at].words, ((style.branches, touches), immediate))
     }
 
@@ -476,7 +486,8 @@ impl Gpu {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
             if is_planned && handle.0 != 0 && plan.part == Part::Library {
-                let library = Library { layout: plan.layout, stages: plan.stages };
+                let Plan { layout, stages, keeps_all, .. } = plan;
+                let library = Library { layout, stages, keeps_all };
                 self.state().libraries.insert(handle.0, Arc::new(library));
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
@@ -533,6 +544,7 @@ impl Plan {
             sources,
             recipe: None,
             part: Part::Whole,
+            keeps_all: true,
         }
     }
 
@@ -569,6 +581,7 @@ impl Plan {
             requirements: self.requirements,
             reads_addresses,
             branches: self.guard == Guard::Branch,
+            keeps_all: self.keeps_all,
             objects: None,
             _leases: self.leases,
         })

@@ -8,7 +8,7 @@ use super::commands::Commands;
 use super::objects::{Combination, Form, Ground, Key, LINKED, Object, Shaders, Together, Wanted};
 use super::pipelines::Style;
 use super::variants::{Checked, CheckedStage, Origin, Quiet, Variant, lock};
-use super::{Gpu, State, descriptors};
+use super::{Gpu, State, descriptors, feedback};
 
 impl State {
     /// The pipeline, or what stands in its place, that a form is one of.
@@ -86,14 +86,14 @@ impl Gpu {
         own: Vec<ShaderEXT>,
     ) -> Option<Variant> {
         let ground = &objects.first()?.ground;
-        let mut stages = Vec::new();
+        let mut stages: Vec<CheckedStage> = Vec::new();
         for (at, (object, form)) in objects.iter().zip(forms).enumerate() {
             // What is bound together has the same sets and push constants.
             if !Arc::ptr_eq(&object.ground, ground) {
                 return None;
             }
-            let object = Some((object.handle, object.number));
-            stages.extend(form.stage.iter().map(|it| CheckedStage { index: at, object, ..it.clone() }));
+            let (object, touch_base) = (Some((object.handle, object.number)), feedback::touch_base(&stages));
+            stages.extend(form.stage.iter().map(|it| CheckedStage { index: at, object, touch_base, ..it.clone() }));
         }
         let quiet = if stages.is_empty() { None } else { Some(self.quiet_of(ground)?) };
         let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
@@ -110,6 +110,7 @@ impl Gpu {
             requirements: forms.iter().flat_map(|it| it.requirements.iter().copied()).collect(),
             reads_addresses,
             branches,
+            keeps_all: false,
             objects: Some(Shaders { bound, own }),
             _leases: Vec::new(),
         })

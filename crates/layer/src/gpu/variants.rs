@@ -70,6 +70,8 @@ pub(super) struct Variant {
     pub(super) requirements: Vec<Requirement>,
     pub(super) reads_addresses: bool,
     pub(super) branches: bool,
+    /// Whether no shader but these touches anything.
+    pub(super) keeps_all: bool,
     /// Shader objects, which are bound in the place of a pipeline.
     pub(super) objects: Option<Shaders>,
     /// Of its cells, and of its tables.
@@ -94,6 +96,8 @@ pub(super) struct CheckedStage {
     pub(super) cell_base: u32,
     /// Where its words begin in what a draw keeps of what it touches.
     pub(super) touch_base: u32,
+    /// The slot by which it finds them; none where it has that as a constant.
+    pub(super) touch_slot: Option<u32>,
     /// Of its cells, if they are among those of all parts.
     pub(super) _part: Option<Arc<Lease>>,
 }

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use ash::{khr, vk};
+use lavascope_abi::{self as abi, Structure};
 use serde_json::json;
 
 use crate::child::{Outcome, child};
@@ -522,4 +523,189 @@ fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
         most = most.max(now);
     }
     assert_eq!((now, most), (0, 2), "each is destroyed before the next is made");
+}
+
+type Preprocess = unsafe extern "system" fn(vk::CommandBuffer, *const abi::GeneratedCommandsInfoEXT, vk::CommandBuffer);
+type Execute = unsafe extern "system" fn(vk::CommandBuffer, vk::Bool32, *const abi::GeneratedCommandsInfoEXT);
+
+/// Executes commands that the device generates, as they are and preprocessed.
+fn record_generated(world: &World, compute: &Compute, [commands, state]: [vk::CommandBuffer; 2]) {
+    let device = &world.device;
+    let mut info = abi::GeneratedCommandsInfoEXT::zeroed();
+    info.s_type = abi::StructureType::GENERATED_COMMANDS_INFO_EXT;
+    info.shader_stages = abi::ShaderStageFlags::COMPUTE;
+    info.max_sequence_count = 1;
+    // SAFETY: functions of these types, and valid usage but for what is nothing to the null driver: there is no layout
+    // of the commands and no memory with them.
+    unsafe {
+        let function = |name: &CStr| {
+            let found = world.instance.get_device_proc_addr(device.handle(), name.as_ptr());
+            found.unwrap_or_else(|| panic!("{name:?}"))
+        };
+        let execute: Execute = std::mem::transmute(function(c"vkCmdExecuteGeneratedCommandsEXT"));
+        let preprocess: Preprocess = std::mem::transmute(function(c"vkCmdPreprocessGeneratedCommandsEXT"));
+        for it in [commands, state] {
+            device.begin_command_buffer(it, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            device.cmd_bind_pipeline(it, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
+        }
+        execute(commands, vk::FALSE, &info);
+        device.cmd_dispatch(commands, 1, 1, 1);
+        preprocess(commands, &info, state);
+        execute(commands, vk::TRUE, &info);
+        for it in [commands, state] {
+            device.end_command_buffer(it).expect("it ends");
+        }
+    }
+}
+
+#[test]
+fn commands_that_the_device_generates_are_led_to_their_tables() {
+    let name = "gpu::commands_that_the_device_generates_are_led_to_their_tables";
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let device_extensions = &[c"VK_EXT_device_generated_commands", c"VK_KHR_maintenance5"];
+        let world = Setup { settings: GPU, device_extensions, ..Setup::OFF }.world(&entry);
+        let compute = Compute::new(&world, 1);
+        let pool = world.command_pool();
+        let all = world.command_buffers(pool, 2);
+        record_generated(&world, &compute, [all[0], all[1]]);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("generated commands that are preprocessed are not checked"), "{problems:?}");
+    let calls = Calls::of(&outcome);
+    let (push, execute) = ("vkCmdPushConstants", "vkCmdExecuteGeneratedCommandsEXT");
+    let mut want = vec!["vkCmdBindPipeline"; 2];
+    want.extend([push, execute, push, "vkCmdDispatch"]);
+    // What is preprocessed is told where its state is, and again where it is executed.
+    want.extend([push, "vkCmdPreprocessGeneratedCommandsEXT", push, execute]);
+    want.push("vkCmdPipelineBarrier");
+    assert_eq!(calls.recorded(), want);
+}
+
+/// The same in the older extension: what is preprocessed is told so as well.
+fn record_generated_nv(world: &World, compute: &Compute, commands: vk::CommandBuffer) {
+    let device = &world.device;
+    let functions = ash::nv::device_generated_commands::Device::new(&world.instance, device);
+    let point = vk::PipelineBindPoint::COMPUTE;
+    let info = vk::GeneratedCommandsInfoNV::default().pipeline_bind_point(point).pipeline(compute.pipeline);
+    // SAFETY: valid usage but for what is nothing to the null driver: there is no layout of the commands.
+    unsafe {
+        device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        device.cmd_bind_pipeline(commands, point, compute.pipeline);
+        (functions.fp().cmd_preprocess_generated_commands_nv)(commands, &info);
+        (functions.fp().cmd_execute_generated_commands_nv)(commands, vk::TRUE, &info);
+        (functions.fp().cmd_execute_generated_commands_nv)(commands, vk::FALSE, &info);
+        device.end_command_buffer(commands).expect("it ends");
+    }
+}
+
+#[test]
+fn generated_commands_of_nvidia_are_led_to_their_tables() {
+    let name = "gpu::generated_commands_of_nvidia_are_led_to_their_tables";
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let device_extensions = &[c"VK_NV_device_generated_commands"];
+        let world = Setup { settings: GPU, device_extensions, ..Setup::OFF }.world(&entry);
+        let compute = Compute::new(&world, 1);
+        let pool = world.command_pool();
+        record_generated_nv(&world, &compute, world.command_buffers(pool, 1)[0]);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let (push, execute) = ("vkCmdPushConstants", "vkCmdExecuteGeneratedCommandsNV");
+    let want = ["vkCmdBindPipeline", push, "vkCmdPreprocessGeneratedCommandsNV", push, execute, push, execute];
+    assert_eq!(Calls::of(&outcome).recorded(), [&want[..], &["vkCmdPipelineBarrier"]].concat());
+}
+
+/// Asks for the binary of a shader object, and makes another one of that. Gives the binary.
+fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Result> {
+    let device = &world.device;
+    let functions = ash::ext::shader_object::Device::new(&world.instance, device);
+    let binding = |at| {
+        let it = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
+        it.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
+    };
+    let bindings = [binding(0), binding(1)];
+    let words = ash::util::read_spv(&mut std::io::Cursor::new(SHADER)).expect("a shader");
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: valid usage, by this function as a whole, but for callbacks that are none: the null driver calls none.
+    unsafe {
+        let layouts = [device.create_descriptor_set_layout(&info, None).expect("a layout")];
+        let info = vk::ShaderCreateInfoEXT::default().stage(vk::ShaderStageFlags::COMPUTE).name(c"main");
+        let info = info.set_layouts(&layouts);
+        let code = vk::ShaderCreateInfoEXT { code_size: words.len() * 4, p_code: words.as_ptr().cast(), ..info };
+        let made = functions.create_shaders(&[code.code_type(vk::ShaderCodeTypeEXT::SPIRV)], None);
+        let made = made.map_err(|it| it.1)?[0];
+        if destroys_layout {
+            // With callbacks of the application it cannot stay for us.
+            device.destroy_descriptor_set_layout(layouts[0], Some(&vk::AllocationCallbacks::default()));
+        }
+        let binary = functions.get_shader_binary_data(made);
+        if let Ok(bytes) = &binary {
+            let code = vk::ShaderCreateInfoEXT { code_size: bytes.len(), p_code: bytes.as_ptr().cast(), ..info };
+            let code = code.code_type(vk::ShaderCodeTypeEXT::BINARY);
+            for _ in 0..2 {
+                let again = functions.create_shaders(&[code], None).map_err(|it| it.1)?[0];
+                assert_eq!(functions.get_shader_binary_data(again).as_ref(), Ok(bytes), "it goes through as it is");
+                functions.destroy_shader(again, None);
+            }
+        }
+        functions.destroy_shader(made, None);
+        if !destroys_layout {
+            device.destroy_descriptor_set_layout(layouts[0], None);
+        }
+        binary
+    }
+}
+
+const OBJECTS: &[&CStr] = &[c"VK_EXT_shader_object"];
+
+#[test]
+fn binaries_of_shader_objects_have_nothing_of_ours() {
+    let name = "gpu::binaries_of_shader_objects_have_nothing_of_ours";
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let taken = [&[][..], GPU].map(|settings| {
+            let world = Setup { settings, device_extensions: OBJECTS, ..Setup::OFF }.world(&entry);
+            let taken = take_binary(&world, false).expect("a binary");
+            world.destroy();
+            taken
+        });
+        assert_eq!(taken[0], taken[1], "with checks and without");
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "it is told once: {problems:?}");
+    assert!(problems[0].contains("shader objects out of binaries"), "{problems:?}");
+    let calls = Calls::of(&outcome);
+    // The application's, two of its binary, and with checks one without them.
+    assert_eq!((calls.count("vkCreateShadersEXT"), calls.count("vkDestroyShaderEXT")), (7, 7));
+}
+
+#[test]
+fn where_an_object_cannot_be_made_without_checks_there_is_no_binary_of_it() {
+    let name = "gpu::where_an_object_cannot_be_made_without_checks_there_is_no_binary_of_it";
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let world = Setup { settings: GPU, device_extensions: OBJECTS, ..Setup::OFF }.world(&entry);
+        assert_eq!(take_binary(&world, true), Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("there is no binary of it"), "{problems:?}");
 }

@@ -300,7 +300,6 @@ empty! {
     destroy_render_pass: DestroyRenderPass, FnDestroyRenderPass = fn(Device, RenderPass, Ptr<Opaque>) -> ();
     destroy_sampler: DestroySampler, FnDestroySampler = fn(Device, Sampler, Ptr<Opaque>) -> ();
     destroy_sampler_ycbcr_conversion: DestroySamplerYcbcrConversion, FnDestroySamplerYcbcrConversion = fn(Device, SamplerYcbcrConversion, Ptr<Opaque>) -> ();
-    destroy_shader_ext: DestroyShaderEXT, FnDestroyShaderEXT = fn(Device, ShaderEXT, Ptr<Opaque>) -> ();
     destroy_shader_instrumentation_arm: DestroyShaderInstrumentationARM, FnDestroyShaderInstrumentationARM = fn(Device, ShaderInstrumentationARM, Ptr<Opaque>) -> ();
     destroy_shader_module: DestroyShaderModule, FnDestroyShaderModule = fn(Device, ShaderModule, Ptr<Opaque>) -> ();
     destroy_surface_khr: DestroySurfaceKHR, FnDestroySurfaceKHR = fn(Instance, SurfaceKHR, Ptr<Opaque>) -> ();
@@ -424,7 +423,6 @@ by_table! {
     create_screen_surface_qnx: CreateScreenSurfaceQNX, CreateScreenSurfaceQNXParams, FnCreateScreenSurfaceQNX = fn(instance: Instance, p_create_info: Ptr<ScreenSurfaceCreateInfoQNX>, p_allocator: Ptr<Opaque>, p_surface: Ptr<SurfaceKHR>) -> Result;
     create_shader_instrumentation_arm: CreateShaderInstrumentationARM, CreateShaderInstrumentationARMParams, FnCreateShaderInstrumentationARM = fn(device: Device, p_create_info: Ptr<ShaderInstrumentationCreateInfoARM>, p_allocator: Ptr<Opaque>, p_instrumentation: Ptr<ShaderInstrumentationARM>) -> Result;
     create_shader_module: CreateShaderModule, CreateShaderModuleParams, FnCreateShaderModule = fn(device: Device, p_create_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_shader_module: Ptr<ShaderModule>) -> Result;
-    create_shaders_ext: CreateShadersEXT, CreateShadersEXTParams, FnCreateShadersEXT = fn(device: Device, create_info_count: u32, p_create_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_shaders: Ptr<ShaderEXT>) -> Result;
     create_stream_descriptor_surface_ggp: CreateStreamDescriptorSurfaceGGP, CreateStreamDescriptorSurfaceGGPParams, FnCreateStreamDescriptorSurfaceGGP = fn(instance: Instance, p_create_info: Ptr<StreamDescriptorSurfaceCreateInfoGGP>, p_allocator: Ptr<Opaque>, p_surface: Ptr<SurfaceKHR>) -> Result;
     create_surface_ohos: CreateSurfaceOHOS, CreateSurfaceOHOSParams, FnCreateSurfaceOHOS = fn(instance: Instance, p_create_info: Ptr<SurfaceCreateInfoOHOS>, p_allocator: Ptr<Opaque>, p_surface: Ptr<SurfaceKHR>) -> Result;
     create_tensor_arm: CreateTensorARM, CreateTensorARMParams, FnCreateTensorARM = fn(device: Device, p_create_info: Ptr<TensorCreateInfoARM>, p_allocator: Ptr<Opaque>, p_tensor: Ptr<TensorARM>) -> Result;
@@ -703,6 +701,8 @@ by_hand! {
     write_resource_descriptors_ext: WriteResourceDescriptorsEXT, WriteResourceDescriptorsEXTParams, FnWriteResourceDescriptorsEXT = descriptors fn(device: Device, resource_count: u32, p_resources: Ptr<ResourceDescriptorInfoEXT>, p_descriptors: Ptr<HostAddressRangeEXT>) -> Result;
     write_sampler_descriptors_ext: WriteSamplerDescriptorsEXT, WriteSamplerDescriptorsEXTParams, FnWriteSamplerDescriptorsEXT = descriptors fn(device: Device, sampler_count: u32, p_samplers: Ptr<SamplerCreateInfo>, p_descriptors: Ptr<HostAddressRangeEXT>) -> Result;
     create_pipeline_binaries_khr: CreatePipelineBinariesKHR, CreatePipelineBinariesKHRParams, FnCreatePipelineBinariesKHR = pipelines fn(device: Device, p_create_info: Ptr<PipelineBinaryCreateInfoKHR>, p_allocator: Ptr<Opaque>, p_binaries: Ptr<PipelineBinaryHandlesInfoKHR>) -> Result;
+    create_shaders_ext: CreateShadersEXT, CreateShadersEXTParams, FnCreateShadersEXT = pipelines fn(device: Device, create_info_count: u32, p_create_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_shaders: Ptr<ShaderEXT>) -> Result;
+    destroy_shader_ext: DestroyShaderEXT, DestroyShaderEXTParams, FnDestroyShaderEXT = pipelines fn(device: Device, shader: ShaderEXT, p_allocator: Ptr<Opaque>) -> ();
     get_cuda_module_cache_nv: GetCudaModuleCacheNV, GetCudaModuleCacheNVParams, FnGetCudaModuleCacheNV = pipelines fn(device: Device, module: CudaModuleNV, p_cache_size: Ptr<u64>, p_cache_data: Ptr<u8>) -> Result;
     get_deferred_operation_max_concurrency_khr: GetDeferredOperationMaxConcurrencyKHR, GetDeferredOperationMaxConcurrencyKHRParams, FnGetDeferredOperationMaxConcurrencyKHR = pipelines fn(device: Device, operation: DeferredOperationKHR) -> u32;
     get_deferred_operation_result_khr: GetDeferredOperationResultKHR, GetDeferredOperationResultKHRParams, FnGetDeferredOperationResultKHR = pipelines fn(device: Device, operation: DeferredOperationKHR) -> Result;

@@ -19,6 +19,7 @@ faults! {
     apart: "bounds-object-apart", "a vertex shader that is drawn with two fragment shaders reads behind a storage buffer.",
     uniform: "bounds-object-uniform", "a fragment shader object reads more than a uniform buffer has.",
     binary: "bounds-object-binary", "a shader object, of which a binary is taken, reads behind a storage buffer.",
+    observed: "observed-object", "two dispatches of shader objects write parts of a buffer that overlap; where stands in memory.",
 }
 
 const NEEDS: Needs = Needs {
@@ -296,4 +297,29 @@ fn binary(options: &Options) -> Result<(), Failure> {
         second.dispatch(commands);
     })?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[16; WORDS])
+}
+
+/// Both are the same shader, which finds in another buffer where it begins.
+fn observed(options: &Options) -> Result<(), Failure> {
+    const HALF: usize = WORDS / 2;
+    let lab = Lab::new(options, &NEEDS)?;
+    let [target, first, second] = lab.words(["target", "first", "second"])?;
+    let objects = |place: Buffer| {
+        let bound = [Bound::Storage(&[target]), Bound::Storage(&[place])];
+        Objects::new(&lab, &[shader!("place.comp")], none(), &bound, Room::Left)
+    };
+    let both = [objects(first)?, objects(second)?];
+    lab.run_once("where", |commands| {
+        lab.update(commands, &first, &[0]);
+        lab.update(commands, &second, &[lab.choose(HALF / 2, HALF) as u32]);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+    })?;
+    lab.run_once("write twice", |commands| {
+        for it in &both {
+            it.bind(commands, &[0]);
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
+            unsafe { lab.device.cmd_dispatch(commands, HALF as u32 / 64, 1, 1) };
+        }
+    })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[1; WORDS])
 }

@@ -84,7 +84,7 @@ fn details(told: &Told<'_>, message_type: &str, all: &mut List) {
                 all.add("descriptor_array_element", it.element.to_string());
                 all.add_some("image_layout", it.layout.map(|it| enum_name(&IMAGE_LAYOUT_ENUM, it)));
             }
-            Part::Command | Part::AccelerationStructure => {}
+            Part::Command | Part::AccelerationStructure | Part::Address(_) => {}
         },
         Detail::Load(op) => all.add("load_op", load_op(op)),
         Detail::Store(op) => all.add("store_op", store_op(op)),

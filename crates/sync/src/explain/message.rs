@@ -171,7 +171,7 @@ impl Told<'_> {
         let it = match origin.part() {
             Part::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
             Part::Descriptor(it) => it,
-            Part::Command | Part::Region(_) => return None,
+            Part::Command | Part::Region(_) | Part::Address(_) => return None,
         };
         let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, it.ty);
         let element = if it.element > 0 { format!(", array element {}", it.element) } else { String::new() };

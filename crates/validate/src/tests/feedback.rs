@@ -107,7 +107,8 @@ impl App {
         });
         let launch = |(number, uses): (u32, &Vec<Use>)| {
             let covered = vec![(0, 0), (0, 1)];
-            let stage = StageTouches { stage: STAGE, covered, touched: uses.iter().map(Use::feedback).collect() };
+            let touched = uses.iter().map(Use::feedback).collect();
+            let stage = StageTouches { stage: STAGE, covered, touched, addresses: None };
             Launch { number, function: Api::CmdDispatch, stages: vec![stage] }
         };
         let launches = (0..).zip(launches).map(launch).collect();

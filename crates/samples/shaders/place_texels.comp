@@ -1,0 +1,11 @@
+#version 450
+
+// Writes a texel for each invocation, from where another buffer says.
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint turn = 0u;
+layout(set = 0, binding = 0, r32ui) writeonly uniform uimageBuffer target;
+layout(set = 0, binding = 1) readonly buffer First { uint first[2]; };
+
+void main() {
+    imageStore(target, int(first[turn] + gl_GlobalInvocationID.x), uvec4(turn + 1u));
+}

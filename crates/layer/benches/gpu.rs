@@ -97,6 +97,12 @@ fn suite() -> Suite<'static> {
     add(&mut suite, "recorded dispatch, checked", RECORDED_MAX, Program::dispatches);
     add(&mut suite, "recorded dispatch with another set, checked", RECORDED_MAX, Program::dispatches_with_sets);
     add(&mut suite, "recorded draw, checked", RECORDED_MAX, Program::draws);
+    let all: [(&str, fn(&mut Program, u64)); 2] =
+        [("barrier and dispatch", Program::ordered_dispatches), ("draw", Program::draws)];
+    for (name, run) in all {
+        let (run, bare) = (bench(Mode::Observed, run), Some(bench(Mode::Bare, run)));
+        suite.add(Bench { name: format!("recorded {name}, checked and observed"), limit: None, run, bare });
+    }
     add(&mut suite, "submit of a dispatch and the wait for it, checked", SUBMITTED_MAX, Program::submits);
     let programs: Rc<RefCell<Vec<(Mode, Program)>>> = Rc::default();
     for count in BUFFERS {
@@ -117,15 +123,16 @@ fn suite() -> Suite<'static> {
 }
 
 /// Programs are made when they are first needed: valgrind counts one entry at a time.
+fn bench(mode: Mode, run: fn(&mut Program, u64)) -> Box<dyn FnMut(u64)> {
+    let mut program = None;
+    Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
+}
+
 fn add(suite: &mut Suite<'static>, name: &str, limit: f64, run: fn(&mut Program, u64)) {
-    let bench = |mode: Mode| -> Box<dyn FnMut(u64)> {
-        let mut program = None;
-        Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
-    };
-    let ours =
-        Bench { name: name.to_owned(), limit: Some(limit), run: bench(Mode::Checked), bare: Some(bench(Mode::Bare)) };
+    let (checked, bare) = (bench(Mode::Checked, run), Some(bench(Mode::Bare, run)));
+    let ours = Bench { name: name.to_owned(), limit: Some(limit), run: checked, bare };
     match has_khronos() {
-        true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos), share_limit: SHARE_MAX }),
+        true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos, run), share_limit: SHARE_MAX }),
         false => suite.add(ours),
     }
 }

@@ -18,8 +18,8 @@ use serde_json::json;
 use crate::device::{self, DeviceData};
 use crate::dispatch::{Index, Objects, dispatch_key};
 use crate::fence::fence;
-use crate::generated::shim;
-use crate::hub::HUB;
+use crate::generated::{recorded, shim};
+use crate::hub::{HUB, Hub};
 use crate::instance::{self, InstanceData};
 use crate::interface::*;
 use crate::messages::{Message, Messages};
@@ -161,6 +161,14 @@ fn watched(name: &CStr, next: FnPtr, is_watched: bool, messages: &Messages) -> F
     }
 }
 
+/// Where nobody listens to records, and functions of ours merely stand in for the driver's, nothing is left to be done
+/// around a command that is recorded: it goes to that function, or to the driver.
+fn unrecorded(device: &DeviceData, name: &CStr) -> FnPtr {
+    let is_it = device.listeners == Hub::GPU;
+    let command = is_it.then(|| name.to_str().ok().and_then(command_by_name)).flatten();
+    command.map_or(FnPtr::default(), |it| recorded(&device.table, it))
+}
+
 /// The commands that are newer than our registry and were asked for.
 static UNKNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
@@ -247,6 +255,10 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         let next = unsafe { (data.get_device_proc_addr)(device, name) };
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
+        }
+        let own = unrecorded(data, text);
+        if own.0 != 0 && next.0 != 0 {
+            return Some(own);
         }
         Some(watched(text, next, data.listeners != 0, &data.messages))
     };

@@ -24,6 +24,8 @@ const SMALL_BYTES: u64 = 256;
 pub(crate) enum Mode {
     Bare,
     Checked,
+    /// The layer finds hazards as well, and shaders keep what they touch for it.
+    Observed,
     Khronos,
 }
 
@@ -232,6 +234,23 @@ impl Program {
         });
     }
 
+    /// In front of each a barrier: they write to the same buffer.
+    pub(crate) fn ordered_dispatches(&mut self, times: u64) {
+        self.frames(times, |it, count| {
+            it.bind(it.pipeline, it.sets[0]);
+            let access = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
+            let barrier = [vk::MemoryBarrier::default().src_access_mask(access).dst_access_mask(access)];
+            let (stage, flags) = (vk::PipelineStageFlags::COMPUTE_SHADER, vk::DependencyFlags::empty());
+            for _ in 0..count {
+                // SAFETY: the command buffer is being recorded.
+                unsafe {
+                    it.device.cmd_pipeline_barrier(it.commands, stage, stage, flags, &barrier, &[], &[]);
+                    it.device.cmd_dispatch(it.commands, 1, 1, 1);
+                }
+            }
+        });
+    }
+
     pub(crate) fn dispatches_with_sets(&mut self, times: u64) {
         self.frames(times, |it, count| {
             it.bind(it.pipeline, it.sets[0]);
@@ -351,17 +370,18 @@ unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
     let layers: &[*const c_char] = match mode {
         Mode::Bare => &[],
-        Mode::Checked => &[LAYER.as_ptr()],
+        Mode::Checked | Mode::Observed => &[LAYER.as_ptr()],
         Mode::Khronos => &[KHRONOS.as_ptr()],
     };
     let values = [c"on".as_ptr()];
-    let setting = vk::LayerSettingEXT {
+    let setting = |name| vk::LayerSettingEXT {
         value_count: 1,
         p_values: values.as_ptr().cast(),
-        ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(c"gpu").ty(vk::LayerSettingTypeEXT::STRING)
+        ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(name).ty(vk::LayerSettingTypeEXT::STRING)
     };
-    let settings = [setting];
-    let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+    let settings = [setting(c"gpu"), setting(c"sync")];
+    let count = if mode == Mode::Observed { 2 } else { 1 };
+    let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings[..count]);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
     // SAFETY: the structures above are valid and live through the call.
     unsafe { entry.create_instance(&info.push_next(&mut chained), None) }

@@ -21,16 +21,17 @@ impl State {
     /// Records of draws with a pipeline that no work uses any more.
     fn read_of(&mut self, handle: u64, commands: &Commands, number: u32) -> Vec<Finding> {
         let mut found = Vec::new();
-        for draw in commands.draws.iter().filter(|it| it.variant.application.1 == number) {
-            if draw.records.word(0) == 0 {
+        for drawn in commands.draws.iter().filter(|it| commands.variant_of(it).application.1 == number) {
+            let records = drawn.records();
+            if records.word(0) == 0 {
                 continue;
             }
-            let words = draw.records.read();
+            let (draw, words) = (&commands.draw(drawn), records.read());
             for record in decode(&words).unwrap_or_default() {
                 found.extend(self.find(draw, (handle, commands.number), &commands.queue_labels, &record));
             }
             found.extend(self.find_prints(draw, (handle, commands.number), &words));
-            draw.records.write(&vec![0; words.len()]);
+            records.zero();
         }
         found
     }

@@ -6,12 +6,13 @@
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
-use lavascope_instrument::{ROOT_TOUCHES, TOUCH_HEAD, TouchKind, TouchSite};
+use lavascope_instrument::{TOUCH_HEAD, TouchKind, TouchSite};
 use lavascope_validate::{BindingTouched, Bytes, Feedback, Launch, StageTouches};
 
 use super::Gpu;
 use super::arena::Region;
-use super::commands::{Commands, Draw};
+use super::commands::Commands;
+use super::drawn::Drawn;
 use super::variants::{CheckedStage, Variant};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
@@ -45,12 +46,6 @@ pub(super) fn touch_words(variant: &Variant) -> u32 {
 /// Where the words of the next stage begin.
 pub(super) fn touch_base(stages: &[CheckedStage]) -> u32 {
     TOUCH_HEAD + stages.iter().map(|it| it.made.touches.words).sum::<u32>()
-}
-
-/// Leads a root table to the area of a draw.
-pub(super) fn lead_to(root: &mut [u32], area: Region) {
-    let at = ROOT_TOUCHES as usize;
-    (root[at], root[at + 1]) = (area.device_address as u32, (area.device_address >> 32) as u32);
 }
 
 impl Gpu {
@@ -94,7 +89,7 @@ impl Gpu {
     pub(super) fn read_touches(&self, commands: &mut Commands) -> Option<Feedback> {
         let executions = std::mem::take(&mut commands.executions);
         let object = commands.object.filter(|_| executions > 0)?;
-        let launches = commands.draws.iter().filter_map(launch).collect();
+        let launches = commands.draws.iter().filter_map(|it| launch(it, commands.variant_of(it))).collect();
         let is_whole = !self.is_feedback_broken.load(Ordering::Relaxed) && !self.has_failed();
         Some(Feedback { commands: object, executions, is_whole, launches })
     }
@@ -108,9 +103,9 @@ impl Gpu {
 }
 
 /// What a draw touched; none where it kept nothing.
-fn launch(draw: &Draw) -> Option<Launch> {
-    let area = draw.touches?;
-    let stages = draw.variant.stages.iter().filter_map(|it| stage(it, area)).collect();
+fn launch(draw: &Drawn, variant: &Variant) -> Option<Launch> {
+    let area = draw.touches()?;
+    let stages = variant.stages.iter().filter_map(|it| stage(it, area)).collect();
     Some(Launch { number: draw.number, function: draw.function, stages })
 }
 

@@ -108,8 +108,9 @@ pub(super) struct Fixed {
     table: Mutex<Option<(Region, Vec<u32>)>>,
 }
 
-/// Words of a root table, with a few to spare.
-pub(super) const ROOT_SPACE: u32 = 16;
+/// Words of a root table. Behind them are records, whose first word is looked at later: both are in one line of the
+/// cache.
+pub(super) const ROOT_SPACE: u32 = 12;
 const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
 
 /// The words of a root table: where the four tables are, and how many words of records fit.
@@ -396,16 +397,15 @@ impl Gpu {
 
     /// Tables for draws that get none of their own.
     pub(super) fn quiet(&self, way: Way, cells: Region, table: &[u32]) -> Option<Quiet> {
-        let (all, records, words) = self.with_arena(|arena| {
-            let records = arena.allocate(self, ROOT_SPACE + 1)?;
-            let words = arena.allocate(self, table.len() as u32)?;
-            Some((records, records.from(ROOT_SPACE), words))
+        let (all, words) = self.with_arena(|arena| {
+            Some((arena.allocate(self, ROOT_SPACE + 1)?, arena.allocate(self, table.len() as u32)?))
         })?;
         words.write(table);
         if way == Way::Set {
-            return Some(Quiet::Set(self.lasting_set([records, words, self.everywhere, cells])?));
+            // From the beginning: what is bound is aligned.
+            return Some(Quiet::Set(self.lasting_set([all.first(1), words, self.everywhere, cells])?));
         }
-        all.write(&root_words([records, words, self.everywhere, cells]));
+        all.write(&root_words([all.from(ROOT_SPACE), words, self.everywhere, cells]));
         Some(Quiet::Root(all))
     }
 

@@ -96,6 +96,12 @@ fn suite() -> Suite<'static> {
     let mut suite = Suite::default();
     add(&mut suite, "recorded dispatch, checked", RECORDED_MAX, Program::dispatches);
     add(&mut suite, "recorded dispatch with another set, checked", RECORDED_MAX, Program::dispatches_with_sets);
+    add(
+        &mut suite,
+        "recorded dispatch with one of 1000 sets, checked",
+        RECORDED_MAX,
+        Program::dispatches_with_many_sets,
+    );
     add(&mut suite, "recorded draw, checked", RECORDED_MAX, Program::draws);
     let all: [(&str, fn(&mut Program, u64)); 2] =
         [("barrier and dispatch", Program::ordered_dispatches), ("draw", Program::draws)];

@@ -98,6 +98,11 @@ impl Region {
         Region { words, address, ..Region::default() }
     }
 
+    /// Whether it can be bound as a storage buffer.
+    pub(super) fn is_aligned(self) -> bool {
+        self.offset.is_multiple_of(ALIGNMENT)
+    }
+
     /// Where the host sees it.
     pub(super) fn address(self) -> u64 {
         self.address

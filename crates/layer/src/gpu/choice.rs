@@ -32,25 +32,36 @@ pub(super) struct Chosen {
     pub(super) push: Option<(PipelineLayout, ShaderStageFlags)>,
 }
 
-/// What was chosen for what was bound.
+/// What was chosen for draws of a command buffer. What it takes stays, for what is recorded next.
 #[derive(Default)]
-pub(super) struct Known {
-    /// By the first bits of a hash, one for each. None until something is remembered.
-    entries: Vec<Option<Entry>>,
+pub(super) struct Choices {
+    pub(super) all: Vec<Chosen>,
+    /// By the first bits of a hash of what was bound, one for each. None until something is chosen.
+    entries: Vec<Entry>,
+    /// What was bound, in words, one behind the other.
+    keys: Vec<u64>,
+    /// How often all of it was forgotten.
+    generation: u64,
 }
 
+#[derive(Clone, Copy, Default)]
 struct Entry {
+    /// The generation it is of, plus one.
+    stamp: u64,
     /// As many writes into sets there were.
     version: u64,
     hash: u64,
-    /// What was bound, in words.
-    key: Box<[u64]>,
-    chosen: Arc<Chosen>,
+    /// Where its key is: from, and up to.
+    key: [u32; 2],
+    /// Which of all.
+    chosen: u32,
 }
 
-/// How many are remembered at first, and at most.
-const KNOWN_MIN: usize = 16;
-const KNOWN_MAX: usize = 512;
+/// How many are remembered by what was bound at first, and at most.
+const ENTRIES_MIN: usize = 16;
+const ENTRIES_MAX: usize = 1024;
+/// More are not kept: where sets are written all the time, what was chosen is of no use.
+const CHOICES_MAX: usize = 4096;
 
 /// Words of a bind in front of its sets.
 const HEAD: usize = 3;
@@ -70,15 +81,14 @@ impl Point {
         self.pipeline.as_ref().map_or(0, |it| Arc::as_ptr(it).addr() as u64)
     }
 
-    /// What is bound, in words. Equal words are equal binds.
-    fn key(&self) -> Box<[u64]> {
-        let mut words = vec![self.pipeline_word()];
+    /// Says what is bound, in words. Equal words are equal binds.
+    fn describe(&self, words: &mut Vec<u64>) {
+        words.push(self.pipeline_word());
         for bind in &self.binds {
             words.extend(bind.head());
             words.extend(&bind.sets);
             words.extend(bind.offsets.iter().map(|it| u64::from(*it)));
         }
-        words.into_boxed_slice()
     }
 
     /// Whether this is what is bound.
@@ -119,84 +129,101 @@ fn mixed(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl Known {
+impl Choices {
     #[inline(always)]
     fn place(&self, hash: u64) -> usize {
         (hash >> (u64::BITS - self.entries.len().trailing_zeros())) as usize
     }
 
     #[inline(always)]
-    fn find(&self, point: &Point, version: u64) -> Option<Arc<Chosen>> {
+    fn is_of(&self, entry: &Entry, version: u64) -> bool {
+        entry.stamp == self.generation + 1 && entry.version == version
+    }
+
+    #[inline(always)]
+    fn find(&self, point: &Point, version: u64) -> Option<u32> {
         if self.entries.is_empty() {
             return None;
         }
-        let entry = self.entries[self.place(point.hash())].as_ref()?;
-        (entry.version == version && point.is_at(&entry.key)).then(|| Arc::clone(&entry.chosen))
+        let entry = &self.entries[self.place(point.hash())];
+        let [from, to] = entry.key.map(|it| it as usize);
+        let is_it = self.is_of(entry, version) && point.is_at(&self.keys[from..to]);
+        is_it.then_some(entry.chosen)
     }
 
-    fn add(&mut self, point: &Point, version: u64, chosen: &Arc<Chosen>) {
+    /// Gives its number.
+    fn add(&mut self, point: &Point, version: u64, chosen: Chosen) -> u32 {
         if self.entries.is_empty() {
-            self.entries.resize_with(KNOWN_MIN, || None);
+            self.entries.resize(ENTRIES_MIN, Entry::default());
         }
         let hash = point.hash();
-        let is_taken = |it: &Option<Entry>| it.as_ref().is_some_and(|it| it.version == version);
-        while is_taken(&self.entries[self.place(hash)]) && self.entries.len() < KNOWN_MAX {
+        while self.is_of(&self.entries[self.place(hash)], version) && self.entries.len() < ENTRIES_MAX {
             self.grow();
         }
-        let place = self.place(hash);
-        self.entries[place] = Some(Entry { version, hash, key: point.key(), chosen: Arc::clone(chosen) });
+        let (from, number) = (self.keys.len() as u32, self.all.len() as u32);
+        point.describe(&mut self.keys);
+        let (place, key) = (self.place(hash), [from, self.keys.len() as u32]);
+        self.entries[place] = Entry { stamp: self.generation + 1, version, hash, key, chosen: number };
+        self.all.push(chosen);
+        number
     }
 
     fn grow(&mut self) {
         let count = self.entries.len() * 2;
         let old = std::mem::take(&mut self.entries);
-        self.entries.resize_with(count, || None);
-        for entry in old.into_iter().flatten() {
+        self.entries.resize(count, Entry::default());
+        for entry in old.iter().filter(|it| it.stamp == self.generation + 1) {
             let place = self.place(entry.hash);
-            self.entries[place] = Some(entry);
+            self.entries[place] = *entry;
         }
     }
 
     /// The tables of what was chosen are no more.
     pub(super) fn clear(&mut self) {
-        self.entries.clear();
+        self.generation += 1;
+        self.all.clear();
+        self.keys.clear();
     }
 }
 
 impl Gpu {
     /// Takes what was chosen before for the same; else looks at what is bound, and takes the form of the pipeline that
-    /// fits it.
+    /// fits it. Gives its number.
     #[inline(always)]
-    pub(super) fn choose(&self, commands: &mut Commands, at: usize) {
+    pub(super) fn choose(&self, commands: &mut Commands, at: usize) -> Option<u32> {
         let version = self.sets_version.load(Ordering::Acquire);
-        let point = &mut commands.points[at];
-        match commands.known.find(point, version) {
-            Some(chosen) => point.chosen = Some(chosen),
-            None => self.choose_anew(commands, at, version),
-        }
+        let known = commands.choices.find(&commands.points[at], version);
+        let number = known.or_else(|| self.choose_anew(commands, at, version));
+        commands.points[at].chosen = number;
+        number
     }
 
     #[inline(never)]
-    fn choose_anew(&self, commands: &mut Commands, at: usize, version: u64) {
+    fn choose_anew(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
         let point = &commands.points[at];
-        let Some(checked) = point.pipeline.clone() else { return };
-        let Some(selected) = checked.selected() else { return };
-        let words = descriptors::table(&selected.layout, &self.state().sets, |it| point.set(it));
-        let form = self.form_for(&checked, &words);
+        let checked = point.pipeline.clone()?;
+        let selected = checked.selected()?;
+        let mut words = std::mem::take(&mut commands.words);
+        descriptors::write_table(&mut words, &selected.layout, &self.state().sets, |it| point.set(it));
+        let form = self.form_for(&checked, &selected, &words);
         let is_quiet = form.is_none();
         let variant = form.unwrap_or(selected);
         variant.fixed.iter().for_each(|it| it.add(&words));
         let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
         let table = match is_quiet {
             true => None,
-            false => self.or_fail(self.table_of(commands, at, &variant, (words, version))),
+            false => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
         };
+        commands.words = words;
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
-        let chosen = Arc::new(self.chosen(commands, variant, table, is_disturbing));
-        commands.known.add(&commands.points[at], version, &chosen);
-        commands.points[at].chosen = Some(chosen);
+        if commands.choices.all.len() >= CHOICES_MAX {
+            commands.choices.clear();
+            commands.points.iter_mut().for_each(|it| it.chosen = None);
+        }
+        let chosen = self.chosen(commands, variant, table, is_disturbing);
+        Some(commands.choices.add(&commands.points[at], version, chosen))
     }
 
     /// For commands that know what is bound by its handle: in the form that the application has.
@@ -204,11 +231,11 @@ impl Gpu {
         let bound = &commands.points[at];
         let variant = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
         let version = self.sets_version.load(Ordering::Acquire);
-        let words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        let mut words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
         let is_fit = variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
         let table = match is_fit {
-            true => self.or_fail(self.table_of(commands, at, &variant, (words, version))),
+            true => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
             false => None,
         };
         Some(self.chosen(commands, variant, table, is_disturbing))
@@ -237,34 +264,83 @@ impl Gpu {
         }
     }
 
-    /// The table of what is bound, in the way that its layout needs.
+    /// The table of what is bound, in the way that its layout needs. The words may be others afterwards.
     fn table_of(
         &self,
         commands: &mut Commands,
         at: usize,
         variant: &Arc<Variant>,
-        (words, version): (Vec<u32>, u64),
+        (words, version): (&mut Vec<u32>, u64),
     ) -> Option<Region> {
         let (point, count) = (&commands.points[at], variant.layout.sets.len());
         if variant.layout.is_in_buffers() {
             let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
-            return self.buffered_table(commands, variant, sets, words);
+            return self.buffered_table(commands, variant, sets, words.clone());
         }
         if variant.layout.has_late() {
             let sets = (0..count).map(|it| point.set(it)).collect();
-            return self.late_table(commands, variant, sets, (words, version));
+            return self.late_table(commands, variant, sets, (words.clone(), version));
         }
-        self.table(commands, words)
+        let fits = |it: &Region| variant.way != Way::Set || it.is_aligned();
+        if let Some(same) = commands.table.1.filter(fits).filter(|_| commands.table.0 == *words) {
+            return Some(same);
+        }
+        let region = match variant.way {
+            Way::Set => commands.allocate_table(self, words)?,
+            Way::Push | Way::Constant => commands.allocate_lines(self, words)?,
+        };
+        std::mem::swap(&mut commands.table.0, words);
+        commands.table.1 = Some(region);
+        Some(region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::layouts::Layout;
+
+    fn chosen(number: u32) -> Chosen {
+        Chosen {
+            variant: Arc::new(Variant::empty()),
+            number,
+            table: None,
+            is_disturbing: false,
+            record_words: 0,
+            touch_words: 0,
+            root: [0; ROOT_SPACE as usize],
+            push: None,
+        }
     }
 
-    fn table(&self, commands: &mut Commands, words: Vec<u32>) -> Option<Region> {
-        match &commands.table {
-            Some((same, region)) if *same == words => Some(*region),
-            _ => {
-                let region = commands.allocate_table(self, &words)?;
-                commands.table = Some((words, region));
-                Some(region)
-            }
+    #[test]
+    fn what_was_chosen_is_found_by_all_that_is_bound() {
+        let layout = Arc::new(Layout::empty());
+        let bound = |sets: &[u64], offsets: &[u32]| Point {
+            binds: vec![Bind::new(&layout, 0, sets.to_vec(), offsets.to_vec())],
+            ..Point::default()
+        };
+        let other = Arc::new(Layout::empty());
+        let elsewhere = Point { binds: vec![Bind::new(&other, 0, vec![1, 2], Vec::new())], ..Point::default() };
+        let second = Point { binds: vec![Bind::new(&layout, 1, vec![1, 2], Vec::new())], ..Point::default() };
+        let split = Point {
+            binds: vec![Bind::new(&layout, 0, vec![1], Vec::new()), Bind::new(&layout, 0, vec![2], Vec::new())],
+            ..Point::default()
+        };
+        let mut all = vec![bound(&[1, 2], &[]), bound(&[2, 1], &[]), bound(&[1], &[2]), elsewhere, second, split];
+        all.extend((0..ENTRIES_MAX as u64 / 4).map(|it| bound(&[it + 100], &[])));
+        let mut choices = Choices::default();
+        for (number, point) in (0..).zip(&all) {
+            assert_eq!(choices.find(point, 3), None);
+            assert_eq!(choices.add(point, 3, chosen(number)), number);
+            assert_eq!(choices.find(point, 3), Some(number));
+            assert_eq!(choices.find(point, 4), None, "something was written into sets");
         }
+        let found = |choices: &Choices| (0..).zip(&all).filter(|it| choices.find(it.1, 3) == Some(it.0)).count();
+        assert!(found(&choices) > all.len() / 2, "few have the same place as others");
+        choices.clear();
+        assert_eq!(found(&choices), 0);
+        assert_eq!(choices.add(&all[1], 3, chosen(7)), 0);
+        assert_eq!((choices.find(&all[1], 3), choices.find(&all[0], 3)), (Some(0), None));
     }
 }

@@ -6,7 +6,7 @@ use lavascope_abi::*;
 
 use super::arena::{Arena, Block, POOL_SETS, Region};
 use super::buffered::Buffered;
-use super::choice::{Chosen, Known};
+use super::choice::Choices;
 use super::drawn::{Drawn, Labels};
 use super::late::Late;
 use super::layouts::Layout;
@@ -50,11 +50,12 @@ pub(super) struct Commands {
     /// Sets that are left in the last pool.
     sets_left: u32,
     /// The last table of descriptors: often it is the same again.
-    pub(super) table: Option<(Vec<u32>, Region)>,
+    pub(super) table: (Vec<u32>, Option<Region>),
+    /// For the next one.
+    pub(super) words: Vec<u32>,
     /// Tables of descriptors that are looked at again when they are submitted.
     pub(super) late: Vec<Late>,
-    /// What was chosen before, by pipeline, sets and offsets.
-    pub(super) known: Known,
+    pub(super) choices: Choices,
     /// The table of addresses that root tables lead to; zero where they lead to several.
     pub(super) addresses: Option<u64>,
     pub(super) pushed: Pushed,
@@ -80,8 +81,8 @@ pub(super) struct Point {
     pub(super) objects: Bound,
     /// The earliest first.
     pub(super) binds: Vec<Bind>,
-    /// For the draws from here on, until something else is bound.
-    pub(super) chosen: Option<Arc<Chosen>>,
+    /// The choice for the draws from here on, until something else is bound.
+    pub(super) chosen: Option<u32>,
 }
 
 /// Sets that were bound in one call.
@@ -266,9 +267,19 @@ impl Commands {
     /// A table of descriptors of its own.
     pub(super) fn allocate_table(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
         let region = self.arena.allocate(gpu, words.len() as u32)?;
+        Some(self.keep_table(region, words))
+    }
+
+    /// The same for shaders that find it by its address.
+    pub(super) fn allocate_lines(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate_lines(gpu, words.len() as u32)?;
+        Some(self.keep_table(region, words))
+    }
+
+    fn keep_table(&mut self, region: Region, words: &[u32]) -> Region {
         self.pieces.push(region);
         region.write(words);
-        Some(region)
+        region
     }
 
     /// A set of ours that lives as long as what is recorded.
@@ -305,8 +316,8 @@ impl Commands {
         old.draws.clear();
         old.variants.clear();
         old.pieces.clear();
-        old.known.clear();
-        (self.draws, self.variants, self.pieces, self.known) = (old.draws, old.variants, old.pieces, old.known);
+        old.choices.clear();
+        (self.draws, self.variants, self.pieces, self.choices) = (old.draws, old.variants, old.pieces, old.choices);
         (old.arena.blocks, old.pools)
     }
 

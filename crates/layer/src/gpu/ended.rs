@@ -77,23 +77,12 @@ mod tests {
     use lavascope_abi::Pipeline;
 
     use super::*;
-    use crate::gpu::arena::Region;
-    use crate::gpu::layouts::{Layout, Way};
 
     fn form(handle: u64, number: u32) -> Arc<Variant> {
         Arc::new(Variant {
             handle: Pipeline(handle),
             application: (Pipeline(number.into()), number),
-            layout: Arc::new(Layout::empty()),
-            way: Way::Push,
-            stages: Vec::new(),
-            cells: Region::default(),
-            quiet: None,
-            fixed: Vec::new(),
-            requirements: Vec::new(),
-            reads_addresses: false,
-            branches: false,
-            objects: None,
+            ..Variant::empty()
         })
     }
 

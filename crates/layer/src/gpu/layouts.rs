@@ -2,10 +2,11 @@
 //!
 //! Every layout is changed by the same rule, so that those that were compatible stay so.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi::*;
+use lavascope_instrument::tables;
 
 use super::{Gpu, TABLES, arena::is_fine, place, slice};
 use crate::application::find_in_chain;
@@ -52,6 +53,8 @@ pub(super) struct Layout {
     ranges: Vec<[u32; 3]>,
     /// As the driver has them.
     pub(super) driver_ranges: Vec<PushConstantRange>,
+    /// The table of descriptors, without any. Made when needed.
+    frame: OnceLock<Vec<u32>>,
 }
 
 /// How shaders find our tables, best first.
@@ -146,7 +149,15 @@ impl Layout {
     #[cfg(test)]
     pub(super) fn empty() -> Layout {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
-        Layout { handle: PipelineLayout(1), way: Some(Way::Push), own: None, sets, ranges, driver_ranges }
+        Layout {
+            handle: PipelineLayout(1),
+            way: Some(Way::Push),
+            own: None,
+            sets,
+            ranges,
+            driver_ranges,
+            frame: OnceLock::new(),
+        }
     }
 
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
@@ -177,6 +188,13 @@ impl Layout {
         }
         (count > DESCRIPTORS_MAX)
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
+    }
+
+    /// The table of descriptors without any, where there are as many of them as the layout says.
+    pub(super) fn frame(&self) -> &[u32] {
+        let counts = |it: &Option<Arc<SetLayout>>| it.iter().flat_map(|it| &it.bindings).map(Slot::elements).collect();
+        let make = || tables::empty_descriptors(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
+        self.frame.get_or_init(make)
     }
 
     /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
@@ -352,8 +370,9 @@ impl Gpu {
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
-            let ranges = ranges.iter().map(words_of).collect();
-            state.layouts.insert(handle.0, Arc::new(Layout { handle, way, own, sets, ranges, driver_ranges }));
+            let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
+            let layout = Layout { handle, way, own, sets, ranges, driver_ranges, frame };
+            state.layouts.insert(handle.0, Arc::new(layout));
         }
         Some(result)
     }
@@ -372,8 +391,8 @@ impl Gpu {
         // SAFETY: a device and set layouts that are alive, and a place of ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
         self.state().own_layouts.push(made);
-        let ranges = ranges.iter().map(words_of).collect();
-        Some(Layout { handle: made, way, own: Some(made), sets, ranges, driver_ranges })
+        let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
+        Some(Layout { handle: made, way, own: Some(made), sets, ranges, driver_ranges, frame })
     }
 
     pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {

@@ -64,7 +64,7 @@ use arena::{Allocations, Arena, Region, Spares};
 use buffered::DescriptorBuffers;
 use commands::Commands;
 pub(crate) use config::Config;
-use descriptors::Set;
+use descriptors::Sets;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
@@ -158,7 +158,7 @@ struct State {
     addresses: Addresses,
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
-    sets: HashMap<u64, Set>,
+    sets: Sets,
     templates: HashMap<u64, Template>,
     buffered: DescriptorBuffers,
     /// How many sets there were that nobody allocated.

@@ -3,8 +3,6 @@
 //! This is done for every draw, on the thread of the application: nothing is allocated, and no lock is taken, as long
 //! as what is bound was bound before.
 
-use std::sync::Arc;
-
 use lavascope_abi::*;
 use lavascope_instrument::{ROOT_TOUCHES, Table};
 
@@ -74,13 +72,13 @@ impl Gpu {
         if commands.points[point].pipeline.is_none() {
             return After::default();
         }
-        if commands.points[point].chosen.is_none() {
-            self.choose(commands, point);
-        }
-        // Taken out and put back, which costs less than another reference.
-        let Some(chosen) = commands.points[point].chosen.take() else { return After::default() };
-        let after = self.record_chosen(commands, handle, point, (number, command), &chosen);
-        commands.points[point].chosen.get_or_insert(chosen);
+        let known = commands.points[point].chosen;
+        let Some(choice) = known.or_else(|| self.choose(commands, point)) else { return After::default() };
+        // Taken out, since the rest of the command buffer changes meanwhile.
+        let mut choices = std::mem::take(&mut commands.choices.all);
+        let chosen = &mut choices[choice as usize];
+        let after = self.record_chosen(commands, handle, point, (number, command), chosen);
+        commands.choices.all = choices;
         after
     }
 
@@ -91,7 +89,7 @@ impl Gpu {
         handle: CommandBuffer,
         point: usize,
         draw: (u32, Command),
-        chosen: &Chosen,
+        chosen: &mut Chosen,
     ) -> After {
         self.bind_form(commands, handle, point, &chosen.variant);
         if let Some(place) = self.tell_tables(commands, handle, point, chosen) {
@@ -127,8 +125,8 @@ impl Gpu {
         if commands.points[point].objects.is_new() {
             self.combine(commands, handle, point);
         }
-        let Some(chosen) = self.choose_first(commands, point) else { return After::default() };
-        self.record_chosen(commands, handle, point, (number, command), &chosen)
+        let Some(mut chosen) = self.choose_first(commands, point) else { return After::default() };
+        self.record_chosen(commands, handle, point, (number, command), &mut chosen)
     }
 
     /// Binds the form of a pipeline where the driver has another.
@@ -155,7 +153,7 @@ impl Gpu {
         commands: &mut Commands,
         handle: CommandBuffer,
         point: usize,
-        chosen: &Chosen,
+        chosen: &mut Chosen,
     ) -> Option<Place> {
         let variant = &chosen.variant;
         if variant.stages.is_empty() || !variant.fixed.is_empty() {
@@ -181,12 +179,10 @@ impl Gpu {
         None
     }
 
-    /// A draw without tables of its own, and those behind it, until something else is bound.
+    /// A draw without tables of its own, and so are those behind it with the same.
     #[cold]
-    fn tell_quietly(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, chosen: &Chosen) {
-        if chosen.table.is_some() {
-            commands.points[point].chosen = Some(Arc::new(Chosen { table: None, ..chosen.clone() }));
-        }
+    fn tell_quietly(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, chosen: &mut Chosen) {
+        chosen.table = None;
         match chosen.variant.quiet {
             Some(Quiet::Root(root)) => self.push_root(commands, handle, chosen, root),
             Some(Quiet::Set(set)) => self.bind_set(handle, point, &chosen.variant, set),

@@ -159,6 +159,25 @@ impl Fixed {
 }
 
 impl Variant {
+    /// One without shaders.
+    #[cfg(test)]
+    pub(super) fn empty() -> Variant {
+        Variant {
+            handle: Pipeline::default(),
+            application: (Pipeline::default(), 0),
+            layout: Arc::new(Layout::empty()),
+            way: Way::Push,
+            stages: Vec::new(),
+            cells: Region::default(),
+            quiet: None,
+            fixed: Vec::new(),
+            requirements: Vec::new(),
+            reads_addresses: false,
+            branches: false,
+            objects: None,
+        }
+    }
+
     /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
         let is_enough = |it: &Requirement| bound_to(table, it).is_some_and(|bound| bound >= it.least);
@@ -259,11 +278,11 @@ impl Checked {
 }
 
 impl Gpu {
-    /// The form for a draw to which so much is bound. None where it would have to be made, and cannot be.
-    pub(super) fn form_for(&self, checked: &Checked, table: &[u32]) -> Option<Arc<Variant>> {
-        let selected = checked.selected()?;
+    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None where
+    /// that would have to be made, and cannot be.
+    pub(super) fn form_for(&self, checked: &Checked, selected: &Arc<Variant>, table: &[u32]) -> Option<Arc<Variant>> {
         if selected.is_fit_for(table) {
-            return Some(selected);
+            return Some(Arc::clone(selected));
         }
         if let Some(branching) = checked.branching() {
             return Some(branching);

@@ -17,10 +17,10 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use khronos::newer_khronos;
+use khronos::write_settings;
 use lavascope_bench::{Bench, Entry, Peer, Suite};
 use program::{Mode, Program, has_khronos};
-use stage::{layer_folder, written};
+use stage::layer_folder;
 
 /// Set in the process that measures: the loader reads the environment once.
 const CHILD: &str = "LAVASCOPE_BENCH_CHILD";
@@ -43,17 +43,7 @@ const ROUNDS: u32 = 9;
 const KHRONOS_NEW_SETTINGS: &str = "\
 khronos_validation.gpuav_enable = true
 khronos_validation.gpuav_buffers_validation = false
-khronos_validation.validate_core = false
-khronos_validation.check_image_layout = false
 khronos_validation.check_command_buffer = false
-khronos_validation.check_object_in_use = false
-khronos_validation.check_query = false
-khronos_validation.check_shaders = false
-khronos_validation.unique_handles = false
-khronos_validation.object_lifetime = false
-khronos_validation.stateless_param = false
-khronos_validation.thread_safety = false
-khronos_validation.report_flags = error
 ";
 /// Of the version that Debian 12 has, 1.3.239.
 const KHRONOS_SETTINGS: &str = "\
@@ -73,8 +63,7 @@ fn main() {
     let exe = std::env::current_exe().expect("a program knows where it is");
     let folder = exe.parent().expect("a program lies in a folder");
     let layer = layer_folder(folder, "bench_layer_for_gpu");
-    let settings = if newer_khronos(&layer) { KHRONOS_NEW_SETTINGS } else { KHRONOS_SETTINGS };
-    written(&layer, "vk_layer_settings.txt", settings);
+    write_settings(&layer, KHRONOS_NEW_SETTINGS, KHRONOS_SETTINGS);
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);

@@ -11,7 +11,7 @@ mod stage;
 use std::ffi::{CStr, c_char};
 
 use ash::vk;
-use khronos::newer_khronos;
+use khronos::write_settings;
 use lavascope_bench::{Bench, Peer, Suite};
 use stage::{layer_folder, written};
 
@@ -35,16 +35,6 @@ const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
 const KHRONOS_NEW_SETTINGS: &str = "\
 khronos_validation.validate_sync = true
 khronos_validation.syncval_submit_time_validation = true
-khronos_validation.validate_core = false
-khronos_validation.check_image_layout = false
-khronos_validation.check_object_in_use = false
-khronos_validation.check_query = false
-khronos_validation.check_shaders = false
-khronos_validation.unique_handles = false
-khronos_validation.object_lifetime = false
-khronos_validation.stateless_param = false
-khronos_validation.thread_safety = false
-khronos_validation.report_flags = error
 ";
 /// Of the version that Debian 12 has, 1.3.239.
 const KHRONOS_SETTINGS: &str = "\
@@ -65,8 +55,7 @@ fn main() {
     let mut command = std::process::Command::new(&exe);
     command.args(std::env::args().skip(1)).env(CHILD, "1").env_remove("VK_LAYER_PATH");
     let layer = layer_folder(folder, "bench_layer_for_validation");
-    let settings = if newer_khronos(&layer) { KHRONOS_NEW_SETTINGS } else { KHRONOS_SETTINGS };
-    written(&layer, "vk_layer_settings.txt", settings);
+    write_settings(&layer, KHRONOS_NEW_SETTINGS, KHRONOS_SETTINGS);
     command.env("VK_ADD_LAYER_PATH", &layer).env("VK_LAYER_SETTINGS_PATH", &layer);
     command.env("VK_ICD_FILENAMES", &driver).env("VK_DRIVER_FILES", &driver).env_remove("VK_INSTANCE_LAYERS");
     // Valgrind counts in this process, so the measuring one takes its place.

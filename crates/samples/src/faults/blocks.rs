@@ -3,11 +3,12 @@
 
 use ash::vk;
 
+use super::bounds::half;
 use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, Program};
 use crate::arguments::Options;
-use crate::common::{Feature, Needs, Shader, binding_of, scope, shader};
+use crate::common::{Feature, Needs, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -44,24 +45,22 @@ fn inline(options: &Options) -> Result<(), Failure> {
     lab.write_descriptors(&[write.descriptor_count(bytes.len() as u32).push_next(&mut data)]);
     let layout = lab.pipeline_layout(&[set_layout], None)?;
     let pipeline = lab.compute_pipeline(shader!("inline.comp"), layout, &[])?;
-    lab.run_once("spread", |commands| {
-        let point = vk::PipelineBindPoint::COMPUTE;
-        // SAFETY: live objects, recorded by this thread (lifetime, owner).
-        unsafe {
-            lab.device.cmd_bind_pipeline(commands, point, pipeline);
-            lab.device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]);
-            lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
-        }
-    })?;
+    let program = Program::of(pipeline, layout, set);
+    lab.run_once("spread", |commands| program.dispatch(&lab, commands))?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[7; WORDS])
 }
 
 fn robust(options: &Options) -> Result<(), Failure> {
-    half(options, &Needs { features: &[Feature::RobustBufferAccess], ..Needs::NOTHING }, shader!("double.comp"))
+    half(
+        options,
+        &Needs { features: &[Feature::RobustBufferAccess], ..Needs::NOTHING },
+        shader!("double.comp"),
+        "double",
+    )
 }
 
 fn bare(options: &Options) -> Result<(), Failure> {
-    half(options, &Needs::NOTHING, shader!("bare.spvasm"))
+    half(options, &Needs::NOTHING, shader!("bare.spvasm"), "double")
 }
 
 fn second(options: &Options) -> Result<(), Failure> {
@@ -86,20 +85,4 @@ fn second(options: &Options) -> Result<(), Failure> {
     lab.submit_and_wait(&[record("first", &programs[0])?, record("second", &programs[1])?])?;
     lab.expect(&first, scope::COMPUTE_WRITE, &[14; WORDS])?;
     lab.expect(&second, scope::COMPUTE_WRITE, &[14; WORDS])
-}
-
-/// Doubles a buffer of which half is bound.
-fn half(options: &Options, needs: &Needs, shader: Shader) -> Result<(), Failure> {
-    let lab = Lab::new(options, needs)?;
-    let [source, target] = lab.words(["source", "target"])?;
-    let bound = [Bound::Dynamic(&source, lab.choose(SIZE / 2, SIZE)), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader, &[], &bound)?;
-    lab.run_once("double", |commands| {
-        lab.fill(commands, &source, 7);
-        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
-        program.bind(&lab, commands, &[0]);
-        // SAFETY: live objects, recorded by this thread (lifetime, owner).
-        unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
-    })?;
-    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }

@@ -7,7 +7,7 @@ use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, DYNAMIC, Program, RENDERING};
 use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, scope, shader};
+use crate::common::{Buffer, Feature, Needs, Place, Shader, scope, shader};
 use crate::failure::Failure;
 
 faults! {
@@ -25,13 +25,17 @@ faults! {
     shared: "bounds-shared", "a function that two entry points call reads behind the end of a storage buffer.",
 }
 
-/// Half of the source is bound.
 fn read(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &Needs::NOTHING)?;
+    half(options, &Needs::NOTHING, shader!("double.comp"), "read")
+}
+
+/// Doubles a buffer of which half is bound.
+pub(super) fn half(options: &Options, needs: &Needs, shader: Shader, name: &str) -> Result<(), Failure> {
+    let lab = Lab::new(options, needs)?;
     let [source, target] = lab.words(["source", "target"])?;
     let bound = [Bound::Dynamic(&source, lab.choose(SIZE / 2, SIZE)), Bound::Storage(&[target])];
-    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
-    lab.run_once("read", |commands| {
+    let program = Program::compute(&lab, shader, &[], &bound)?;
+    lab.run_once(name, |commands| {
         lab.fill(commands, &source, 7);
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         program.bind(&lab, commands, &[0]);

@@ -88,15 +88,8 @@ fn chained(options: &Options) -> Result<(), Failure> {
     let made = unsafe { lab.device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) };
     let pipeline = lab.keep(made.map_err(|it| it.1)?[0]);
     fill(&lab, &source)?;
-    lab.run_once("double", |commands| {
-        let point = vk::PipelineBindPoint::COMPUTE;
-        // SAFETY: live objects, recorded by this thread (lifetime, owner).
-        unsafe {
-            lab.device.cmd_bind_pipeline(commands, point, pipeline);
-            lab.device.cmd_bind_descriptor_sets(commands, point, layout, 0, &[set], &[]);
-            lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
-        }
-    })?;
+    let program = Program::of(pipeline, layout, set);
+    lab.run_once("double", |commands| program.dispatch(&lab, commands))?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 

@@ -80,6 +80,11 @@ impl Program {
         Ok(Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE })
     }
 
+    /// Of a compute pipeline that was made elsewhere.
+    pub(super) fn of(pipeline: vk::Pipeline, layout: vk::PipelineLayout, set: vk::DescriptorSet) -> Program {
+        Program { pipeline, layout, set, bind_point: vk::PipelineBindPoint::COMPUTE }
+    }
+
     pub(super) fn graphics(lab: &Lab, target: Target, fragment: Shader, bound: &[Bound]) -> Result<Program, Failure> {
         Program::of_shaders(lab, target, (SCREEN, &[], fragment), bound)
     }

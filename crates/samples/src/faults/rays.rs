@@ -1,4 +1,4 @@
-//! Shaders of all stages of ray tracing that access more than is bound.
+//! Rays: traced in a scene that may still be built, and led to shaders that access more than is bound.
 
 use ash::{khr, vk};
 
@@ -10,6 +10,7 @@ use crate::common::{Buffer, Feature, Needs, Place, Scope, Shader, scope, shader,
 use crate::failure::Failure;
 
 faults! {
+    traced: "trace-rays", "rays are traced in a scene that may still be built.",
     stages: "bounds-rays", "the shaders that rays lead to read behind the end of a storage buffer.",
 }
 
@@ -21,18 +22,35 @@ const SHADERS: [Shader; 6] = [
     shader!("stages.rahit"),
     shader!("stages.rint"),
 ];
-/// Three general ones, and one for hits.
-const GROUPS: u32 = 4;
+const STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::RAY_TRACING_SHADER_KHR;
+/// The bytes of a handle, on all devices.
 const HANDLE: usize = 32;
 /// The bytes of a record of a table: what devices ask for at most.
 const RECORD: u64 = 64;
 /// In front of where rays come from.
 const BOX: [f32; 6] = [-1.0, -1.0, 1.0, 1.0, 1.0, 2.0];
 
-fn stages(options: &Options) -> Result<(), Failure> {
+fn laboratory<'a>(options: &'a Options) -> Result<Lab<'a>, Failure> {
     let features = [NEEDS.features, &[Feature::RayTracingPipeline]].concat();
     let extensions = [NEEDS.extensions, &[khr::ray_tracing_pipeline::NAME]].concat();
-    let lab = Lab::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })?;
+    Lab::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })
+}
+
+fn traced(options: &Options) -> Result<(), Failure> {
+    let lab = laboratory(options)?;
+    let builder = Builder::new(&lab)?;
+    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
+    let rays = Rays::new(&lab, &[], &scene, &[shader!("shoot.rgen")], &[general(0)])?;
+    lab.run_once("build and trace", |commands| {
+        builder.build(commands, &scene, Type::TOP_LEVEL);
+        lab.mend(commands, BUILT, Scope { stages: STAGES, access: READ });
+        // The record behind the last is one of nothing, for rays that hit nothing.
+        rays.trace(&lab, commands, [Some(0), Some(1), None, None], 1);
+    })
+}
+
+fn stages(options: &Options) -> Result<(), Failure> {
+    let lab = laboratory(options)?;
     let [target] = lab.words(["target"])?;
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
     let source_size = lab.choose(SIZE / 2, SIZE);
@@ -41,12 +59,15 @@ fn stages(options: &Options) -> Result<(), Failure> {
     let bottom = builder.structure("bottom", Type::BOTTOM_LEVEL)?;
     let scene = builder.structure("scene", Type::TOP_LEVEL)?;
     build(&lab, &builder, &bottom, &scene)?;
-    let rays = Rays::new(&lab, &source, &target, &scene)?;
+    let hit = unused().ty(vk::RayTracingShaderGroupTypeKHR::PROCEDURAL_HIT_GROUP);
+    let hit = hit.closest_hit_shader(3).any_hit_shader(4).intersection_shader(5);
+    let groups = [general(0), general(1), general(2), hit];
+    let rays = Rays::new(&lab, &[source, target], &scene, &SHADERS, &groups)?;
     lab.run_once("trace", |commands| {
         lab.fill_buffer(commands, &source, (0, source_size), 7);
-        let stages = vk::PipelineStageFlags::RAY_TRACING_SHADER_KHR;
-        lab.memory_barrier(commands, scope::COPY_WRITE, Scope { stages, access: vk::AccessFlags::SHADER_READ });
-        rays.trace(&lab, commands);
+        let read = Scope { stages: STAGES, access: vk::AccessFlags::SHADER_READ };
+        lab.memory_barrier(commands, scope::COPY_WRITE, read);
+        rays.trace(&lab, commands, [Some(0), Some(1), Some(3), Some(2)], WORDS as u32);
         lab.memory_barrier(commands, scope::ALL, scope::ALL);
     })?;
     lab.expect(&target, scope::ALL, &[14; WORDS])
@@ -68,7 +89,22 @@ fn build(lab: &Lab, builder: &Builder, bottom: &Structure, scene: &Structure) ->
     })
 }
 
-/// A pipeline with shaders of all stages, and the table that names them.
+type Group = vk::RayTracingShaderGroupCreateInfoKHR<'static>;
+
+fn unused() -> Group {
+    vk::RayTracingShaderGroupCreateInfoKHR::default()
+        .general_shader(vk::SHADER_UNUSED_KHR)
+        .closest_hit_shader(vk::SHADER_UNUSED_KHR)
+        .any_hit_shader(vk::SHADER_UNUSED_KHR)
+        .intersection_shader(vk::SHADER_UNUSED_KHR)
+}
+
+/// A group of one shader that generates rays, is missed, or is called.
+fn general(shader: u32) -> Group {
+    unused().ty(vk::RayTracingShaderGroupTypeKHR::GENERAL).general_shader(shader)
+}
+
+/// A pipeline, and the table that names its groups in their order.
 struct Rays {
     tracing: khr::ray_tracing_pipeline::Device,
     pipeline: vk::Pipeline,
@@ -78,66 +114,70 @@ struct Rays {
 }
 
 impl Rays {
-    fn new(lab: &Lab, source: &Buffer, target: &Buffer, scene: &Structure) -> Result<Rays, Failure> {
-        let (words, kind) = (vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::ACCELERATION_STRUCTURE_KHR);
-        let set_layout = lab.set_layout(&[words, words, kind], vk::ShaderStageFlags::ALL)?;
-        let set = lab.descriptor_set(lab.descriptor_pool(1, &[(words, 2), (kind, 1)])?, set_layout)?;
-        let scenes = [scene.handle];
-        let mut written = vk::WriteDescriptorSetAccelerationStructureKHR::default().acceleration_structures(&scenes);
-        let buffers = [source, target].map(|it| [it.descriptor()]);
-        let write = |at| vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_count(1);
-        let write_words = |at: u32| write(at).descriptor_type(words).buffer_info(&buffers[at as usize]);
-        let write_scene = write(2).descriptor_type(kind).push_next(&mut written);
-        lab.write_descriptors(&[write_words(0), write_words(1), write_scene]);
+    /// The scene is bound behind the buffers.
+    fn new(
+        lab: &Lab,
+        buffers: &[Buffer],
+        scene: &Structure,
+        shaders: &[Shader],
+        groups: &[Group],
+    ) -> Result<Rays, Failure> {
+        let (set_layout, set) = described(lab, buffers, scene)?;
         let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
         let layout = lab.pipeline_layout(&[set_layout], None)?;
-        let pipeline = lab.with_stages(&SHADERS, "stages of rays", |stages| {
-            let groups = groups();
-            let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(stages).groups(&groups);
+        let pipeline = lab.with_stages(shaders, shaders[0].name, |stages| {
+            let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(stages).groups(groups);
             let info = [info.max_pipeline_ray_recursion_depth(1).layout(layout)];
             let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
             // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
             unsafe { tracing.create_ray_tracing_pipelines(deferred, cache, &info, None) }
         })?;
         let table = buffer(lab, "table", vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR, Place::Host)?;
-        let size = HANDLE * GROUPS as usize;
-        // SAFETY: the pipeline has as many groups, whose handles are as long on all devices (feature).
-        let handles = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, GROUPS, size) }?;
-        let record = |it: &[u8]| {
-            let mut words = words_of_bytes(it);
-            words.resize(RECORD as usize / 4, 0);
-            words
-        };
-        lab.write(&table, &handles.chunks(HANDLE).flat_map(record).collect::<Vec<u32>>())?;
+        let (count, size) = (groups.len(), HANDLE * groups.len());
+        // SAFETY: the pipeline has as many groups, whose handles are as long (feature).
+        let handles = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, count as u32, size) }?;
+        let mut words = vec![0; (count + 1) * RECORD as usize / 4];
+        for (record, handle) in words.chunks_mut(RECORD as usize / 4).zip(handles.chunks(HANDLE)) {
+            record[..HANDLE / 4].copy_from_slice(&words_of_bytes(handle));
+        }
+        lab.write(&table, &words)?;
         Ok(Rays { tracing, pipeline, layout, set, table })
     }
 
-    fn trace(&self, lab: &Lab, commands: vk::CommandBuffer) {
+    /// The records for what generates rays, for what misses, for hits and for what is called.
+    fn trace(&self, lab: &Lab, commands: vk::CommandBuffer, records: [Option<u64>; 4], width: u32) {
         let point = vk::PipelineBindPoint::RAY_TRACING_KHR;
         let record = |at: u64| vk::StridedDeviceAddressRegionKHR {
             device_address: address(lab, &self.table) + at * RECORD,
             stride: RECORD,
             size: RECORD,
         };
-        let [first, miss, called, hit] = [0, 1, 2, 3].map(record);
+        let [first, miss, hit, called] = records.map(|it| it.map(record).unwrap_or_default());
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             lab.device.cmd_bind_pipeline(commands, point, self.pipeline);
             lab.device.cmd_bind_descriptor_sets(commands, point, self.layout, 0, &[self.set], &[]);
-            self.tracing.cmd_trace_rays(commands, &first, &miss, &hit, &called, WORDS as u32, 1, 1);
+            self.tracing.cmd_trace_rays(commands, &first, &miss, &hit, &called, width, 1, 1);
         }
     }
 }
 
-/// The first three shaders, and a group with the others.
-fn groups() -> [vk::RayTracingShaderGroupCreateInfoKHR<'static>; GROUPS as usize] {
-    let none = vk::RayTracingShaderGroupCreateInfoKHR::default()
-        .general_shader(vk::SHADER_UNUSED_KHR)
-        .closest_hit_shader(vk::SHADER_UNUSED_KHR)
-        .any_hit_shader(vk::SHADER_UNUSED_KHR)
-        .intersection_shader(vk::SHADER_UNUSED_KHR);
-    let general = |at| none.ty(vk::RayTracingShaderGroupTypeKHR::GENERAL).general_shader(at);
-    let hit = none.ty(vk::RayTracingShaderGroupTypeKHR::PROCEDURAL_HIT_GROUP);
-    let hit = hit.closest_hit_shader(3).any_hit_shader(4).intersection_shader(5);
-    [general(0), general(1), general(2), hit]
+/// A set with storage buffers, and the scene behind them.
+fn described(
+    lab: &Lab,
+    buffers: &[Buffer],
+    scene: &Structure,
+) -> Result<(vk::DescriptorSetLayout, vk::DescriptorSet), Failure> {
+    let (words, kind) = (vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::ACCELERATION_STRUCTURE_KHR);
+    let count = buffers.len() as u32;
+    let kinds: Vec<_> = buffers.iter().map(|_| words).chain([kind]).collect();
+    let set_layout = lab.set_layout(&kinds, vk::ShaderStageFlags::ALL)?;
+    let sizes: Vec<_> = [(words, count), (kind, 1)].into_iter().filter(|it| it.1 > 0).collect();
+    let set = lab.descriptor_set(lab.descriptor_pool(1, &sizes)?, set_layout)?;
+    (0..).zip(buffers).for_each(|(at, it)| lab.write_buffers(set, (at, 0), words, &[*it]));
+    let scenes = [scene.handle];
+    let mut written = vk::WriteDescriptorSetAccelerationStructureKHR::default().acceleration_structures(&scenes);
+    let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(count).descriptor_type(kind);
+    lab.write_descriptors(&[write.descriptor_count(1).push_next(&mut written)]);
+    Ok((set_layout, set))
 }

@@ -1,17 +1,16 @@
-//! Acceleration structures: built from what may still be written, copied and traced while they may still be built.
+//! Acceleration structures: built from what may still be written, and copied while they may still be built.
 
 use ash::{khr, vk};
 
 use super::faults;
 use super::lab::Lab;
 use crate::arguments::Options;
-use crate::common::{Buffer, Feature, Needs, Place, Scope, scope, shader, words_of_bytes};
+use crate::common::{Buffer, Feature, Needs, Place, Scope, scope};
 use crate::failure::Failure;
 
 faults! {
     input: "build-input", "an acceleration structure is built from boxes that may still be written.",
     copied: "acceleration-structure", "an acceleration structure is copied while it may still be built.",
-    traced: "trace-rays", "rays are traced in a scene that may still be built.",
     referred: "bounds-instances", "an instance of a scene refers to no structure.",
     indirect: "bounds-instances-indirect", "the same, where the device tells how many instances there are.",
 }
@@ -216,85 +215,4 @@ pub(super) fn instance(reference: u64) -> [u32; 16] {
     let one = 1f32.to_bits();
     let (mask, low, high) = (0xff00_0000, reference as u32, (reference >> 32) as u32);
     [one, 0, 0, 0, 0, one, 0, 0, 0, 0, one, 0, mask, 0, low, high]
-}
-
-fn traced(options: &Options) -> Result<(), Failure> {
-    let features = [NEEDS.features, &[Feature::RayTracingPipeline]].concat();
-    let extensions = [NEEDS.extensions, &[khr::ray_tracing_pipeline::NAME]].concat();
-    let lab = Lab::new(options, &Needs { features: &features, extensions: &extensions, ..NEEDS })?;
-    let builder = Builder::new(&lab)?;
-    let scene = builder.structure("scene", Type::TOP_LEVEL)?;
-    let rays = Rays::new(&lab, &scene)?;
-    lab.run_once("build and trace", |commands| {
-        builder.build(commands, &scene, Type::TOP_LEVEL);
-        lab.mend(commands, BUILT, Scope { stages: vk::PipelineStageFlags::RAY_TRACING_SHADER_KHR, access: READ });
-        rays.trace(&lab, commands);
-    })
-}
-
-/// The bytes of a record of a table: what devices ask for at most.
-const RECORD: u64 = 64;
-
-/// A pipeline with one shader, and the table that names it.
-struct Rays {
-    tracing: khr::ray_tracing_pipeline::Device,
-    pipeline: vk::Pipeline,
-    layout: vk::PipelineLayout,
-    set: vk::DescriptorSet,
-    table: Buffer,
-}
-
-impl Rays {
-    fn new(lab: &Lab, scene: &Structure) -> Result<Rays, Failure> {
-        let kind = vk::DescriptorType::ACCELERATION_STRUCTURE_KHR;
-        let set_layout = lab.set_layout(&[kind], vk::ShaderStageFlags::RAYGEN_KHR)?;
-        let set = lab.descriptor_set(lab.descriptor_pool(1, &[(kind, 1)])?, set_layout)?;
-        let scenes = [scene.handle];
-        let mut written = vk::WriteDescriptorSetAccelerationStructureKHR::default().acceleration_structures(&scenes);
-        let write = vk::WriteDescriptorSet::default().dst_set(set).descriptor_type(kind).descriptor_count(1);
-        lab.write_descriptors(&[write.push_next(&mut written)]);
-        let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
-        let layout = lab.pipeline_layout(&[set_layout], None)?;
-        let pipeline = lab.with_stage(shader!("shoot.rgen"), |stage| {
-            let stages = [stage];
-            let group = vk::RayTracingShaderGroupCreateInfoKHR::default()
-                .ty(vk::RayTracingShaderGroupTypeKHR::GENERAL)
-                .closest_hit_shader(vk::SHADER_UNUSED_KHR)
-                .any_hit_shader(vk::SHADER_UNUSED_KHR)
-                .intersection_shader(vk::SHADER_UNUSED_KHR);
-            let groups = [group];
-            let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(&stages).groups(&groups);
-            let info = [info.max_pipeline_ray_recursion_depth(1).layout(layout)];
-            // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
-            unsafe {
-                let (deferred, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
-                tracing.create_ray_tracing_pipelines(deferred, cache, &info, None)
-            }
-        })?;
-        let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR;
-        let table = buffer(lab, "table", usage, Place::Host)?;
-        // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
-        let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
-        // Behind it is a handle of nothing, for rays that hit nothing.
-        let mut words = words_of_bytes(&handle);
-        words.resize(2 * RECORD as usize / 4, 0);
-        lab.write(&table, &words)?;
-        Ok(Rays { tracing, pipeline, layout, set, table })
-    }
-
-    fn trace(&self, lab: &Lab, commands: vk::CommandBuffer) {
-        let bind_point = vk::PipelineBindPoint::RAY_TRACING_KHR;
-        let record = |at: u64| vk::StridedDeviceAddressRegionKHR {
-            device_address: address(lab, &self.table) + at * RECORD,
-            stride: RECORD,
-            size: RECORD,
-        };
-        let none = vk::StridedDeviceAddressRegionKHR::default();
-        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
-        unsafe {
-            lab.device.cmd_bind_pipeline(commands, bind_point, self.pipeline);
-            lab.device.cmd_bind_descriptor_sets(commands, bind_point, self.layout, 0, &[self.set], &[]);
-            self.tracing.cmd_trace_rays(commands, &record(0), &record(1), &none, &none, 1, 1, 1);
-        }
-    }
 }

@@ -92,12 +92,8 @@ fn suite() -> Suite<'static> {
         Program::dispatches_with_many_sets,
     );
     add(&mut suite, "recorded draw, checked", RECORDED_MAX, Program::draws);
-    let all: [(&str, fn(&mut Program, u64)); 2] =
-        [("barrier and dispatch", Program::ordered_dispatches), ("draw", Program::draws)];
-    for (name, run) in all {
-        let (run, bare) = (bench(Mode::Observed, run), Some(bench(Mode::Bare, run)));
-        suite.add(Bench { name: format!("recorded {name}, checked and observed"), limit: None, run, bare });
-    }
+    add_observed(&mut suite, "recorded barrier and dispatch, checked and observed", Program::ordered_dispatches);
+    add_observed(&mut suite, "recorded draw, checked and observed", Program::draws);
     add(&mut suite, "submit of a dispatch and the wait for it, checked", SUBMITTED_MAX, Program::submits);
     let programs: Rc<RefCell<Vec<(Mode, Program)>>> = Rc::default();
     for count in BUFFERS {
@@ -130,6 +126,12 @@ fn add(suite: &mut Suite<'static>, name: &str, limit: f64, run: fn(&mut Program,
         true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos, run), share_limit: SHARE_MAX }),
         false => suite.add(ours),
     }
+}
+
+/// With the search for hazards as well; there is no limit.
+fn add_observed(suite: &mut Suite<'static>, name: &str, run: fn(&mut Program, u64)) {
+    let (observed, bare) = (bench(Mode::Observed, run), Some(bench(Mode::Bare, run)));
+    suite.add(Bench { name: name.to_owned(), limit: None, run: observed, bare });
 }
 
 /// The smallest of several times, of each mode in turn.

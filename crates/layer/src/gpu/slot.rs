@@ -15,6 +15,12 @@ pub(super) struct Slot {
     commands: AtomicPtr<Commands>,
 }
 
+/// Another thread may take it out than put it there.
+const _: fn() = || {
+    fn is_sent<T: Send>() {}
+    is_sent::<Commands>();
+};
+
 /// In the place of an address.
 const BUSY: *mut Commands = std::ptr::dangling_mut();
 /// Who looks does so for a short while: then the thread lets others go first.

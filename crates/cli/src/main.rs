@@ -14,7 +14,6 @@ mod known;
 mod layer_files;
 mod libraries;
 mod pages;
-mod pictures;
 mod probe;
 mod program;
 mod progress;

@@ -62,6 +62,9 @@ pub(crate) struct Process {
     pub(crate) prints: Vec<Print>,
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) prints_left_out: u64,
+    /// Files with pictures of frames.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) pictures: Vec<String>,
     /// How often and how long its threads waited for the validation.
     pub(crate) waited: Waited,
     /// What checks in its shaders took of the memory of its devices.
@@ -263,12 +266,13 @@ enum Line {
     Checks(Checks),
     DeviceLost(LostDevice),
     Printed(Print),
+    Picture { file: String },
     Unknown { command: String },
     Stats(Stats),
     End {},
 }
 
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "process",
     "finding",
     "problem",
@@ -279,6 +283,7 @@ const KINDS: [&str; 13] = [
     "checks",
     "device-lost",
     "printed",
+    "picture",
     "unknown",
     "stats",
     "end",
@@ -411,6 +416,7 @@ impl Process {
             Line::DeviceLost(lost) => self.lost_devices.push(lost),
             Line::Printed(_) if self.prints.len() >= PRINTS_MAX => self.prints_left_out += 1,
             Line::Printed(print) => self.prints.push(print),
+            Line::Picture { file } => self.pictures.push(file),
             Line::Unknown { command } => drop(self.unknown_commands.insert(command)),
             Line::Stats(stats) => self.stats = Some(stats),
             Line::End {} => self.has_ended = true,

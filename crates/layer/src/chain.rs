@@ -1,8 +1,8 @@
 //! Finding the next layer in the chain of a create call, and moving the chain on to it.
 
-use lavascope_abi::{Opaque, Ptr};
+use lavascope_abi::{FnPtr, Opaque, Ptr};
 
-use crate::interface::{LINK_INFO, Link, Next};
+use crate::interface::{DEVICE_LINK, LINK_INFO, LOADER_DATA, Link, Next, SetLoaderData};
 
 /// The next layer's functions, taken out of the chain, which then leads to the layer after it.
 ///
@@ -26,10 +26,29 @@ pub(crate) unsafe fn take_next(p_next: Ptr<Opaque>, s_type: i32) -> Option<&'sta
     None
 }
 
+/// How the loader is told of dispatchable objects of ours.
+///
+/// # Safety
+///
+/// `p_next` must be the chain of a `vkCreateDevice` that the loader handed to this layer.
+pub(crate) unsafe fn loader_data(p_next: Ptr<Opaque>) -> Option<SetLoaderData> {
+    let mut link = p_next.cast::<Link>();
+    while !link.is_null() {
+        // SAFETY: as above.
+        let it = unsafe { &*link.as_ptr() };
+        if it.s_type == DEVICE_LINK && it.function == LOADER_DATA {
+            // SAFETY: a link of this kind has such a function, or null.
+            return unsafe { std::mem::transmute::<FnPtr, Option<SetLoaderData>>(FnPtr(it.next.0)) };
+        }
+        link = it.p_next;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::{DEVICE_LINK, INSTANCE_LINK};
+    use crate::interface::INSTANCE_LINK;
 
     fn next(p_next: Ptr<Next>) -> Next {
         Next { p_next, get_instance_proc_addr: None, get_other_proc_addr: None }

@@ -9,7 +9,7 @@ use lavascope_validate::Feedback;
 use crate::DeviceTable;
 use crate::application::find_in_chain;
 use crate::calls::around;
-use crate::chain::take_next;
+use crate::chain::{loader_data, take_next};
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::facts;
@@ -22,6 +22,7 @@ use crate::lost;
 use crate::memory::{Memories, Wish};
 use crate::messages::Messages;
 use crate::names::{Names, PROCESS};
+use crate::pictures::{self, Pictures};
 use crate::unseen::Unseen;
 use crate::validation::Inbox;
 
@@ -44,6 +45,8 @@ pub(crate) struct DeviceData {
     pub(crate) gpu: Option<Box<Gpu>>,
     /// None where all surfaces are the driver's.
     pub(crate) unseen: Option<Unseen>,
+    /// None where nobody wants to see what it presents.
+    pub(crate) pictures: Option<Box<Pictures>>,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -116,36 +119,9 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
     if result == Result::SUCCESS {
         // SAFETY: a call that succeeded wrote the device.
         let device = unsafe { *params.p_device.as_ptr() };
-        // SAFETY: what `get_device` gives for a name is that function.
-        let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-        let gpu = gpu_wish.filter(|_| has_wish.1).and_then(|wish| {
-            // SAFETY: as above; the functions once more, since those in the table are about to be ours.
-            let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-            // SAFETY: the device was just made.
-            unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
-        });
-        // SAFETY: the device was just made with this info, and the table has its functions.
-        let unseen = instance.unseen.as_ref().and_then(|_| unsafe {
-            let info = params.p_create_info.as_ptr().as_ref()?;
-            Unseen::begin(device, info, &mut table)
-        });
-        let import = wish.as_ref().filter(|_| has_wish.0).map(|it| (it, &mut table));
-        let memories = Memories::of(instance, params.physical_device, import);
-        let data = DeviceData {
-            handle: device,
-            get_device_proc_addr: get_device,
-            table,
-            listeners: instance.listeners,
-            has_debug_utils: instance.has_debug_utils,
-            // SAFETY: a call that succeeded had a valid create info.
-            has_faults: unsafe { has_faults(params.p_create_info) },
-            is_lost: AtomicBool::new(false),
-            names: Names::of_device(memories),
-            inbox: inbox_of(instance, device),
-            gpu: gpu.map(Box::new),
-            unseen,
-            messages: Arc::clone(&instance.messages),
-        };
+        let wishes = (wish.filter(|_| has_wish.0), gpu_wish.filter(|_| has_wish.1));
+        // SAFETY: the device was just made so, and `get_device` gives its functions.
+        let data = unsafe { data_of(instance, params, (device, get_device), wishes) };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
         let data = CHAINS[CHAIN].devices.insert(key, data);
@@ -161,6 +137,57 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         }
     }
     Some(result)
+}
+
+/// What is known of a new device, with functions of ours in the places of the driver's.
+///
+/// # Safety
+///
+/// The device must have just been made with these parameters and wishes, and `get_device` must give its functions.
+unsafe fn data_of(
+    instance: &InstanceData,
+    params: &CreateDeviceParams,
+    (device, get_device): (Device, GetProcAddr),
+    (wish, gpu_wish): (Option<Wish>, Option<gpu::Wish>),
+) -> DeviceData {
+    // SAFETY: what `get_device` gives for a name is that function.
+    let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+    let functions = instance.pictures.as_ref().and_then(|_| pictures::Functions::of(&table));
+    let gpu = gpu_wish.and_then(|wish| {
+        // SAFETY: as above; the functions once more, since those in the table are about to be ours.
+        let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
+        // SAFETY: the device was just made.
+        unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
+    });
+    // SAFETY: a call that succeeded had a valid create info.
+    let info = unsafe { params.p_create_info.as_ptr().as_ref() };
+    // SAFETY: the device was just made with this info, and the table has its functions.
+    let unseen = instance.unseen.as_ref().and_then(|_| unsafe { Unseen::begin(device, info?, &mut table) });
+    let import = wish.as_ref().map(|it| (it, &mut table));
+    let memories = Memories::of(instance, params.physical_device, import);
+    let pictures = functions.and_then(|functions| {
+        // SAFETY: as above, and the chain of the info is the loader's.
+        unsafe {
+            let own = (functions, loader_data(info?.p_next));
+            Pictures::begin(instance, (params.physical_device, device), own, &mut table)
+        }
+    });
+    DeviceData {
+        handle: device,
+        get_device_proc_addr: get_device,
+        table,
+        listeners: instance.listeners,
+        has_debug_utils: instance.has_debug_utils,
+        // SAFETY: as above.
+        has_faults: unsafe { has_faults(params.p_create_info) },
+        is_lost: AtomicBool::new(false),
+        names: Names::of_device(memories),
+        inbox: inbox_of(instance, device),
+        gpu: gpu.map(Box::new),
+        unseen,
+        pictures: pictures.map(Box::new),
+        messages: Arc::clone(&instance.messages),
+    }
 }
 
 /// Whether a device was made with `VK_EXT_device_fault` and its feature.
@@ -248,6 +275,9 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     }
     if let Some(gpu) = &data.gpu {
         fence("vkDestroyDevice", || gpu.end(), || ());
+    }
+    if let Some(pictures) = &data.pictures {
+        fence("vkDestroyDevice", || pictures.end(), || ());
     }
     WATCHED_DEVICES.remove(key);
     // Before the driver may give the handles of its command buffers to somebody else.

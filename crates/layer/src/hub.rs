@@ -106,6 +106,8 @@ impl Hub {
     pub(crate) const STACKS: u8 = 8;
     /// Not one who listens to records, but functions of ours stand in for the driver's.
     pub(crate) const GPU: u8 = 16;
+    /// The same: what is presented is copied.
+    pub(crate) const PICTURES: u8 = 32;
     /// A bug of ours: nobody listens any more.
     const BROKEN: u8 = 128;
 

@@ -19,7 +19,7 @@ use crate::interface::*;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
 use crate::validation::Wanted;
-use crate::{InstanceTable, library, report, unseen};
+use crate::{InstanceTable, library, pictures, report, unseen};
 
 /// An instance and what comes after us in its chain.
 pub(crate) struct InstanceData {
@@ -45,6 +45,8 @@ pub(crate) struct InstanceData {
     pub(crate) gpu: Option<Arc<gpu::Config>>,
     /// What surfaces of ours stand in the place of; none where there are none.
     pub(crate) unseen: Option<unseen::OfInstance>,
+    /// Which frames somebody wants to see; none where not any.
+    pub(crate) pictures: Option<Arc<pictures::Wanted>>,
     /// Whether the application is told of one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
@@ -134,6 +136,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
             gpu: gpu::Config::of(&settings, &messages).map(Arc::new),
+            pictures: pictures::Wanted::of(&settings).map(Arc::new),
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
@@ -180,6 +183,7 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             api_version: 0,
             gpu: None,
             unseen: None,
+            pictures: None,
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };
@@ -257,6 +261,9 @@ fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
     if settings.gpu || settings.printf {
         listeners |= Hub::GPU;
     }
+    if !settings.screenshot.is_empty() {
+        listeners |= Hub::PICTURES;
+    }
     if listeners != 0 {
         library::keep();
     }
@@ -310,6 +317,7 @@ fn end(data: Box<InstanceData>) {
 /// The process ends, or the library is unloaded.
 extern "C" fn at_exit() {
     let work = || {
+        pictures::end_process();
         HUB.end_process();
         inline::end_process();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {

@@ -2,7 +2,7 @@
 //!
 //! They are not part of the registry. Spec: the loader's "Layer Interface", version 2.
 
-use lavascope_abi::{FnPtr, Opaque, Ptr, Result};
+use lavascope_abi::{Device, FnPtr, Opaque, Ptr, Result};
 
 /// The version of the interface that we speak.
 pub(crate) const INTERFACE_VERSION: u32 = 2;
@@ -14,6 +14,11 @@ pub(crate) const INSTANCE_LINK: i32 = 47;
 pub(crate) const DEVICE_LINK: i32 = 48;
 /// The kind of link that names the next layer.
 pub(crate) const LINK_INFO: i32 = 0;
+/// The kind of link that has [`SetLoaderData`].
+pub(crate) const LOADER_DATA: i32 = 1;
+
+/// Makes a dispatchable object of a layer's own known to the loader, so that other layers can be called with it.
+pub(crate) type SetLoaderData = unsafe extern "system" fn(Device, u64) -> Result;
 
 pub(crate) type GetProcAddr = unsafe extern "system" fn(u64, Ptr<u8>) -> FnPtr;
 
@@ -34,7 +39,7 @@ pub(crate) struct Link {
     pub(crate) s_type: i32,
     pub(crate) p_next: Ptr<Link>,
     pub(crate) function: i32,
-    /// For [`LINK_INFO`], the rest of the layers.
+    /// For [`LINK_INFO`], the rest of the layers; for [`LOADER_DATA`] a function.
     pub(crate) next: Ptr<Next>,
 }
 
@@ -49,6 +54,11 @@ pub(crate) struct Next {
 
 /// `vkEnumerateInstanceLayerProperties` and its kin answer for a layer that is named by its manifest.
 pub(crate) const LAYER_NAME: &std::ffi::CStr = c"VK_LAYER_LAVASCOPE_inspect";
+
+/// A pointer through which a function writes.
+pub(crate) fn out<T>(target: &mut T) -> Ptr<T> {
+    Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
+}
 
 /// The result of a call that could not be made.
 pub(crate) const FAILED: Result = Result::ERROR_INITIALIZATION_FAILED;

@@ -39,6 +39,7 @@ mod message_json;
 mod messages;
 mod names;
 mod order;
+mod pictures;
 mod print;
 mod properties;
 mod report;

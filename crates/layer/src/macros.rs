@@ -122,3 +122,23 @@ macro_rules! leave {
         leave_silently($entered, $order)
     };
 }
+
+/// Defines what came before ours, and a way to put ours in its place.
+macro_rules! stand_in {
+    ($(#[$doc:meta])* $next:ident for $table:ident { $($name:ident: $ty:ident,)* } and uses { $($used:ident: $used_ty:ident,)* }) => {
+        $(#[$doc])*
+        pub(crate) struct $next {
+            $($name: Option<$ty>,)*
+            $($used: Option<$used_ty>,)*
+        }
+
+        impl $next {
+            fn install(table: &mut $table) -> $next {
+                $next {
+                    $($name: table.$name.replace($name),)*
+                    $($used: table.$used,)*
+                }
+            }
+        }
+    };
+}

@@ -113,6 +113,11 @@ pub(crate) fn captured(path: &Path, size: u64) {
     say("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
 }
 
+/// A picture of a frame is written.
+pub(crate) fn picture(path: &Path) {
+    say("picture", json!({ "file": path.to_string_lossy() }));
+}
+
 /// The last instance is gone.
 pub(crate) fn end() {
     say("end", json!({}));

@@ -13,7 +13,7 @@ use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::enumerate::answer;
 use crate::fence::fence;
-use crate::interface::FAILED;
+use crate::interface::{FAILED, out};
 use crate::{DeviceTable, InstanceTable};
 
 /// Handles of ours: no address looks like that.
@@ -58,26 +58,6 @@ impl State {
 
 fn is_ours(surface: SurfaceKHR) -> bool {
     state().surfaces.contains(&surface.0)
-}
-
-/// Defines what came before ours, and a way to put ours in its place.
-macro_rules! stand_in {
-    ($(#[$doc:meta])* $next:ident for $table:ident { $($name:ident: $ty:ident,)* } and uses { $($used:ident: $used_ty:ident,)* }) => {
-        $(#[$doc])*
-        pub(crate) struct $next {
-            $($name: Option<$ty>,)*
-            $($used: Option<$used_ty>,)*
-        }
-
-        impl $next {
-            fn install(table: &mut $table) -> $next {
-                $next {
-                    $($name: table.$name.replace($name),)*
-                    $($used: table.$used,)*
-                }
-            }
-        }
-    };
 }
 
 stand_in! {
@@ -241,11 +221,6 @@ impl Unseen {
 
 fn succeeded(result: Result) -> core::result::Result<(), Result> {
     if result.0 < 0 { Err(result) } else { Ok(()) }
-}
-
-/// A pointer through which a function writes.
-fn out<T>(target: &mut T) -> Ptr<T> {
-    Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
 }
 
 /// # Safety

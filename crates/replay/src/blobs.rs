@@ -110,18 +110,29 @@ pub(crate) fn groups(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     Ok(())
 }
 
-/// A descriptor for a descriptor buffer.
-pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+/// Why a descriptor cannot be put where the trace has it.
+///
+/// The program was told sizes and places, and computed with them where each descriptor goes, how large its buffers are
+/// and what it binds. The trace has what came out of that, and not how, so nothing can be moved.
+pub(crate) const OTHER_SIZE: &str = "descriptors of this type have another size on this device";
+
+/// Whether a descriptor that the trace asks for has another size here.
+pub(crate) fn has_other_size(performer: &Performer<'_>, done: &Done<'_>) -> Result<bool, ReplayError> {
     let (Some(Call::GetDescriptorEXT(call)), Some(Outcome::GetDescriptorEXT(outcome))) =
         (Call::of(done.enter), done.leave.and_then(Outcome::of))
     else {
-        return Ok(());
+        return Ok(false);
     };
-    let device = performer.device(done)?;
-    let there = outcome.p_descriptor();
     let ty = call.p_descriptor_info().map_or(vk::DescriptorType(0), |it| it.type_);
-    if !has_size(&device, ty, there.len() as u64) {
-        return Err(performer.error(done, "descriptors of this type have another size on this device"));
+    Ok(!has_size(&*performer.device(done)?, ty, outcome.p_descriptor().len() as u64))
+}
+
+/// A descriptor for a descriptor buffer.
+pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    let Some(Outcome::GetDescriptorEXT(outcome)) = done.leave.and_then(Outcome::of) else { return Ok(()) };
+    let there = outcome.p_descriptor();
+    if has_other_size(performer, done)? {
+        return Err(performer.error(done, OTHER_SIZE));
     }
     let laid = performer.lay_out(done)?;
     performer.call(done, laid)?;

@@ -72,7 +72,6 @@ use lavascope_trace::{Tail, Trace};
 pub use error::ReplayError;
 pub use memory::Results;
 pub use options::{Begin, Frames, Hung, Options, Pause, Paused, Show, Stopped, Watcher};
-pub use picture::Picture;
 pub use plan::{Plan, PlannedDevice, Refusal};
 pub use waiters::end_process;
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::error::ReplayError;
-use crate::picture::Picture;
+use lavascope_picture::Picture;
 
-/// Who gets the pictures of frames, with the number of the frame.
-pub type Frames = Arc<dyn Fn(u64, Picture) + Send + Sync>;
+use crate::error::ReplayError;
+
+/// Who gets the pictures of frames, with the number of the frame, and of the window where one frame has several.
+pub type Frames = Arc<dyn Fn(u64, usize, Picture) + Send + Sync>;
 
 /// A call before which a replay waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -125,9 +126,9 @@ impl Options {
         self.frames.is_some() && self.pictures.iter().any(|it| it.contains(&frame))
     }
 
-    pub(crate) fn give_frame(&self, frame: u64, picture: Picture) {
+    pub(crate) fn give_frame(&self, frame: u64, window: usize, picture: Picture) {
         if let Some(frames) = &self.frames {
-            frames(frame, picture);
+            frames(frame, window, picture);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
+use lavascope_picture::{Picture, Texels, region};
 
 use crate::device::Device;
 use crate::functions::{Functions, driver};
@@ -10,79 +11,20 @@ use crate::perform::Performer;
 use crate::present::{Swapchain, check};
 use crate::replay::lock;
 
-/// Pixels as one sees them: red, green, blue and alpha, a byte each.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
-    pub width: u32,
-    pub height: u32,
-    pub rgba: Vec<u8>,
-}
-
-/// How the bytes of a texel become a pixel.
-#[derive(Clone, Copy)]
-enum Order {
-    Rgba,
-    Bgra,
-    /// Ten bits each, red lowest.
-    Rgb10,
-    /// Ten bits each, blue lowest.
-    Bgr10,
-    Half,
-}
-
-fn order_of(format: vk::Format) -> Option<(Order, usize)> {
-    Some(match format {
-        vk::Format::R8G8B8A8_UNORM | vk::Format::R8G8B8A8_SRGB | vk::Format::A8B8G8R8_UNORM_PACK32 => (Order::Rgba, 4),
-        vk::Format::A8B8G8R8_SRGB_PACK32 => (Order::Rgba, 4),
-        vk::Format::B8G8R8A8_UNORM | vk::Format::B8G8R8A8_SRGB => (Order::Bgra, 4),
-        vk::Format::A2B10G10R10_UNORM_PACK32 => (Order::Rgb10, 4),
-        vk::Format::A2R10G10B10_UNORM_PACK32 => (Order::Bgr10, 4),
-        vk::Format::R16G16B16A16_SFLOAT => (Order::Half, 8),
-        _ => return None,
-    })
-}
-
 impl Performer<'_> {
     /// What an image holds that was just presented. Nothing may be under way on its queue.
     pub(crate) fn read(&self, swapchain: &Swapchain, image: vk::Image) -> Result<Picture, String> {
         let format = swapchain.format();
-        let (order, size) = order_of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
+        let texels = Texels::of(format).ok_or_else(|| format!("format {} cannot be shown", format.0))?;
         let extent = swapchain.extent();
-        let (width, height) = (extent.width, extent.height);
-        let room = u64::from(width) * u64::from(height) * size as u64;
-        let staging = Staging::new(&swapchain.device, room)?;
+        let staging = Staging::new(&swapchain.device, texels.bytes(extent))?;
         staging.copy(image, extent, |run| {
             let queue = self.replay.queue_lock(swapchain.device.queue.0);
             let _guard = lock(&queue);
             run();
         })?;
-        let bytes = staging.bytes()?;
-        let rgba = bytes.chunks_exact(size).flat_map(|it| pixel(order, it)).collect();
-        Ok(Picture { width, height, rgba })
+        Ok(texels.picture(extent, &staging.bytes()?))
     }
-}
-
-fn pixel(order: Order, it: &[u8]) -> [u8; 4] {
-    let word = || u32::from_le_bytes([it[0], it[1], it[2], it[3]]);
-    let ten = |shift: u32| (word() >> (shift + 2)) as u8;
-    let half = |at: usize| half_to_byte(u16::from_le_bytes([it[at], it[at + 1]]));
-    match order {
-        Order::Rgba => [it[0], it[1], it[2], it[3]],
-        Order::Bgra => [it[2], it[1], it[0], it[3]],
-        Order::Rgb10 => [ten(0), ten(10), ten(20), 255],
-        Order::Bgr10 => [ten(20), ten(10), ten(0), 255],
-        Order::Half => [half(0), half(2), half(4), half(6)],
-    }
-}
-
-/// Half a float between 0 and 1 as a byte; what is outside is cut.
-fn half_to_byte(bits: u16) -> u8 {
-    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
-    let magnitude = match exponent {
-        0 => fraction / 1024.0 * 2f32.powi(-14),
-        exponent => (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
-    };
-    if bits >> 15 == 1 { 0 } else { (magnitude.min(1.0) * 255.0).round() as u8 }
 }
 
 /// A buffer that the host can read, and a command buffer to fill it.
@@ -154,15 +96,7 @@ impl<'a> Staging<'a> {
         driver!(functions, BeginCommandBuffer, FnBeginCommandBuffer(commands, Ptr::to(&begin)));
         let (presented, readable) = (vk::ImageLayout::PRESENT_SRC_KHR, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
         transition(functions, commands, image, (presented, readable));
-        let region = vk::BufferImageCopy {
-            image_subresource: vk::ImageSubresourceLayers {
-                aspect_mask: vk::ImageAspectFlags::COLOR,
-                layer_count: 1,
-                ..vk::ImageSubresourceLayers::zeroed()
-            },
-            image_extent: vk::Extent3D { width: extent.width, height: extent.height, depth: 1 },
-            ..vk::BufferImageCopy::zeroed()
-        };
+        let region = region(extent);
         driver!(
             functions,
             CmdCopyImageToBuffer,
@@ -203,25 +137,9 @@ pub(crate) fn transition(
     functions: &Functions,
     commands: vk::CommandBuffer,
     image: vk::Image,
-    (from, to): (vk::ImageLayout, vk::ImageLayout),
+    layouts: (vk::ImageLayout, vk::ImageLayout),
 ) {
-    let all = vk::AccessFlags(vk::AccessFlags::MEMORY_READ.0 | vk::AccessFlags::MEMORY_WRITE.0);
-    let barrier = vk::ImageMemoryBarrier {
-        src_access_mask: all,
-        dst_access_mask: all,
-        old_layout: from,
-        new_layout: to,
-        src_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
-        dst_queue_family_index: vk::QUEUE_FAMILY_IGNORED,
-        image,
-        subresource_range: vk::ImageSubresourceRange {
-            aspect_mask: vk::ImageAspectFlags::COLOR,
-            level_count: vk::REMAINING_MIP_LEVELS,
-            layer_count: vk::REMAINING_ARRAY_LAYERS,
-            ..vk::ImageSubresourceRange::zeroed()
-        },
-        ..vk::ImageMemoryBarrier::zeroed()
-    };
+    let barrier = lavascope_picture::transition(image, layouts);
     let stages = vk::PipelineStageFlags::ALL_COMMANDS;
     driver!(
         functions,
@@ -247,18 +165,5 @@ impl Drop for Staging<'_> {
         driver!(functions, DestroyCommandPool, FnDestroyCommandPool(handle, self.pool, Ptr::NULL));
         driver!(functions, DestroyBuffer, FnDestroyBuffer(handle, self.buffer, Ptr::NULL));
         driver!(functions, FreeMemory, FnFreeMemory(handle, self.memory, Ptr::NULL));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texels_become_pixels() {
-        assert_eq!(pixel(Order::Bgra, &[1, 2, 3, 4]), [3, 2, 1, 4]);
-        assert_eq!(pixel(Order::Half, &[0, 0x3c, 0, 0x38, 0, 0, 0, 0xbc]), [255, 128, 0, 0]);
-        let word = (1023u32 | 512 << 10 | 3 << 30).to_le_bytes();
-        assert_eq!(pixel(Order::Rgb10, &word), [255, 128, 0, 255]);
     }
 }

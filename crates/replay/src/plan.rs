@@ -20,7 +20,7 @@ use crate::pair::{gives_objects, ids_of};
 use crate::perform::{Done, Performer, needs_text};
 use crate::replay::lock;
 use crate::treat::{Treatment, is_elsewhere, is_surface};
-use crate::{addresses, capabilities, device, held, instance, layout, pipeline, present};
+use crate::{addresses, blobs, capabilities, device, held, instance, layout, pipeline, present};
 
 /// What a replay would do.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +116,8 @@ pub(crate) fn treatment(command: Command) -> Treatment {
         C::CreateSwapchainKHR => present::create,
         C::DestroySwapchainKHR => present::destroy,
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return Treatment::Skip,
-        C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR | C::GetDescriptorEXT => pretend,
+        C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR => pretend,
+        C::GetDescriptorEXT => descriptor,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
         C::DestroySurfaceKHR => present::destroy_surface,
@@ -211,6 +212,14 @@ fn pretend(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayE
     performer.pretend_outputs(done)?;
     performer.forget(done);
     Ok(())
+}
+
+/// A descriptor: it must be as large here.
+fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
+    if blobs::has_other_size(performer, done)? {
+        performer.refuse(done, blobs::OTHER_SIZE.to_owned());
+    }
+    pretend(performer, done)
 }
 
 fn create_device(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {

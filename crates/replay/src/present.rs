@@ -264,12 +264,12 @@ pub(crate) fn present(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let frame = performer.replay.clock.frame();
     performer.show(done, &device, info)?;
     if performer.replay.options.wants_frame(frame) {
-        for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
+        for (window, (swapchain, index)) in info.p_swapchains().iter().zip(info.p_image_indices()).enumerate() {
             let swapchain = performer.swapchain(done, swapchain.0)?;
             let image = swapchain.image(*index as usize).map_err(|it| performer.error(done, it))?;
             performer.idle_queue(done, &device, queue);
             let picture = performer.read(&swapchain, image).map_err(|it| performer.error(done, it))?;
-            performer.replay.options.give_frame(frame, picture);
+            performer.replay.options.give_frame(frame, window, picture);
         }
     }
     let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();

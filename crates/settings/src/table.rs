@@ -357,6 +357,17 @@ settings! {
         aliases: [],
     }
 
+    screenshot: Vec<Frames> {
+        kind: Kind::FrameLists, default: "", exists: true,
+        help: "Write what is presented in these frames, counted from 0, as pictures (PNG).",
+        aliases: [],
+    }
+    screenshots: Option<PathBuf> {
+        kind: Kind::Path, default: "", exists: true,
+        help: "The folder for pictures of frames; else the current one.",
+        aliases: [],
+    }
+
     print: Option<Output> {
         kind: Kind::Output, default: "", exists: true,
         help: "Print every call into this file.",

@@ -28,6 +28,8 @@ pub enum Kind {
     /// A file, or a standard stream.
     Output,
     Frames,
+    /// Any frames; a comma ends some.
+    FrameLists,
 }
 
 /// A value of some [`Kind`].
@@ -42,6 +44,7 @@ pub enum Value {
     Path(Option<PathBuf>),
     Output(Option<Output>),
     Frames(Option<Frames>),
+    FrameLists(Vec<Frames>),
 }
 
 /// A message as its author names it, or as `messageIdNumber` has it.
@@ -80,6 +83,8 @@ pub(crate) trait Field {
     fn field(value: &Value) -> Self;
 }
 
+const FRAMES: &str = "frames as FIRST..END, FIRST.. or ..END (without END), or one frame";
+
 const TRUE: [&str; 4] = ["on", "true", "yes", "1"];
 const FALSE: [&str; 4] = ["off", "false", "no", "0"];
 
@@ -100,6 +105,10 @@ impl Kind {
             Kind::Rules => Value::Texts(Ignore::split(text).into_iter().map(rule).collect::<Result<_, _>>()?),
             Kind::Path | Kind::Output => self.path(OsStr::new(text)).ok_or_else(|| Refused::part(text))?,
             Kind::Frames => Value::Frames(frames(text)?),
+            Kind::FrameLists => {
+                let all = parts(text, ',').map(frames).collect::<Result<Vec<_>, _>>()?;
+                Value::FrameLists(all.into_iter().flatten().collect())
+            }
         })
     }
 
@@ -114,7 +123,7 @@ impl Kind {
     }
 
     pub(crate) fn is_list(self) -> bool {
-        matches!(self, Kind::Choices(_) | Kind::MessageIds | Kind::Texts | Kind::Rules)
+        matches!(self, Kind::Choices(_) | Kind::MessageIds | Kind::Texts | Kind::Rules | Kind::FrameLists)
     }
 
     /// For people: what may stand there.
@@ -129,7 +138,8 @@ impl Kind {
             Kind::Rules => "code=REGEX, label=REGEX or object=REGEX, with commas between them".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Output => "a path, stdout, stderr, or - for stderr".to_owned(),
-            Kind::Frames => "frames as FIRST..END, FIRST.. or ..END (without END), or one frame".to_owned(),
+            Kind::Frames => FRAMES.to_owned(),
+            Kind::FrameLists => format!("{FRAMES}; more with commas between them"),
         }
     }
 }
@@ -241,9 +251,18 @@ impl fmt::Display for Value {
             Value::Path(Some(it)) | Value::Output(Some(Output::File(it))) => write!(out, "{}", it.display()),
             Value::Output(Some(Output::Stderr)) => out.write_str("stderr"),
             Value::Output(Some(Output::Stdout)) => out.write_str("stdout"),
-            Value::Frames(Some(Frames { first, end: Some(end) })) => write!(out, "{first}..{end}"),
-            Value::Frames(Some(Frames { first, end: None })) => write!(out, "{first}.."),
+            Value::Frames(Some(it)) => write!(out, "{it}"),
+            Value::FrameLists(it) => out.write_str(&it.iter().map(Frames::to_string).collect::<Vec<_>>().join(",")),
             Value::Path(None) | Value::Output(None) | Value::Frames(None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Frames {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self.end {
+            Some(end) => write!(out, "{}..{end}", self.first),
+            None => write!(out, "{}..", self.first),
         }
     }
 }
@@ -281,6 +300,7 @@ fields! {
     Option<Output>: Value::Output(it) => it.clone();
     Output: Value::Output(it) => it.clone().unwrap_or(Output::Stderr);
     Option<Frames>: Value::Frames(it) => *it;
+    Vec<Frames>: Value::FrameLists(it) => it.clone();
 }
 
 /// An enumeration whose variants are words of a setting.

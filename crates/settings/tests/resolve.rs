@@ -244,6 +244,11 @@ fn flags_frames_and_numbers_have_their_forms() {
     for (text, first, end) in [("5", 5, Some(6)), ("5..", 5, None), ("..5", 0, Some(5)), ("1 .. 2", 1, Some(2))] {
         assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, Some(Frames { first, end }), "{text}");
     }
+    let frames = [Frames { first: 0, end: Some(2) }, Frames { first: 4, end: Some(5) }, Frames { first: 9, end: None }];
+    let (settings, _) = set("SCREENSHOT", "0..2, 4,9..");
+    assert_eq!(settings.screenshot, frames);
+    assert!(settings.explain().iter().any(|it| (it.0, &*it.1) == ("screenshot", "0..2,4..5,9..")));
+    assert_eq!(set("SCREENSHOT", "0..2,x").0.screenshot, []);
     for text in ["5..5", "6..5", "a..b", "-1..", "1...", "1..2..3", "18446744073709551616"] {
         assert_eq!(set("CAPTURE_FRAMES", text).0.capture_frames, None, "{text}");
     }

@@ -145,7 +145,10 @@ impl Device {
         }
         match uses.is_empty() {
             true => self.give_room(told),
-            false => own.waiting.add_uses(uses, told),
+            false => {
+                *out.changes += 1;
+                own.waiting.add_uses(uses, told);
+            }
         }
     }
 

@@ -108,6 +108,8 @@ pub trait Listener {
 pub(crate) struct Out<'a> {
     pub(crate) listener: &'a mut dyn Listener,
     pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
+    /// See [`Tracker::changes`](crate::Tracker::changes).
+    pub(crate) changes: &'a mut u64,
     pub(crate) reflect: &'a dyn Reflect,
     /// Whether accesses are told that are made to one of several descriptors.
     pub(crate) tells_picked: bool,
@@ -132,6 +134,7 @@ impl Out<'_> {
     /// Never silent: whatever is not understood goes through here.
     pub(crate) fn missing(&mut self, reason: &'static str) {
         let missing = Missing { command: self.at.source.command, reason };
+        *self.changes += 1;
         let count = self.counts.entry(missing).or_default();
         *count += 1;
         if *count == 1 {

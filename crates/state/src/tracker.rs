@@ -33,6 +33,8 @@ pub struct Tracker<L> {
     reflect: Box<dyn Reflect + Send>,
     tells_picked: bool,
     hears_host_writes: bool,
+    /// How often something changed that commands depend on.
+    changes: u64,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
@@ -56,6 +58,7 @@ impl<L: Listener> Tracker<L> {
             reflect,
             tells_picked: false,
             hears_host_writes: false,
+            changes: 0,
         }
     }
 
@@ -63,22 +66,33 @@ impl<L: Listener> Tracker<L> {
     /// thousands for one draw.
     pub fn tell_picked(&mut self, is_wanted: bool) {
         self.tells_picked = is_wanted;
+        self.changes += 1;
     }
 
     /// All that the host writes into memory that it maps will be told, before the device can read it.
     pub fn hear_host_writes(&mut self) {
         self.hears_host_writes = true;
+        self.changes += 1;
         self.devices.iter_mut().for_each(|it| it.hears_host_writes = true);
     }
 
     /// The host wrote into memory. What it did not write is zero.
     pub fn host_wrote(&mut self, written: Written<'_>) {
         self.devices.iter_mut().for_each(|it| it.host_wrote(written));
+        self.changes += 1;
     }
 
     /// What was not understood so far, and how often.
     pub fn missing(&self) -> impl Iterator<Item = (Missing, u64)> {
         self.missing.iter().map(|(missing, count)| (*missing, *count))
+    }
+
+    /// How often something changed that commands depend on: as long as this stays the same, a command buffer that is
+    /// recorded with the same calls has the same commands. It grows too with what is not understood, and where commands
+    /// become known later.
+    #[inline]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Whether an object that is followed is alive, was, or never was.
@@ -133,12 +147,12 @@ impl<L: Listener> Tracker<L> {
     /// The driver does not see the call that was entered last, if it records a command: it is as if it had not been.
     pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
         let Some(handle) = self.device_of(record) else { return };
-        let Tracker { listener, devices, missing, reflect, tells_picked, .. } = self;
+        let Tracker { listener, devices, missing, reflect, tells_picked, changes, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return };
         device.drawn.forget();
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
-        let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
+        let out = &mut Out { listener, counts: missing, changes, reflect: &**reflect, tells_picked: *tells_picked, at };
         device.take_back(first_handle(record), out);
     }
 
@@ -150,14 +164,15 @@ impl<L: Listener> Tracker<L> {
             self.out(thread, record, 0).missing("an object of a device that nobody created");
             return true;
         };
-        let Tracker { listener, devices, missing, reflect, tells_picked, queues, .. } = self;
+        let Tracker { listener, devices, missing, reflect, tells_picked, queues, changes, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
         if !keeps_attachments(family, record.command()) {
             device.drawn.forget();
         }
+        *changes += u64::from(changes_commands(family, record));
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(handle), source };
-        let out = &mut Out { listener, counts: missing, reflect: &**reflect, tells_picked: *tells_picked, at };
+        let out = &mut Out { listener, counts: missing, changes, reflect: &**reflect, tells_picked: *tells_picked, at };
         match family {
             Family::Device => false,
             Family::Memory => device.memories(event, out),
@@ -210,6 +225,7 @@ impl<L: Listener> Tracker<L> {
     #[cold]
     #[inline(never)]
     fn device_commands(&mut self, thread: u32, record: Record<'_>, event: Event<'_>) -> bool {
+        self.changes += 1;
         match (event.call, event.outcome) {
             (
                 Call::GetPhysicalDeviceQueueFamilyProperties(it),
@@ -293,7 +309,8 @@ impl<L: Listener> Tracker<L> {
         let source = Source { command: record.command(), thread, call: record.call_number() };
         let at = Where { device: object(device), source };
         let (reflect, tells_picked) = (&*self.reflect, self.tells_picked);
-        Out { listener: &mut self.listener, counts: &mut self.missing, reflect, tells_picked, at }
+        let (listener, counts, changes) = (&mut self.listener, &mut self.missing, &mut self.changes);
+        Out { listener, counts, changes, reflect, tells_picked, at }
     }
 
     /// The device that a call is about, by its first parameter.
@@ -328,6 +345,34 @@ fn keeps_attachments(family: Family, command: vk::Command) -> bool {
                 | C::CmdPushDescriptorSet2
         ),
         _ => false,
+    }
+}
+
+/// Whether commands may mean something else after a call than before it.
+#[inline]
+fn changes_commands(family: Family, record: Record<'_>) -> bool {
+    use vk::Command as C;
+    let ty = ObjectId::from_raw(first_handle(record)).and_then(ObjectId::ty);
+    if ty == Some(HandleType::CommandBuffer) {
+        return false;
+    }
+    match family {
+        Family::CommandBuffer | Family::Sync => false,
+        Family::Queue => record.command() == C::QueueBindSparse,
+        Family::Memory => !matches!(
+            record.command(),
+            C::MapMemory
+                | C::MapMemory2
+                | C::UnmapMemory
+                | C::UnmapMemory2
+                | C::FlushMappedMemoryRanges
+                | C::InvalidateMappedMemoryRanges
+        ),
+        Family::Swapchain => !matches!(
+            record.command(),
+            C::AcquireNextImageKHR | C::AcquireNextImage2KHR | C::WaitForPresentKHR | C::WaitForPresent2KHR
+        ),
+        _ => true,
     }
 }
 

@@ -9,6 +9,7 @@ use lavascope_program::{
 
 use crate::device::{Device, Execute, SparseWork, slot};
 use crate::execute::{self, Recorded};
+use crate::fresh::Fresh;
 use crate::late::Late;
 use crate::memories::NoRoom;
 use crate::prepare::Prepared;
@@ -49,6 +50,7 @@ pub struct Engine {
     /// To be used by the next command buffers that are recorded.
     #[expect(clippy::vec_box, reason = "they go in and out as they are")]
     pub(crate) spare: Vec<Box<Alone>>,
+    pub(crate) spare_fresh: Vec<Fresh>,
     /// If command buffers are not checked while they are recorded.
     pub(crate) late: Option<Late>,
     steps: u32,
@@ -61,6 +63,7 @@ impl Engine {
             command_buffers: Vec::new(),
             render_passes: Vec::new(),
             spare: Vec::new(),
+            spare_fresh: Vec::new(),
             late: None,
             steps: 0,
         }

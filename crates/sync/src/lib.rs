@@ -21,6 +21,7 @@ mod device;
 mod dice;
 mod execute;
 pub mod explain;
+mod fresh;
 mod host;
 mod late;
 mod mark;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lavascope_program::{Access, Command, ResourceId};
+use lavascope_program::{Access, Barrier, Command, Region, ResourceId};
 
 use crate::address::{Addresses, Identity, Looked};
 use crate::mark::{Made, Marks};
@@ -57,6 +57,15 @@ pub(crate) enum Recorded<'a> {
     Other(&'a Command),
 }
 
+/// The command that was recorded last.
+pub(crate) enum Last<'a> {
+    Barrier(&'a Barrier),
+    /// An action that uses nothing but buffers, and knows where they are: its spots, and which of them it writes, as
+    /// bits.
+    OnBuffers(&'a [Spot], u64),
+    Else,
+}
+
 /// The accesses of an action.
 #[derive(Clone, Copy)]
 pub(crate) enum Accesses<'a> {
@@ -103,6 +112,22 @@ impl Plans {
         match plan.kind {
             PlanKind::Other => Recorded::Other(&self.others[plan.accesses.0 as usize]),
             _ => Recorded::Action(plan.accesses_in(&self.spots, &self.accesses)),
+        }
+    }
+
+    pub(crate) fn last(&self) -> Last<'_> {
+        let Some(plan) = self.plans.last() else { return Last::Else };
+        let spots = &self.spots[plan.first as usize..plan.end as usize];
+        let is_buffer = |it: &Spot| matches!(self.accesses[it.access as usize].region, Region::Buffer(_));
+        match plan.kind {
+            PlanKind::Other => match &self.others[plan.accesses.0 as usize] {
+                Command::Barrier(it) => Last::Barrier(it),
+                _ => Last::Else,
+            },
+            PlanKind::Apart if plan.is_straight && spots.iter().all(is_buffer) => {
+                Last::OnBuffers(spots, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
+            }
+            _ => Last::Else,
         }
     }
 

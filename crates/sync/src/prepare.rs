@@ -4,6 +4,7 @@
 use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId, Queue, ResourceId};
 
 use crate::address::Addresses;
+use crate::fresh::Fresh;
 use crate::late::Unchecked;
 use crate::plan::{PlanKind, Plans};
 use crate::record::{Alone, Told};
@@ -27,6 +28,8 @@ pub struct Prepared {
     pub(crate) queue: Option<Queue>,
     /// How far it was checked.
     pub(crate) alone: Option<Box<Alone>>,
+    /// As long as nothing was checked, since nothing can be wrong: what it has used.
+    pub(crate) fresh: Option<Fresh>,
     /// If it is not checked meanwhile, but when it is executed, until then.
     pub(crate) unchecked: Option<Unchecked>,
     /// If all that happens inside of it was told, and its spots have marks: how often resources had been found to share

@@ -10,6 +10,7 @@ use lavascope_program::{Access, At, Command, CommandBufferId, Fault, Findings, F
 use crate::check::Engine;
 use crate::device::{Device, slot};
 use crate::execute::{Recorded, Walk};
+use crate::fresh::Fresh;
 use crate::mark::Marking;
 use crate::prepare::Prepared;
 
@@ -41,7 +42,12 @@ impl Engine {
         self.end_recording(id);
         self.begin_late(id, queue, is_secondary);
         let checked = self.checked_for(queue, is_secondary);
-        slot(&mut self.command_buffers, id.0 as usize).begin(checked, &self.device.addresses);
+        let commands = slot(&mut self.command_buffers, id.0 as usize);
+        commands.begin(checked, &self.device.addresses);
+        // What shares memory by other names is looked at closely.
+        if checked.is_some() && self.device.addresses.relations() == 0 {
+            commands.fresh = Some(self.spare_fresh.pop().unwrap_or_default());
+        }
     }
 
     /// Whether nothing would be found, and nothing would be known that is not known, if a command buffer were recorded
@@ -103,27 +109,57 @@ impl Engine {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
-        let (until, moves) = (commands.plans.len(), self.device.addresses.moves());
         let is_marked = commands.is_marked(&self.device.addresses);
-        let known = commands.alone.take().filter(|it| it.moves == moves);
+        if let Some(fresh) = &mut commands.fresh {
+            if is_marked && fresh.takes_last(&commands.plans) {
+                return None;
+            }
+            self.check_put_off(index, queue, is_marked);
+        }
+        let moves = self.device.addresses.moves();
+        let known = self.command_buffers[index].alone.take().filter(|it| it.moves == moves);
         let mut alone = known.unwrap_or_else(|| self.caught_up(index, queue));
         if has_events {
             alone.device.grow_events(&self.device);
         }
-        alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
-        self.go_on(&mut alone, index, until);
+        self.check_until(&mut alone, index, self.command_buffers[index].plans.len());
         let commands = &mut self.command_buffers[index];
-        alone.walk.progress.made.iter().for_each(|(number, made)| commands.plans.mark(*number, *made));
-        alone.walk.progress.made.clear();
-        if alone.device.has_used_sparse {
-            commands.unmark();
-        }
         let found = alone.take_findings();
         if let Some(found) = &found {
             commands.told.add(found);
         }
         commands.alone = Some(alone);
         found
+    }
+
+    /// Executes what was recorded since the last time, up to a command, and marks it.
+    fn check_until(&mut self, alone: &mut Alone, index: usize, until: usize) {
+        let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
+        alone.walk.progress.marking = if is_marked { Marking::Made } else { Marking::None };
+        self.go_on(alone, index, until);
+        let commands = &mut self.command_buffers[index];
+        alone.walk.progress.made.iter().for_each(|(number, made)| commands.plans.mark(*number, *made));
+        alone.walk.progress.made.clear();
+        if alone.device.has_used_sparse {
+            commands.unmark();
+        }
+    }
+
+    /// The check of a command buffer is put off no longer: all commands but the last, with which nothing is wrong.
+    #[cold]
+    fn check_put_off(&mut self, index: usize, queue: Queue, is_marked: bool) {
+        let fresh = self.command_buffers[index].fresh.take();
+        self.keep_fresh(fresh);
+        // Something has moved since: it is caught up as if it had been checked.
+        if !is_marked {
+            return;
+        }
+        let mut alone = self.new_alone(queue);
+        // One by one: what was marked shows what is to be marked next.
+        for until in 1..self.command_buffers[index].plans.len() {
+            self.check_until(&mut alone, index, until);
+        }
+        self.command_buffers[index].alone = Some(alone);
     }
 
     /// Makes command buffers ready that another is about to execute. Gives their versions, and whether one of them waits
@@ -154,8 +190,20 @@ impl Engine {
 
     /// No more commands are recorded, most likely: what was only kept to check them goes.
     pub fn end_recording(&mut self, id: CommandBufferId) {
-        if let Some(alone) = self.command_buffers.get_mut(id.0 as usize).and_then(|it| it.alone.take()) {
+        let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
+        let (alone, fresh) = (commands.alone.take(), commands.fresh.take());
+        if let Some(alone) = alone {
             self.keep_spare(alone);
+        }
+        self.keep_fresh(fresh);
+    }
+
+    #[inline]
+    fn keep_fresh(&mut self, fresh: Option<Fresh>) {
+        let Some(mut fresh) = fresh else { return };
+        if self.spare_fresh.len() < SPARE_MAX {
+            fresh.clear();
+            self.spare_fresh.push(fresh);
         }
     }
 
@@ -356,6 +404,7 @@ mod tests {
     fn shown(engine: &mut Engine, commands: Vec<Command>) -> (bool, bool, usize) {
         let id = CommandBufferId(7);
         engine.begin_recording(id, GRAPHICS, false);
+        engine.command_buffers[7].fresh = None;
         commands.into_iter().for_each(|it| drop(engine.record(id, it)));
         let alone = engine.command_buffers[7].alone.as_ref().expect("it is being recorded");
         let progress = &alone.walk.progress;
@@ -499,7 +548,7 @@ mod tests {
         let mut engine = engine(GRAPHICS);
         for id in (0..40).map(CommandBufferId) {
             engine.begin_recording(id, GRAPHICS, false);
-            engine.record(id, access(1, A::TRANSFER_READ));
+            (0..2).for_each(|_| drop(engine.record(id, access(1, A::TRANSFER_WRITE))));
         }
         assert!(engine.spare.is_empty());
         engine.end_recording(CommandBufferId(0));
@@ -508,7 +557,9 @@ mod tests {
         (1..40).for_each(|it| engine.end_recording(CommandBufferId(it)));
         assert_eq!(engine.spare.len(), SPARE_MAX);
         engine.begin_recording(CommandBufferId(0), GRAPHICS, false);
-        engine.record(CommandBufferId(0), access(1, A::TRANSFER_READ));
+        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
+        assert_eq!(engine.spare.len(), SPARE_MAX, "nothing is to be checked yet");
+        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
         assert_eq!(engine.spare.len(), SPARE_MAX - 1);
     }
 

@@ -117,10 +117,17 @@ impl Device {
         self.kinds.insert(id, queue);
     }
 
-    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+    /// Says whether it may turn out to be what was recorded the last time.
+    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) -> bool {
         let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
         self.start(id, object, is_secondary, resets);
         self.objects.command_buffers.insert(id, object);
+        self.feed.is_none() && self.recordings.get(&id).is_some_and(Recording::is_repeated)
+    }
+
+    /// All commands of the last time were recorded, as it seems. Says whether that is all that there is to it.
+    pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
+        self.live.is_unchanged(id) && self.recordings.get_mut(&id).is_some_and(Recording::repeat_all)
     }
 
     /// There is nothing in a command buffer; what was submitted of it stays as it is. Most are recorded as they were

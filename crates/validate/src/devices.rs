@@ -16,6 +16,7 @@ use crate::causes::Causes;
 use crate::device::Device;
 use crate::explain::Teller;
 use crate::recording::Mark;
+use crate::scripts::{Begun, Place, Scripts};
 
 #[derive(Default)]
 pub(crate) struct Devices {
@@ -24,6 +25,7 @@ pub(crate) struct Devices {
     /// How many commands were recorded into each command buffer so far, whatever they mean.
     counts: Counts,
     pub(crate) causes: Causes,
+    pub(crate) scripts: Scripts,
     /// The call stack of the call that is followed.
     pub(crate) stack: u32,
     /// Whether somebody wants to know what is wrong when something is submitted.
@@ -139,9 +141,15 @@ impl Devices {
         self.devices.values_mut().any(|it| it.take_back_steps(source));
     }
 
+    /// A command buffer was recorded with the calls of the last time. Says whether that makes it what it was.
+    pub(crate) fn repeat_all(&mut self, place: Place) -> bool {
+        self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id))
+    }
+
     /// Tells what is wrong inside of a command buffer that is being recorded.
     #[cold]
     fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
+        self.scripts.spoil();
         let Some(device) = self.devices.get_mut(&at.device) else { return };
         let kept = device.as_submitted(id, at.source);
         let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
@@ -182,6 +190,7 @@ impl Listener for Devices {
         }
         for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
             self.counts.remove(object.raw());
+            self.scripts.remove(object);
             self.titles.forget(object);
         }
     }
@@ -231,9 +240,11 @@ impl Listener for Devices {
 
     fn begin(&mut self, at: Where, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         self.let_go(at, id);
-        if let Some(it) = self.at(at) {
-            it.begin(id, object, is_secondary);
-        }
+        let Some(it) = self.at(at) else { return };
+        let may_repeat = it.begin(id, object, is_secondary);
+        let place = Place { device: at.device, id };
+        // What secondary ones do may become known later.
+        self.scripts.begun = (!is_secondary).then_some(Begun { place, may_repeat });
     }
 
     fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
@@ -310,6 +321,7 @@ impl Listener for Devices {
             && let Some(object) = device.object_of(id)
         {
             self.counts.remove(object.raw());
+            self.scripts.remove(object);
         }
         device.end(gone);
         device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
@@ -401,6 +413,9 @@ const TITLES: u8 = 2;
 /// A command has shaders run.
 const LAUNCH: u8 = 4;
 
+/// A command may be in a script: see [`Part::Plain`].
+const PLAIN: u8 = 8;
+
 /// What each command is to those who follow names, labels and numbers: looked at for every record.
 const KINDS: [u8; ApiCommand::ALL.len()] = {
     let mut kinds = [0; ApiCommand::ALL.len()];
@@ -443,12 +458,132 @@ const fn kind(command: ApiCommand) -> u8 {
             _ => 0,
         },
     };
-    recorded | titles | launch
+    let plain = if is_plain(command) { PLAIN } else { 0 };
+    recorded | titles | launch | plain
+}
+
+/// Whether what a command does follows from its parameters, from what was recorded before it, and from what only other
+/// calls change.
+const fn is_plain(command: ApiCommand) -> bool {
+    use ApiCommand as C;
+    matches!(
+        command,
+        C::CmdBeginDebugUtilsLabelEXT
+            | C::CmdBeginQuery
+            | C::CmdBeginRenderPass
+            | C::CmdBeginRenderPass2
+            | C::CmdBeginRendering
+            | C::CmdBindDescriptorSets
+            | C::CmdBindDescriptorSets2
+            | C::CmdBindIndexBuffer
+            | C::CmdBindIndexBuffer2
+            | C::CmdBindPipeline
+            | C::CmdBindVertexBuffers
+            | C::CmdBindVertexBuffers2
+            | C::CmdBlitImage
+            | C::CmdBlitImage2
+            | C::CmdClearAttachments
+            | C::CmdClearColorImage
+            | C::CmdClearDepthStencilImage
+            | C::CmdCopyBuffer
+            | C::CmdCopyBuffer2
+            | C::CmdCopyBufferToImage
+            | C::CmdCopyBufferToImage2
+            | C::CmdCopyImage
+            | C::CmdCopyImage2
+            | C::CmdCopyImageToBuffer
+            | C::CmdCopyImageToBuffer2
+            | C::CmdCopyQueryPoolResults
+            | C::CmdDispatch
+            | C::CmdDispatchBase
+            | C::CmdDispatchIndirect
+            | C::CmdDraw
+            | C::CmdDrawIndexed
+            | C::CmdDrawIndexedIndirect
+            | C::CmdDrawIndexedIndirectCount
+            | C::CmdDrawIndirect
+            | C::CmdDrawIndirectCount
+            | C::CmdEndDebugUtilsLabelEXT
+            | C::CmdEndQuery
+            | C::CmdEndRenderPass
+            | C::CmdEndRenderPass2
+            | C::CmdEndRendering
+            | C::CmdFillBuffer
+            | C::CmdInsertDebugUtilsLabelEXT
+            | C::CmdNextSubpass
+            | C::CmdNextSubpass2
+            | C::CmdPipelineBarrier
+            | C::CmdPipelineBarrier2
+            | C::CmdPushConstants
+            | C::CmdPushConstants2
+            | C::CmdPushDescriptorSet
+            | C::CmdPushDescriptorSet2
+            | C::CmdResetEvent
+            | C::CmdResetEvent2
+            | C::CmdResetQueryPool
+            | C::CmdResolveImage
+            | C::CmdResolveImage2
+            | C::CmdSetBlendConstants
+            | C::CmdSetCullMode
+            | C::CmdSetDepthBias
+            | C::CmdSetDepthBiasEnable
+            | C::CmdSetDepthBounds
+            | C::CmdSetDepthBoundsTestEnable
+            | C::CmdSetDepthCompareOp
+            | C::CmdSetDepthTestEnable
+            | C::CmdSetDepthWriteEnable
+            | C::CmdSetEvent
+            | C::CmdSetEvent2
+            | C::CmdSetFrontFace
+            | C::CmdSetLineWidth
+            | C::CmdSetPrimitiveRestartEnable
+            | C::CmdSetPrimitiveTopology
+            | C::CmdSetRasterizerDiscardEnable
+            | C::CmdSetScissor
+            | C::CmdSetScissorWithCount
+            | C::CmdSetStencilCompareMask
+            | C::CmdSetStencilOp
+            | C::CmdSetStencilReference
+            | C::CmdSetStencilTestEnable
+            | C::CmdSetStencilWriteMask
+            | C::CmdSetViewport
+            | C::CmdSetViewportWithCount
+            | C::CmdUpdateBuffer
+            | C::CmdWaitEvents
+            | C::CmdWaitEvents2
+            | C::CmdWriteTimestamp
+            | C::CmdWriteTimestamp2
+    )
 }
 
 /// Whether a command has shaders run: a draw, a dispatch, or rays.
 pub fn is_launch(command: ApiCommand) -> bool {
     KINDS[command as usize] & LAUNCH != 0
+}
+
+/// What a call is in the recording of a command buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// No part of it.
+    Other,
+    Begins,
+    /// A command that depends on its parameters and on what was recorded before, as long as nothing is made or
+    /// destroyed.
+    Plain,
+    /// Any other command.
+    Special,
+    Ends,
+}
+
+#[inline]
+pub(crate) fn part_of(command: ApiCommand) -> Part {
+    match KINDS[command as usize] & (RECORDED | PLAIN) {
+        0 if command == ApiCommand::BeginCommandBuffer => Part::Begins,
+        0 if command == ApiCommand::EndCommandBuffer => Part::Ends,
+        RECORDED => Part::Special,
+        0 => Part::Other,
+        _ => Part::Plain,
+    }
 }
 
 /// Whether a command goes into a command buffer.

@@ -25,6 +25,7 @@ mod parked;
 mod progress;
 mod rebuild;
 mod recording;
+mod scripts;
 mod slice;
 #[cfg(test)]
 mod tests;

@@ -151,6 +151,15 @@ impl Recording {
         self.repeated.is_some()
     }
 
+    /// If it is repeated, and nothing was recorded yet: by all commands at once. Says whether that was so.
+    pub(crate) fn repeat_all(&mut self) -> bool {
+        let is_begun = self.repeated == Some(0);
+        if is_begun {
+            self.repeated = Some(self.recorded.len());
+        }
+        is_begun
+    }
+
     /// It is not repeated any more: what is recorded is what was repeated so far.
     pub(crate) fn keep_repeated(&mut self) {
         let Some(len) = self.repeated.take() else { return };

@@ -2,12 +2,13 @@
 
 use lavascope_abi::ObjectId;
 use lavascope_diag::Diagnostic;
-use lavascope_event::{Kind, Record, Written};
+use lavascope_event::{Kind, Record, Written, own};
 use lavascope_state::{Missing, Source, SpirvReflection, Tracker};
 
 use crate::causes::Finding;
-use crate::devices::{Devices, is_recorded};
+use crate::devices::{Devices, Part, is_recorded, part_of};
 use crate::observed::Feedback;
+use crate::scripts::{End, Moment, Next};
 
 /// Follows an application by its records, and tells what hazards it has.
 ///
@@ -39,10 +40,67 @@ impl Validator {
 
     /// The driver is about to see a call.
     pub fn enter(&mut self, thread: u32, record: Record<'_>) {
+        let now = self.moment(thread);
+        match part_of(record.command()) {
+            Part::Other => self.look_at(thread, record),
+            Part::Begins => {
+                self.look_at(thread, record);
+                self.tracker.listener.scripts.begin(record, now);
+            }
+            part @ (Part::Plain | Part::Special) => {
+                match self.tracker.listener.scripts.next(record, now, part == Part::Plain) {
+                    Next::Same => {}
+                    Next::Other => {
+                        self.make_up(thread);
+                        self.enter(thread, record);
+                    }
+                    Next::New => self.look_at(thread, record),
+                }
+            }
+            Part::Ends => {
+                self.end_script(thread, record);
+                self.look_at(thread, record);
+            }
+        }
+    }
+
+    fn look_at(&mut self, thread: u32, record: Record<'_>) {
         if !self.tracker.listener.checks_when_executed {
             self.tracker.listener.follow(record);
         }
         self.tracker.enter(thread, record);
+    }
+
+    fn moment(&self, thread: u32) -> Moment {
+        Moment { thread, stack: self.tracker.listener.stack, changes: self.tracker.changes() }
+    }
+
+    /// A recording ends: all of it was looked at, or is what was looked at the last time.
+    fn end_script(&mut self, thread: u32, record: Record<'_>) {
+        let now = self.moment(thread);
+        let listener = &mut self.tracker.listener;
+        let is_made_up = match listener.scripts.end(record, now) {
+            End::Same(place) => listener.repeat_all(place),
+            End::Other => false,
+            End::New => true,
+        };
+        if !is_made_up {
+            self.make_up(thread);
+        }
+        let now = self.moment(thread);
+        self.tracker.listener.scripts.finish(now);
+    }
+
+    /// Looks at the calls that a command buffer was recorded with as the last time, since the next one is another.
+    #[cold]
+    fn make_up(&mut self, thread: u32) {
+        let now = self.moment(thread);
+        let calls = self.tracker.listener.scripts.turn_away(now);
+        let mut rest = &calls[..];
+        while let Some(record) = own(rest) {
+            self.look_at(thread, record);
+            rest = &rest[record.words().len()..];
+        }
     }
 
     /// The driver returned from the last call of a thread.
@@ -53,6 +111,16 @@ impl Validator {
     /// Looks at descriptors that shaders pick out of arrays, too: hazards with these are possible.
     pub fn want_possible(&mut self) {
         self.tracker.tell_picked(true);
+    }
+
+    /// Looks at every call of a recording, also where all of them are what they were the last time: to compare with.
+    pub fn compare_no_calls(&mut self) {
+        self.tracker.listener.scripts.is_off = true;
+    }
+
+    /// Calls of recordings that were not looked at, since they were what they were the last time.
+    pub fn same_calls(&self) -> u64 {
+        self.tracker.listener.scripts.same
     }
 
     /// All that the host writes into memory that it maps will be told ([`Validator::host_wrote`]), before the device can
@@ -97,6 +165,10 @@ impl Validator {
     /// The driver does not see the call that a thread entered last: it is as if it had not been.
     pub fn take_back(&mut self, thread: u32, record: Record<'_>) {
         if is_recorded(record.command()) {
+            if self.tracker.listener.scripts.is_following(record) {
+                self.make_up(thread);
+            }
+            self.tracker.listener.scripts.spoil();
             self.tracker.take_back(thread, record);
         } else {
             let source = Source { command: record.command(), thread, call: record.call_number() };

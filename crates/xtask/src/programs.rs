@@ -1,4 +1,5 @@
-//! Programs that others wrote, captured and replayed: as many threads as they had, the same results, and again.
+//! Programs that others wrote, captured and replayed: as many threads as they had, the same results and pictures, and
+//! again.
 //!
 //! Not part of the tests: it takes minutes, and downloads what it needs into `target/compare`.
 
@@ -18,6 +19,8 @@ struct Row {
     threads: u64,
     calls: u64,
     frames: u64,
+    /// Frames of the program whose pictures are those of the replay.
+    equal_pictures: u64,
     /// Bytes that the device wrote, as in the program.
     equal_bytes: u64,
     /// What differed, in which replay.
@@ -34,11 +37,12 @@ struct Replay<'a> {
 pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bool) -> Result<()> {
     let (bench, _screen) = stage(root, no_install)?;
     let mut rows = Vec::new();
-    println!("{:<12} {:>8} {:>9} {:>7} {:>14}", "", "threads", "calls", "frames", "bytes equal");
+    let head = ["threads", "calls", "frames", "pictures equal", "bytes equal"];
+    println!("{:<12} {:>8} {:>9} {:>7} {:>15} {:>14}", "", head[0], head[1], head[2], head[3], head[4]);
     for program in foreign(filter)? {
         let row = replay_all(&bench, &program).with_context(|| program.name.clone())?;
-        let Row { program, threads, calls, frames, equal_bytes, faults } = &row;
-        println!("{program:<12} {threads:>8} {calls:>9} {frames:>7} {equal_bytes:>14}");
+        let Row { program, threads, calls, frames, equal_pictures, equal_bytes, faults } = &row;
+        println!("{program:<12} {threads:>8} {calls:>9} {frames:>7} {equal_pictures:>15} {equal_bytes:>14}");
         faults.iter().for_each(|it| println!("    {it}"));
         rows.push(row);
     }
@@ -51,18 +55,37 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
     Ok(())
 }
 
+/// Where pictures of the program itself are.
+const ORIGINAL: &str = "original";
+
 fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
+    let pictures = bench.folder.join(ORIGINAL);
+    // Those of another program must not be taken for its own.
+    let _ = std::fs::remove_dir_all(&pictures);
     let mut command = bench.lavascope(program);
-    command.args(["capture", "--results", "-o", "program.lava", "--"]).args(program.words(bench));
-    command.envs(program.environment(bench));
+    command.args([
+        "capture",
+        "--results",
+        "--screenshot",
+        "0..",
+        "--screenshots",
+        ORIGINAL,
+        "-o",
+        "program.lava",
+        "--",
+    ]);
+    command.args(program.words(bench)).envs(program.environment(bench));
     succeed(&mut command)?;
+    // A program that presents nothing has none.
+    let compared = if pictures.exists() { &["--compare", ORIGINAL][..] } else { &[] };
     let hashes = bench.folder.join("hashes.json").display().to_string();
-    let first = Replay { name: "replay", file: "program.lava", options: &["--hashes", &hashes] }.run(bench, program)?.1;
+    let options = [&["--hashes", &hashes], compared].concat();
+    let first = Replay { name: "replay", file: "program.lava", options: &options }.run(bench, program)?.1;
     let number = |told: &Value, what: &str| told[what].as_u64().unwrap_or(0);
     let frames = number(&first, "frames");
     let shown =
         if frames > 0 { &["--recapture", "again.lava", "--window"][..] } else { &["--recapture", "again.lava"] };
-    let compared = ["--compare-hashes", &hashes];
+    let compared = [&["--compare-hashes", &hashes], compared].concat();
     let replays = [
         Replay { name: "one thread", file: "program.lava", options: &[&["--threads", "1"], &compared[..]].concat() },
         Replay { name: "chaos", file: "program.lava", options: &[&["--chaos", "7"], &compared[..]].concat() },
@@ -70,6 +93,11 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
         Replay { name: "replay of the recapture", file: "again.lava", options: &compared },
     ];
     let mut faults = faults("replay", &first, frames);
+    let equal = |it: &&Value| it["difference"] == 0;
+    let equal_pictures = first["pictures"].as_array().map_or(0, |it| it.iter().filter(equal).count()) as u64;
+    if equal_pictures != frames {
+        faults.push(format!("replay: {equal_pictures} of {frames} frames look as in the program"));
+    }
     for it in replays {
         let (name, told) = it.run(bench, program)?;
         faults.extend(self::faults(name, &told, frames));
@@ -79,6 +107,7 @@ fn replay_all(bench: &Bench, program: &Program) -> Result<Row> {
         threads: number(&first, "threads"),
         calls: number(&first, "calls"),
         frames,
+        equal_pictures,
         equal_bytes: number(&first, "equal_bytes"),
         faults,
     })
@@ -107,6 +136,11 @@ fn faults(name: &str, told: &Value, frames: u64) -> Vec<String> {
     if let Some(list) = told["different_frames"].as_array().filter(|it| !it.is_empty()) {
         all.push(format!("{name}: {} frames differ, the first: {}", list.len(), list[0]));
     }
+    let is_wrong = |it: &&Value| it["difference"].as_u64() != Some(0) || it["problem"].is_string();
+    if let Some(it) = told["pictures"].as_array().and_then(|it| it.iter().find(is_wrong)) {
+        let why = it["problem"].as_str().map_or_else(|| format!("differs by {}", it["difference"]), str::to_owned);
+        all.push(format!("{name}: the picture of frame {} is not that of the program: {why}", it["frame"]));
+    }
     if told["frames"] != frames {
         all.push(format!("{name}: {} frames instead of {frames}", told["frames"]));
     }
@@ -126,12 +160,13 @@ mod tests {
     #[test]
     fn whatever_is_not_the_same_is_a_fault() {
         let same = serde_json::json!({ "frames": 3, "different_bytes": 0, "first_difference": null,
-            "different_frames": [] });
+            "different_frames": [], "pictures": [{ "frame": 0, "difference": 0, "problem": null }] });
         assert!(faults("again", &same, 3).is_empty());
         let other = serde_json::json!({ "frames": 2, "different_bytes": 9, "first_difference": "byte 4 of VkDeviceMemory#1",
-            "different_frames": [1] });
+            "different_frames": [1], "pictures": [{ "frame": 0, "difference": 0 }, { "frame": 1, "difference": 7 }] });
         let told = faults("again", &other, 3);
-        assert_eq!(told.len(), 3, "{told:?}");
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert_eq!(told[2], "again: the picture of frame 1 is not that of the program: differs by 7");
         assert_eq!(told[0], "again: 9 bytes differ, the first: byte 4 of VkDeviceMemory#1");
     }
 }

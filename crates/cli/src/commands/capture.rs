@@ -50,6 +50,13 @@ pub(crate) struct Arguments {
     /// Send that signal to a program that is captured so, by its number
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "frames", "submits"])]
     attach_trigger: Option<u32>,
+    /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once. `replay
+    /// --compare` then compares them with those of the trace
+    #[arg(long, value_name = "A..B", value_parser = print::range, conflicts_with_all = ["frames", "submits", "signal"])]
+    screenshot: Vec<Range<u64>>,
+    /// Where pictures are written
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    screenshots: PathBuf,
     /// How the file is packed: zstd, lz4 or none
     #[arg(long, value_name = "HOW")]
     compression: Option<String>,
@@ -83,6 +90,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         command.env("LAVASCOPE_CAPTURE_RESULTS", "1");
     }
     command.envs(wanted(arguments));
+    if !arguments.screenshot.is_empty() {
+        command.env("LAVASCOPE_SCREENSHOT", frames(&arguments.screenshot));
+        // The program may go elsewhere.
+        command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
+    }
     let end = program::run(&mut command)?;
     let report = Report::read(folder.path())?;
     if let End::Signal(number) = end {
@@ -91,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     text::tell(&summary::render(&report, &name, None, Paint::for_stderr()));
     let files = files(&output, &report);
     tell(arguments, &files)?;
+    tell_pictures(arguments, &report);
     let is_cut = |it: &Captured| it.is_broken || report.has_error_at(&it.path.display().to_string());
     let has_failed =
         files.is_empty() || files.iter().any(is_cut) || report.processes.iter().any(|it| !it.bugs.is_empty());
@@ -120,12 +133,21 @@ struct Captured {
     part: Option<String>,
 }
 
-/// Which part is wanted, for the layer.
-fn wanted(arguments: &Arguments) -> impl Iterator<Item = (&'static str, String)> {
-    let range = |it: &Range<u64>| match it.end {
+/// As the layer reads it.
+fn range(it: &Range<u64>) -> String {
+    match it.end {
         u64::MAX => format!("{}..", it.start),
         end => format!("{}..{end}", it.start),
-    };
+    }
+}
+
+fn frames(all: &[Range<u64>]) -> String {
+    let all: Vec<String> = all.iter().filter(|it| !it.is_empty()).map(range).collect();
+    all.join(",")
+}
+
+/// Which part is wanted, for the layer.
+fn wanted(arguments: &Arguments) -> impl Iterator<Item = (&'static str, String)> {
     let frames = arguments.frames.as_ref().map(|it| ("LAVASCOPE_CAPTURE_FRAMES", range(it)));
     let submits = arguments.submits.as_ref().map(|it| ("LAVASCOPE_CAPTURE_SUBMITS", range(it)));
     let signal = arguments.signal.map(|it| ("LAVASCOPE_CAPTURE_TRIGGER", it.word().to_owned()));
@@ -190,4 +212,19 @@ fn tell(arguments: &Arguments, files: &[Captured]) -> anyhow::Result<()> {
         text::tell("lavascope: nothing was captured\n");
     }
     Ok(())
+}
+
+fn tell_pictures(arguments: &Arguments, report: &Report) {
+    if arguments.screenshot.is_empty() {
+        return;
+    }
+    let folder = arguments.screenshots.display();
+    // Why there are none is told already.
+    let is_told = report.processes.iter().flat_map(|it| &it.problems).any(|it| it.place == "setting screenshot");
+    text::tell(&match report.processes.iter().map(|it| it.pictures.len()).sum() {
+        0_usize if is_told => "lavascope: there are no pictures\n".to_owned(),
+        0 => "lavascope: there are no pictures: no such frame was presented\n".to_owned(),
+        1 => format!("lavascope: {folder}: 1 picture\n"),
+        count => format!("lavascope: {folder}: {count} pictures\n"),
+    });
 }

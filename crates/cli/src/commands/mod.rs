@@ -13,6 +13,7 @@ pub(crate) mod instrument;
 pub(crate) mod layer;
 pub(crate) mod print;
 pub(crate) mod replay;
+mod replay_compared;
 pub(crate) mod replay_here;
 mod replay_words;
 pub(crate) mod run;

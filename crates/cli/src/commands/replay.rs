@@ -69,7 +69,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = ".")]
     #[serde(with = "any_path")]
     pub(crate) screenshots: PathBuf,
-    /// Compare the pictures with those of the same names in a folder
+    /// Compare the pictures with those of the same names in a folder, of the program itself (`capture --screenshot`) or
+    /// of another replay; where no --screenshot is given, all that it has
     #[arg(long, value_name = "DIR")]
     #[serde(with = "any_paths")]
     pub(crate) compare: Option<PathBuf>,

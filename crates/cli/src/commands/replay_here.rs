@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use lavascope_replay::{Begin, Options, Picture, ReplayError, Show, Stopped, Summary, plan, replay};
+use lavascope_picture::Picture;
+use lavascope_replay::{Begin, Options, ReplayError, Show, Stopped, Summary, plan, replay};
 use lavascope_trace::{Tail, Trace};
 use lavascope_trim::Part;
 use rustix::time::{ClockId, clock_gettime};
@@ -17,9 +18,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Outcome;
 use super::replay::{Arguments, Speed};
+use super::replay_compared::Compared;
 use super::replay_words::{Document, FrameTimes, Shot, tell_plan};
 use super::trim::cut;
-use crate::pictures;
 use crate::progress::Progress;
 use crate::text;
 use crate::trace_file::TraceFile;
@@ -27,10 +28,12 @@ use crate::trace_file::TraceFile;
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // First of all, so that nobody who interrupts it is too early.
     let interrupt = interrupt()?;
+    let compared = Compared::of(arguments)?;
     let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = wanted(arguments) else {
-        return perform(arguments, (&whole, file.tail()), Numbers::default(), Begin::Frame(0), interrupt);
+        let how = How { compared, numbers: Numbers::default(), begin: Begin::Frame(0), interrupt };
+        return perform(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
     let mut bytes = Vec::new();
@@ -42,7 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Part::Submits(_) => (frames, Begin::Submit(cut.submits_before)),
     };
     let numbers = Numbers { first, frames_before: frames, calls_before: calls };
-    perform(arguments, (&trace, None), numbers, begin, interrupt)
+    perform(arguments, (&trace, None), &How { compared, numbers, begin, interrupt })
 }
 
 /// The part of the trace that somebody wants, if it is not all of it.
@@ -73,15 +76,17 @@ impl Numbers {
     }
 }
 
-fn perform(
-    arguments: &Arguments,
-    (trace, tail): (&Trace<'_>, Option<&Tail>),
+/// What is to be done with the arguments.
+struct How {
+    compared: Compared,
     numbers: Numbers,
     begin: Begin,
     interrupt: Arc<AtomicBool>,
-) -> anyhow::Result<Outcome> {
+}
+
+fn perform(arguments: &Arguments, (trace, tail): (&Trace<'_>, Option<&Tail>), how: &How) -> anyhow::Result<Outcome> {
     let seen: Arc<Mutex<Seen>> = Arc::default();
-    let options = Options { interrupt, ..options(arguments, &seen, numbers, begin) };
+    let options = options(arguments, &seen, how);
     let name = arguments.file.display().to_string();
     if arguments.dry_run {
         let plan = plan(trace, tail, &options).map_err(|it| refusal(&name, &it))?;
@@ -104,13 +109,16 @@ fn perform(
         }
     }
     let Seen { mut shots, hashes } = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
-    shots.sort_by_key(|it| it.frame);
+    if !rounds.last.is_interrupted {
+        shots.extend(how.compared.missing(&shots));
+    }
+    shots.sort_by_key(|it| (it.frame, it.window));
     if let Some(path) = &arguments.hashes {
         let text = serde_json::to_string_pretty(&hashes)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
     let other = arguments.compare_hashes.as_deref().map(|it| other_frames(it, &hashes)).transpose()?;
-    let document = rounds.document(arguments, numbers, shots, other);
+    let document = rounds.document(arguments, how.numbers, shots, other);
     document.tell(arguments)?;
     Ok(if document.differences > 0 { Outcome::Found } else { Outcome::Fine })
 }
@@ -203,21 +211,25 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
 }
 
-fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, begin: Begin) -> Options {
+fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, how: &How) -> Options {
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
-    let wanted = arguments.screenshot.clone();
+    let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
+    let numbers = how.numbers;
     let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
-    let frames = move |frame: u64, picture: Picture| {
+    let frames = move |frame: u64, window: usize, picture: Picture| {
         let frame = numbers.in_whole(frame);
         let is_kept = wanted.iter().any(|it| it.contains(&frame));
-        let shot = is_kept.then(|| keep(frame, &picture, &folder, other.as_deref()));
-        let hash = has_hashes.then(|| pictures::hash(&picture));
+        let is_seen = is_kept || compared.has(frame);
+        let folder = is_kept.then_some(&*folder);
+        let shot = is_seen.then(|| keep((frame, window), &picture, folder, other.as_deref()));
+        let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shots.extend(shot);
         // Several windows may end a frame together.
         hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
-    let mut pictures: Vec<Range<u64>> = arguments.screenshot.iter().map(|it| numbers.in_part(it)).collect();
+    let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
+    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.in_part(&it)).collect();
     if has_hashes {
         pictures.push(numbers.in_part(&(0..u64::MAX)));
     }
@@ -228,7 +240,7 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, beg
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
         force: arguments.force,
-        begin,
+        begin: how.begin,
         is_original_speed: arguments.speed == Speed::Original,
         pause: arguments.pause_at,
         paused: Some(Arc::new(wait_for_enter)),
@@ -237,7 +249,7 @@ fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, numbers: Numbers, beg
         frames: Some(Arc::new(frames)),
         watcher: None,
         hung: Some(hung(arguments)),
-        interrupt: Arc::default(),
+        interrupt: how.interrupt.clone(),
     }
 }
 
@@ -298,24 +310,29 @@ fn wait_for_enter(at: &Stopped) {
     let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
-/// Writes a picture, and compares it.
-fn keep(frame: u64, picture: &Picture, folder: &Path, other: Option<&Path>) -> Shot {
-    let name = format!("frame-{frame:06}.png");
-    let path = folder.join(&name);
+/// Compares a picture, and writes it.
+fn keep((frame, window): (u64, usize), picture: &Picture, folder: Option<&Path>, other: Option<&Path>) -> Shot {
+    let name = lavascope_picture::name(frame, window);
+    let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
     let mut shot = Shot {
         frame,
+        window,
         file: path.display().to_string(),
         width: picture.width,
         height: picture.height,
         difference: None,
         similarity: None,
-        problem: pictures::write(&path, picture).err().map(|it| format!("{it:#}")),
+        problem: None,
     };
     if let Some(other) = other {
-        match pictures::read(&other.join(&name)).and_then(|it| pictures::compare(picture, &it)) {
+        let read = lavascope_picture::read(&other.join(&name)).map_err(anyhow::Error::from);
+        match read.and_then(|it| Ok(lavascope_picture::compare(picture, &it)?)) {
             Ok(it) => (shot.difference, shot.similarity) = (Some(it.difference), Some(it.similarity)),
-            Err(it) => shot.problem = Some(format!("{it:#}")),
+            Err(it) => shot.problem = Some(it.to_string()),
         }
+    }
+    if let Some(Err(error)) = folder.map(|_| lavascope_picture::write(&path, picture)) {
+        shot.problem = Some(error.to_string());
     }
     shot
 }

@@ -14,6 +14,8 @@ use crate::text;
 #[derive(Clone, Serialize)]
 pub(super) struct Shot {
     pub(super) frame: u64,
+    /// Which of those that were presented together.
+    pub(super) window: usize,
     pub(super) file: String,
     pub(super) width: u32,
     pub(super) height: u32,
@@ -161,7 +163,7 @@ impl Document {
         }
         if self.different_bytes.is_some()
             || self.different_frames.is_some()
-            || self.pictures.iter().any(|it| it.difference.is_some())
+            || self.pictures.iter().any(|it| it.difference.is_some() || it.problem.is_some())
         {
             rows.push(row("differences", self.differences.to_string()));
         }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::common::{output, text};
+use crate::screen::Screen;
 use crate::stage::{Report, Stage, samples, succeed};
 
 const OURS: &str = "VK_LAYER_LAVASCOPE_inspect";
@@ -76,6 +77,25 @@ fn beside_the_khronos_layer_hazards_are_found_once() {
             assert_eq!(findings[0]["code"], "SYNC-HAZARD-WRITE-AFTER-READ", "{:#}", report.0);
         }
     }
+}
+
+/// The Khronos layer sees what we add to a program of which somebody wants pictures, and finds nothing wrong with it.
+#[test]
+fn copies_of_frames_are_correct_vulkan() {
+    let (stage, screen) = (Stage::new("copies"), Screen::start());
+    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
+    let chain = [(OURS, &ours[..]), (KHRONOS, SYSTEM)];
+    let mut command = chain_of(&stage, &[], &chain);
+    command.env("LAVASCOPE_SCREENSHOT", "0..").env("DISPLAY", &screen.display).env("VK_LOADER_DEBUG", "layer");
+    command.env("VK_LAYER_ENABLES", "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT");
+    let output = succeed(command.args(["present", "--frames", "12"]));
+    assert_eq!(inserted(&text(&output.stderr)), chain.map(|it| it.0), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(!said.contains("VUID-") && !said.contains("SYNC-") && !said.contains("UNASSIGNED-"), "{said}");
+    let report = stage.report();
+    report.assert_clean("present");
+    assert_eq!(report.0["processes"][0]["pictures"].as_array().map(Vec::len), Some(12), "{:#}", report.0);
+    assert!(stage.folder.join("frame-000011.png").exists());
 }
 
 fn alone(stage: &Stage, name: &str) -> Report {

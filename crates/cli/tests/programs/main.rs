@@ -17,6 +17,7 @@ mod leaks;
 mod message_types;
 mod observed;
 mod own_bytes;
+mod pictures;
 mod replay;
 mod replay_options;
 mod samples;

@@ -51,6 +51,7 @@ fn recorded(commands: &[Command]) -> Engine {
     }
     engine.begin_recording(CommandBufferId(1), QUEUE, true);
     engine.begin_recording(OWN, QUEUE, false);
+    engine.command_buffers[OWN.0 as usize].fresh = None;
     for it in commands {
         let found = engine.record(OWN, it.clone());
         assert!(found.hazards.is_empty() && found.faults.is_empty(), "{found:?}");

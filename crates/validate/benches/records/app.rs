@@ -42,7 +42,7 @@ handles! {
     fence, Fence;
 }
 
-/// The only one that is recorded. Its number is even: a primary one.
+/// The one that is recorded, unless somebody says otherwise. Its number is even: a primary one.
 pub(crate) const PRIMARY: u64 = 2;
 pub(crate) const BUFFER_SIZE: u64 = 4096;
 const EXTENT: [u32; 2] = [1920, 1080];
@@ -52,6 +52,8 @@ const EXTENT: [u32; 2] = [1920, 1080];
 pub(crate) struct App {
     calls: u64,
     pub(crate) records: Vec<Record<'static>>,
+    /// The command buffer that is recorded, if it is not [`PRIMARY`].
+    pub(crate) other: Option<u64>,
 }
 
 impl App {
@@ -72,6 +74,10 @@ impl App {
         {
             self.add(words.to_vec());
         }
+    }
+
+    pub(crate) fn commands(&self) -> CommandBuffer {
+        command_buffer(self.other.unwrap_or(PRIMARY))
     }
 
     fn add(&mut self, words: Vec<u64>) {
@@ -128,9 +134,10 @@ impl App {
             },
         );
         self.make_command_buffer();
+        self.make_fence();
     }
 
-    fn make_command_buffer(&mut self) {
+    pub(crate) fn make_command_buffer(&mut self) {
         let info = CommandBufferAllocateInfo {
             command_pool: command_pool(1),
             command_buffer_count: 1,
@@ -141,9 +148,12 @@ impl App {
             &AllocateCommandBuffersParams {
                 device: device(1),
                 p_allocate_info: Ptr::to(&info),
-                p_command_buffers: Ptr::to(&command_buffer(PRIMARY)),
+                p_command_buffers: Ptr::to(&self.commands()),
             },
         );
+    }
+
+    fn make_fence(&mut self) {
         self.call(
             Command::CreateFence,
             &CreateFenceParams {
@@ -156,6 +166,10 @@ impl App {
     }
 
     pub(crate) fn make_buffer(&mut self, serial: u64) {
+        self.make_buffer_at(serial, serial * BUFFER_SIZE);
+    }
+
+    pub(crate) fn make_buffer_at(&mut self, serial: u64, memory_offset: u64) {
         let info = BufferCreateInfo { size: BUFFER_SIZE, ..BufferCreateInfo::zeroed() };
         self.call(
             Command::CreateBuffer,
@@ -166,7 +180,6 @@ impl App {
                 p_buffer: Ptr::to(&buffer(serial)),
             },
         );
-        let memory_offset = serial * BUFFER_SIZE;
         self.call(
             Command::BindBufferMemory,
             &BindBufferMemoryParams { device: device(1), buffer: buffer(serial), memory: memory(1), memory_offset },
@@ -226,7 +239,7 @@ impl App {
         self.call(
             Command::BeginCommandBuffer,
             &BeginCommandBufferParams {
-                command_buffer: command_buffer(PRIMARY),
+                command_buffer: self.commands(),
                 p_begin_info: Ptr::to(&CommandBufferBeginInfo::zeroed()),
             },
         );
@@ -234,7 +247,7 @@ impl App {
 
     /// Ends the command buffer, submits it, and waits for it.
     pub(crate) fn end(&mut self) {
-        let (commands, own) = (command_buffer(PRIMARY), fence(1));
+        let (commands, own) = (self.commands(), fence(1));
         self.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer: commands });
         let info =
             SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
@@ -255,7 +268,7 @@ impl App {
         self.call(
             Command::CmdPipelineBarrier,
             &CmdPipelineBarrierParams {
-                command_buffer: command_buffer(PRIMARY),
+                command_buffer: self.commands(),
                 src_stage_mask: src.0,
                 dst_stage_mask: dst.0,
                 memory_barrier_count: 1,

@@ -118,11 +118,11 @@ impl App {
                 p_descriptor_sets: Ptr::to_slice(&sets),
             },
         );
-        self.write_sets(sets, ty);
+        self.write_sets(sets, ty, UNIFORMS);
     }
 
-    fn write_sets(&mut self, sets: [DescriptorSet; 2], ty: DescriptorType) {
-        let info = DescriptorBufferInfo { buffer: buffer(UNIFORMS), offset: 0, range: UNIFORM };
+    pub(crate) fn write_sets(&mut self, sets: [DescriptorSet; 2], ty: DescriptorType, uniforms: u64) {
+        let info = DescriptorBufferInfo { buffer: buffer(uniforms), offset: 0, range: UNIFORM };
         let write = |dst_set| WriteDescriptorSet {
             dst_set,
             descriptor_count: 1,
@@ -226,7 +226,7 @@ impl App {
             p_depth_attachment: Ptr::to(&depth),
             ..RenderingInfo::zeroed()
         };
-        let commands = command_buffer(PRIMARY);
+        let commands = self.commands();
         self.call(
             Command::CmdBeginRendering,
             &CmdBeginRenderingParams { command_buffer: commands, p_rendering_info: Ptr::to(&info) },
@@ -258,7 +258,7 @@ impl App {
 
     /// What each draw has of its own: its part of the uniform buffer, and its indices.
     pub(crate) fn draw(&mut self, index: u32) {
-        let commands = command_buffer(PRIMARY);
+        let commands = self.commands();
         let offset = index % 16 * UNIFORM as u32;
         self.call(
             Command::CmdBindDescriptorSets,
@@ -287,6 +287,6 @@ impl App {
     }
 
     pub(crate) fn end_drawing(&mut self) {
-        self.call(Command::CmdEndRendering, &CmdEndRenderingParams { command_buffer: command_buffer(PRIMARY) });
+        self.call(Command::CmdEndRendering, &CmdEndRenderingParams { command_buffer: self.commands() });
     }
 }

@@ -1,49 +1,27 @@
-//! Pictures of frames: written as PNG, read again, and compared, exactly or as people see them.
+//! How equal two pictures are: exactly, or as people see them.
 
-use std::fs::File;
-use std::io::{BufReader, BufWriter};
-use std::path::Path;
-
-use anyhow::{Context, anyhow};
-use lavascope_replay::Picture;
+use crate::Picture;
 
 /// How one picture compares with another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Comparison {
+pub struct Comparison {
     /// How far the worst channel of the worst pixel is off, of 255.
-    pub(crate) difference: u8,
+    pub difference: u8,
     /// How similar they look: 1 for equal ones, 0 for such as have nothing in common.
-    pub(crate) similarity: f64,
+    pub similarity: f64,
 }
 
-pub(crate) fn write(path: &Path, picture: &Picture) -> anyhow::Result<()> {
-    let failed = || format!("{} cannot be written", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).with_context(failed)?;
-    }
-    let file = File::create(path).with_context(failed)?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), picture.width, picture.height);
-    encoder.set_color(png::ColorType::Rgba);
-    encoder.set_depth(png::BitDepth::Eight);
-    let mut writer = encoder.write_header().with_context(failed)?;
-    writer.write_image_data(&picture.rgba).with_context(failed)
-}
-
-pub(crate) fn read(path: &Path) -> anyhow::Result<Picture> {
-    let failed = || format!("{} cannot be read", path.display());
-    let file = File::open(path).with_context(failed)?;
-    let mut reader = png::Decoder::new(BufReader::new(file)).read_info().with_context(failed)?;
-    let size = reader.output_buffer_size().ok_or_else(|| anyhow!("{} is too large", path.display()))?;
-    let mut rgba = vec![0; size];
-    let info = reader.next_frame(&mut rgba).with_context(failed)?;
-    if (info.color_type, info.bit_depth) != (png::ColorType::Rgba, png::BitDepth::Eight) {
-        anyhow::bail!("{} is not of the kind that lavascope writes: RGBA of 8 bits", path.display());
-    }
-    Ok(Picture { width: info.width, height: info.height, rgba })
+/// Pictures of other sizes are not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it has {} x {} pixels, and what it is compared with {} x {}", one.0, one.1, other.0, other.1)]
+pub struct OtherSize {
+    /// Width and height.
+    pub one: (u32, u32),
+    pub other: (u32, u32),
 }
 
 /// A number that is another one for any other picture, as good as surely.
-pub(crate) fn hash(picture: &Picture) -> String {
+pub fn hash(picture: &Picture) -> String {
     let sizes = [picture.width, picture.height].into_iter().flat_map(u32::to_le_bytes);
     // Fowler, Noll and Vo's: the same on every machine.
     let start = 0xcbf2_9ce4_8422_2325_u64;
@@ -51,15 +29,10 @@ pub(crate) fn hash(picture: &Picture) -> String {
     format!("{:016x}", sizes.chain(picture.rgba.iter().copied()).fold(start, step))
 }
 
-pub(crate) fn compare(one: &Picture, other: &Picture) -> anyhow::Result<Comparison> {
-    if (one.width, one.height) != (other.width, other.height) {
-        anyhow::bail!(
-            "it has {} x {} pixels, and what it is compared with {} x {}",
-            one.width,
-            one.height,
-            other.width,
-            other.height
-        );
+pub fn compare(one: &Picture, other: &Picture) -> Result<Comparison, OtherSize> {
+    let size = |it: &Picture| (it.width, it.height);
+    if size(one) != size(other) {
+        return Err(OtherSize { one: size(one), other: size(other) });
     }
     let difference = one.rgba.iter().zip(&other.rgba).map(|it| it.0.abs_diff(*it.1)).max().unwrap_or(0);
     Ok(Comparison { difference, similarity: if difference == 0 { 1.0 } else { similarity(one, other) } })

@@ -1,0 +1,385 @@
+//! Pictures of what the application presents.
+//!
+//! Functions of ours stand in the table in the place of the driver's, below the shims that record, so a trace has the
+//! application's own calls and nothing of this. Images of swapchains get a usage more, so that they can be copied. A
+//! frame that somebody wants is copied on the queue that presents it (`shot`): the copy waits for what the present was
+//! to wait for, and the present for the copy. A thread of ours waits for the copy and writes the file (`writer`).
+//!
+//! The driver is called without a lock of ours.
+
+mod shot;
+mod writer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_picture::Texels;
+use lavascope_settings::{Frames, Settings, Severity};
+
+use crate::DeviceTable;
+use crate::dispatch::dispatch_key;
+use crate::entry::WATCHED_DEVICES;
+use crate::fence::fence;
+use crate::instance::{self, InstanceData};
+use crate::interface::{FAILED, SetLoaderData, out};
+use crate::messages::Messages;
+use shot::Staging;
+use writer::Writer;
+pub(crate) use writer::end_process;
+
+/// Frames that were presented so far, in the whole process, as a replay counts them. Relaxed: it orders nothing.
+static FRAMES: AtomicU64 = AtomicU64::new(0);
+
+/// What a present says that did not take place.
+const NOT_PRESENTED: [Result; 3] =
+    [Result::ERROR_DEVICE_LOST, Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY];
+
+/// Which frames somebody wants to see, and where.
+pub(crate) struct Wanted {
+    frames: Vec<Frames>,
+    folder: PathBuf,
+}
+
+impl Wanted {
+    pub(crate) fn of(settings: &Settings) -> Option<Wanted> {
+        let folder = settings.screenshots.clone().unwrap_or_else(|| PathBuf::from("."));
+        // The application may go elsewhere.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let frames = settings.screenshot.clone();
+        (!frames.is_empty()).then_some(Wanted { frames, folder })
+    }
+
+    fn has(&self, frame: u64) -> bool {
+        self.frames.iter().any(|it| it.first <= frame && it.end.is_none_or(|end| frame < end))
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident: $ty:ident,)*) => {
+        /// Functions of the driver, for objects of ours.
+        pub(crate) struct Functions {
+            $($name: $ty,)*
+        }
+
+        impl Functions {
+            /// Before others put theirs into the table.
+            pub(crate) fn of(table: &DeviceTable) -> Option<Functions> {
+                Some(Functions { $($name: table.$name?,)* })
+            }
+        }
+    };
+}
+
+functions! {
+    allocate_command_buffers: FnAllocateCommandBuffers,
+    allocate_memory: FnAllocateMemory,
+    begin_command_buffer: FnBeginCommandBuffer,
+    bind_buffer_memory: FnBindBufferMemory,
+    cmd_copy_image_to_buffer: FnCmdCopyImageToBuffer,
+    cmd_pipeline_barrier: FnCmdPipelineBarrier,
+    create_buffer: FnCreateBuffer,
+    create_command_pool: FnCreateCommandPool,
+    create_fence: FnCreateFence,
+    create_semaphore: FnCreateSemaphore,
+    destroy_buffer: FnDestroyBuffer,
+    destroy_command_pool: FnDestroyCommandPool,
+    destroy_fence: FnDestroyFence,
+    destroy_semaphore: FnDestroySemaphore,
+    end_command_buffer: FnEndCommandBuffer,
+    free_memory: FnFreeMemory,
+    get_buffer_memory_requirements: FnGetBufferMemoryRequirements,
+    map_memory: FnMapMemory,
+    queue_submit: FnQueueSubmit,
+    reset_command_pool: FnResetCommandPool,
+    reset_fences: FnResetFences,
+    wait_for_fences: FnWaitForFences,
+}
+
+stand_in! {
+    /// What was in the table; it may be another part of us.
+    Next for DeviceTable {
+        create_swapchain_khr: FnCreateSwapchainKHR,
+        destroy_swapchain_khr: FnDestroySwapchainKHR,
+        get_device_queue: FnGetDeviceQueue,
+        get_device_queue2: FnGetDeviceQueue2,
+        queue_present_khr: FnQueuePresentKHR,
+    } and uses {
+        get_swapchain_images_khr: FnGetSwapchainImagesKHR,
+    }
+}
+
+/// Pictures of one device.
+pub(crate) struct Pictures {
+    wanted: Arc<Wanted>,
+    device: Device,
+    functions: Functions,
+    next: Next,
+    set_loader_data: SetLoaderData,
+    physical: Physical,
+    state: Mutex<State>,
+    writer: Writer,
+    messages: Arc<Messages>,
+}
+
+/// What is asked of the physical device.
+struct Physical {
+    handle: PhysicalDevice,
+    capabilities: FnGetPhysicalDeviceSurfaceCapabilitiesKHR,
+    format: FnGetPhysicalDeviceImageFormatProperties,
+    /// What the queues of each family can do.
+    families: Vec<QueueFlags>,
+    memory: PhysicalDeviceMemoryProperties,
+}
+
+#[derive(Default)]
+struct State {
+    /// The family of each queue.
+    queues: BTreeMap<u64, u32>,
+    swapchains: BTreeMap<u64, Arc<Swapchain>>,
+    /// To be used again.
+    spares: Vec<Staging>,
+    /// Not to be used again.
+    lost: Vec<Staging>,
+    /// Of swapchains that are gone. Nobody says when a present has waited for one, so they stay until the device goes.
+    retired: Vec<Semaphore>,
+    said: BTreeSet<String>,
+}
+
+/// A swapchain of the application.
+struct Swapchain {
+    /// How its images become pictures, or why they do not.
+    texels: core::result::Result<Texels, &'static str>,
+    extent: Extent2D,
+    images: OnceLock<Vec<Image>>,
+    /// What the present of an image waits for, by the image. An image that is presented again was acquired meanwhile,
+    /// so the present before has waited.
+    semaphores: Mutex<BTreeMap<u32, Semaphore>>,
+}
+
+impl Physical {
+    fn of(instance: &InstanceData, handle: PhysicalDevice) -> Option<Physical> {
+        let table = &instance.table;
+        let (mut count, mut memory) = (0_u32, PhysicalDeviceMemoryProperties::zeroed());
+        let families = table.get_physical_device_queue_family_properties?;
+        // SAFETY: a physical device that is alive, and places of ours.
+        unsafe {
+            (table.get_physical_device_memory_properties?)(handle, out(&mut memory));
+            families(handle, out(&mut count), Ptr::NULL);
+        }
+        let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
+        let p_all = Ptr::new(all.as_mut_ptr().expose_provenance() as u64);
+        // SAFETY: as above, with as many places as there are families.
+        unsafe { families(handle, out(&mut count), p_all) };
+        Some(Physical {
+            handle,
+            capabilities: table.get_physical_device_surface_capabilities_khr?,
+            format: table.get_physical_device_image_format_properties?,
+            families: all.iter().map(|it| it.queue_flags).collect(),
+            memory,
+        })
+    }
+
+    /// Whether images of a swapchain can be copied, and how they become pictures then.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a valid `vkCreateSwapchainKHR`.
+    unsafe fn texels(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Texels, &'static str> {
+        let texels = Texels::of(info.image_format).ok_or("the format of its images cannot be shown")?;
+        if info.flags.0 & SwapchainCreateFlagsKHR::PROTECTED_KHR.0 != 0 {
+            return Err("its images are protected");
+        }
+        let shared = [PresentModeKHR::SHARED_DEMAND_REFRESH_KHR, PresentModeKHR::SHARED_CONTINUOUS_REFRESH_KHR];
+        if shared.contains(&info.present_mode) {
+            return Err("its image is shared with the display");
+        }
+        let mut surface = SurfaceCapabilitiesKHR::zeroed();
+        // SAFETY: the caller's word; a place of ours.
+        let result = unsafe { (self.capabilities)(self.handle, info.surface, out(&mut surface)) };
+        let copied = ImageUsageFlags::TRANSFER_SRC.0;
+        if result != Result::SUCCESS || surface.supported_usage_flags.0 & copied == 0 {
+            return Err("its surface does not let images be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+        }
+        let is_mutable = info.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
+        let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
+        let flags = ImageCreateFlags(if is_mutable { mutable } else { 0 });
+        let usage = ImageUsageFlags(info.image_usage.0 | copied);
+        let mut properties = ImageFormatProperties::zeroed();
+        let (format, ty, tiling) = (info.image_format, ImageType::_2D, ImageTiling::OPTIMAL);
+        // SAFETY: as above.
+        let result = unsafe { (self.format)(self.handle, format, ty, tiling, usage, flags, out(&mut properties)) };
+        if result != Result::SUCCESS {
+            return Err("images of its format cannot be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
+        }
+        Ok(texels)
+    }
+}
+
+impl Pictures {
+    /// For a new device; none where nobody wants pictures of it, or it cannot present.
+    ///
+    /// # Safety
+    ///
+    /// The device must have just been made, the functions must be its own, and the table must have its functions.
+    pub(crate) unsafe fn begin(
+        instance: &InstanceData,
+        (physical_device, device): (PhysicalDevice, Device),
+        (functions, set_loader_data): (Functions, Option<SetLoaderData>),
+        table: &mut DeviceTable,
+    ) -> Option<Pictures> {
+        let wanted = instance.pictures.clone()?;
+        table.create_swapchain_khr?;
+        Some(Pictures {
+            wanted,
+            device,
+            functions,
+            physical: Physical::of(instance, physical_device)?,
+            set_loader_data: set_loader_data?,
+            next: Next::install(table),
+            state: Mutex::default(),
+            writer: Writer::default(),
+            messages: Arc::clone(&instance.messages),
+        })
+    }
+
+    /// The device is about to be destroyed, and idle: what is under way is written.
+    pub(crate) fn end(&self) {
+        self.writer.end();
+        let State { spares, lost, retired, swapchains, .. } = std::mem::take(&mut *self.state());
+        spares.into_iter().chain(lost).for_each(|it| self.destroy_staging(it));
+        let open = swapchains.values().flat_map(|it| lock(&it.semaphores).values().copied().collect::<Vec<_>>());
+        for it in retired.into_iter().chain(open) {
+            // SAFETY: of ours, and nobody waits for it any more.
+            unsafe { (self.functions.destroy_semaphore)(self.device, it, Ptr::NULL) };
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Why there is no picture, once.
+    fn say(&self, text: &str) {
+        let is_new = self.state().said.insert(text.to_owned());
+        if is_new {
+            instance::tell(&self.messages, Severity::Warning, "setting screenshot", text);
+        }
+    }
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// # Safety
+///
+/// A dispatchable handle that is alive.
+unsafe fn pictures_of(handle: u64) -> Option<&'static Pictures> {
+    // SAFETY: the caller's word.
+    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.pictures.as_deref()
+}
+
+unsafe extern "system" fn get_device_queue(device: Device, family: u32, index: u32, p_queue: Ptr<Queue>) {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        let Some(pictures) = pictures_of(device.0) else { return };
+        let Some(next) = pictures.next.get_device_queue else { return };
+        next(device, family, index, p_queue);
+        let queue = *p_queue.as_ptr();
+        fence("vkGetDeviceQueue", || _ = pictures.state().queues.insert(queue.0, family), || ());
+    }
+}
+
+unsafe extern "system" fn get_device_queue2(device: Device, p_info: Ptr<DeviceQueueInfo2>, p_queue: Ptr<Queue>) {
+    // SAFETY: the application's own parameters.
+    unsafe {
+        let Some(pictures) = pictures_of(device.0) else { return };
+        let Some(next) = pictures.next.get_device_queue2 else { return };
+        next(device, p_info, p_queue);
+        let (queue, family) = (*p_queue.as_ptr(), (*p_info.as_ptr()).queue_family_index);
+        fence("vkGetDeviceQueue2", || _ = pictures.state().queues.insert(queue.0, family), || ());
+    }
+}
+
+unsafe extern "system" fn create_swapchain_khr(
+    device: Device,
+    p_info: Ptr<SwapchainCreateInfoKHR>,
+    p_allocator: Ptr<Opaque>,
+    p_swapchain: Ptr<SwapchainKHR>,
+) -> Result {
+    // SAFETY: the application's own parameters, here and below.
+    let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return FAILED };
+    let Some(next) = pictures.next.create_swapchain_khr else { return FAILED };
+    // SAFETY: as above.
+    let info = unsafe { *p_info.as_ptr() };
+    // SAFETY: as above.
+    let texels =
+        fence("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
+    let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
+    let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };
+    // SAFETY: as above, with a usage that surface and format were found to allow.
+    let result = unsafe { next(device, if texels.is_ok() { Ptr::to(&own) } else { p_info }, p_allocator, p_swapchain) };
+    if result == Result::SUCCESS {
+        // SAFETY: a call that succeeded wrote it.
+        let swapchain = unsafe { *p_swapchain.as_ptr() };
+        let (images, semaphores) = (OnceLock::new(), Mutex::default());
+        let made = Arc::new(Swapchain { texels, extent: info.image_extent, images, semaphores });
+        fence("vkCreateSwapchainKHR", || _ = pictures.state().swapchains.insert(swapchain.0, made), || ());
+    }
+    result
+}
+
+unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: SwapchainKHR, p_allocator: Ptr<Opaque>) {
+    // SAFETY: the application's own parameters, here and below.
+    let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return };
+    let forget = || {
+        let mut state = pictures.state();
+        if let Some(gone) = state.swapchains.remove(&swapchain.0) {
+            state.retired.extend(std::mem::take(&mut *lock(&gone.semaphores)).into_values());
+        }
+    };
+    // Before the driver may give the same handle to another one.
+    fence("vkDestroySwapchainKHR", forget, || ());
+    if let Some(next) = pictures.next.destroy_swapchain_khr {
+        // SAFETY: as above.
+        unsafe { next(device, swapchain, p_allocator) };
+    }
+}
+
+unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result {
+    // SAFETY: the application's own parameters, here and below.
+    let Some(pictures) = (unsafe { pictures_of(queue.0) }) else { return FAILED };
+    let Some(next) = pictures.next.queue_present_khr else { return FAILED };
+    let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: as above.
+    let info = unsafe { &*p_info.as_ptr() };
+    let shot = match pictures.wanted.has(frame) {
+        // SAFETY: as above.
+        true => unsafe { pictures.shoot(queue, info, frame) },
+        false => None,
+    };
+    let Some(mut shot) = shot else {
+        // SAFETY: as above.
+        let result = unsafe { next(queue, p_info) };
+        if NOT_PRESENTED.contains(&result) {
+            FRAMES.fetch_sub(1, Ordering::Relaxed);
+        }
+        return result;
+    };
+    let waits = [shot.semaphore];
+    let own = PresentInfoKHR { wait_semaphore_count: 1, p_wait_semaphores: Ptr::to_slice(&waits), ..*info };
+    // SAFETY: as above, with a semaphore of ours that is about to be signaled in the place of those that the copy waits
+    // for.
+    let result = unsafe { next(queue, Ptr::to(&own)) };
+    if NOT_PRESENTED.contains(&result) {
+        FRAMES.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: as above; this present did not wait.
+        unsafe { pictures.signal_again(queue, info, shot.semaphore) };
+        shot.parts.clear();
+    }
+    fence("vkQueuePresentKHR", || pictures.write(shot), || ());
+    result
+}

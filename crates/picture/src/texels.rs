@@ -1,0 +1,97 @@
+//! How the bytes of an image become pixels.
+
+use lavascope_abi::{Extent2D, Format};
+
+use crate::Picture;
+
+/// The texels of a format that can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Texels {
+    order: Order,
+    size: usize,
+}
+
+/// How the bytes of a texel become a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Rgba,
+    Bgra,
+    /// Ten bits each, red lowest.
+    Rgb10,
+    /// Ten bits each, blue lowest.
+    Bgr10,
+    Half,
+}
+
+impl Texels {
+    /// None for a format that is not one of those that swapchains have.
+    pub fn of(format: Format) -> Option<Texels> {
+        let (order, size) = match format {
+            Format::R8G8B8A8_UNORM | Format::R8G8B8A8_SRGB => (Order::Rgba, 4),
+            Format::A8B8G8R8_UNORM_PACK32 | Format::A8B8G8R8_SRGB_PACK32 => (Order::Rgba, 4),
+            Format::B8G8R8A8_UNORM | Format::B8G8R8A8_SRGB => (Order::Bgra, 4),
+            Format::A2B10G10R10_UNORM_PACK32 => (Order::Rgb10, 4),
+            Format::A2R10G10B10_UNORM_PACK32 => (Order::Bgr10, 4),
+            Format::R16G16B16A16_SFLOAT => (Order::Half, 8),
+            _ => return None,
+        };
+        Some(Texels { order, size })
+    }
+
+    /// How many bytes an image of one layer has, one row behind the other.
+    pub fn bytes(self, extent: Extent2D) -> u64 {
+        u64::from(extent.width) * u64::from(extent.height) * self.size as u64
+    }
+
+    /// The picture in the bytes of an image, one row behind the other.
+    pub fn picture(self, extent: Extent2D, bytes: &[u8]) -> Picture {
+        let rgba = bytes.chunks_exact(self.size).flat_map(|it| pixel(self.order, it)).collect();
+        Picture { width: extent.width, height: extent.height, rgba }
+    }
+}
+
+fn pixel(order: Order, it: &[u8]) -> [u8; 4] {
+    let word = || u32::from_le_bytes([it[0], it[1], it[2], it[3]]);
+    let ten = |shift: u32| (word() >> (shift + 2)) as u8;
+    let half = |at: usize| half_to_byte(u16::from_le_bytes([it[at], it[at + 1]]));
+    match order {
+        Order::Rgba => [it[0], it[1], it[2], it[3]],
+        Order::Bgra => [it[2], it[1], it[0], it[3]],
+        Order::Rgb10 => [ten(0), ten(10), ten(20), 255],
+        Order::Bgr10 => [ten(20), ten(10), ten(0), 255],
+        Order::Half => [half(0), half(2), half(4), half(6)],
+    }
+}
+
+/// Half a float between 0 and 1 as a byte; what is outside is cut.
+fn half_to_byte(bits: u16) -> u8 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction / 1024.0 * 2f32.powi(-14),
+        exponent => (1.0 + fraction / 1024.0) * 2f32.powi(exponent - 15),
+    };
+    if bits >> 15 == 1 { 0 } else { (magnitude.min(1.0) * 255.0).round() as u8 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texels_become_pixels() {
+        assert_eq!(pixel(Order::Bgra, &[1, 2, 3, 4]), [3, 2, 1, 4]);
+        assert_eq!(pixel(Order::Half, &[0, 0x3c, 0, 0x38, 0, 0, 0, 0xbc]), [255, 128, 0, 0]);
+        let word = (1023u32 | 512 << 10 | 3 << 30).to_le_bytes();
+        assert_eq!(pixel(Order::Rgb10, &word), [255, 128, 0, 255]);
+    }
+
+    #[test]
+    fn an_image_becomes_a_picture() {
+        let extent = Extent2D { width: 2, height: 1 };
+        let texels = Texels::of(Format::B8G8R8A8_UNORM).expect("it can be shown");
+        assert_eq!(texels.bytes(extent), 8);
+        let picture = texels.picture(extent, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(picture, Picture { width: 2, height: 1, rgba: vec![3, 2, 1, 4, 7, 6, 5, 8] });
+        assert_eq!(Texels::of(Format::D32_SFLOAT), None);
+    }
+}

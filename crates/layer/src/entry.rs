@@ -284,6 +284,7 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeviceTable;
 
     #[test]
     fn the_negotiation_speaks_version_two() {
@@ -305,6 +306,21 @@ mod tests {
             assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(&raw mut it), FAILED);
             assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(std::ptr::null_mut()), FAILED);
         }
+    }
+
+    #[test]
+    fn commands_that_are_recorded_and_say_nothing_may_go_past_the_shims() {
+        // SAFETY: nobody calls the functions.
+        let table = unsafe { DeviceTable::load(|_| FnPtr(0x1000)) };
+        for command in [Command::CmdDispatch, Command::CmdBindDescriptorSets, Command::CmdCopyBuffer] {
+            assert_eq!(recorded(&table, command), FnPtr(0x1000));
+        }
+        for command in [Command::BeginCommandBuffer, Command::QueueSubmit, Command::CreateBuffer] {
+            assert_eq!(recorded(&table, command), FnPtr::default());
+        }
+        // SAFETY: as above.
+        let table = unsafe { DeviceTable::load(|_| FnPtr::default()) };
+        assert_eq!(recorded(&table, Command::CmdDispatch), FnPtr::default());
     }
 
     #[test]

@@ -205,7 +205,7 @@ impl<V: Clone + Default> IntervalMap<V> {
         }
     }
 
-    /// The common cases: exactly one range that is there, or one gap.
+    /// The common cases: exactly one range that is there, a part of one, or one gap.
     fn update_one(
         &mut self,
         spot: Spot,
@@ -217,6 +217,12 @@ impl<V: Clone + Default> IntervalMap<V> {
                 let mut value = Some(std::mem::take(&mut self.leaves[spot.leaf].values[spot.at]));
                 change(range.clone(), &mut value);
                 self.set(spot, value);
+                true
+            }
+            Some((start, end)) if start <= range.start && range.end <= end => {
+                let mut value = Some(self.leaves[spot.leaf].values[spot.at].clone());
+                change(range.clone(), &mut value);
+                self.put_inside(spot, start..end, range, value);
                 true
             }
             Some((start, _)) if start < range.end => false,
@@ -431,6 +437,26 @@ impl<V: Clone + Default> IntervalMap<V> {
         }
     }
 
+    /// A part of a range gets another value, or becomes a gap. It is not all of the range.
+    fn put_inside(&mut self, mut spot: Spot, whole: Range<u64>, part: &Range<u64>, value: Option<V>) {
+        let leaf = &mut self.leaves[spot.leaf];
+        if whole.start < part.start {
+            // What is in front of it stays where it is.
+            leaf.ends[spot.at] = part.start;
+            let behind = (part.end < whole.end).then(|| leaf.values[spot.at].clone());
+            spot.at += 1;
+            if let Some(behind) = behind {
+                spot = self.insert(spot, part.end..whole.end, behind);
+            }
+        } else {
+            leaf.starts[spot.at] = part.end;
+            self.firsts[spot.leaf] = leaf.starts[0];
+        }
+        if let Some(value) = value {
+            self.insert(spot, part.clone(), value);
+        }
+    }
+
     /// A range that a number lies inside of becomes two.
     fn split(&mut self, at: u64) {
         let spot = self.first_ending_after(at);
@@ -466,6 +492,26 @@ mod tests {
         assert_eq!(all(&map, 14..16), [(14..15, 1), (15..16, 2)]);
         map.remove(12..18);
         assert_eq!(all(&map, 0..100), [(10..12, 1), (18..30, 2)]);
+    }
+
+    #[test]
+    fn a_part_of_a_range_changes_alone() {
+        let whole = |part: Range<u64>, value: Option<u32>| {
+            let mut map: IntervalMap<u32> = IntervalMap::default();
+            map.update(10..20, |_, it| *it = Some(1));
+            map.update(part.clone(), |at, it| {
+                assert_eq!((at, *it), (part.clone(), Some(1)));
+                *it = value;
+            });
+            assert_eq!(map.len(), map.iter().count());
+            all(&map, 0..100)
+        };
+        assert_eq!(whole(10..12, Some(2)), [(10..12, 2), (12..20, 1)]);
+        assert_eq!(whole(14..20, Some(2)), [(10..14, 1), (14..20, 2)]);
+        assert_eq!(whole(12..14, Some(2)), [(10..12, 1), (12..14, 2), (14..20, 1)]);
+        assert_eq!(whole(10..12, None), [(12..20, 1)]);
+        assert_eq!(whole(14..20, None), [(10..14, 1)]);
+        assert_eq!(whole(12..14, None), [(10..12, 1), (14..20, 1)]);
     }
 
     struct Random(u64);
@@ -528,6 +574,15 @@ mod tests {
                         *it = value;
                         array[start as usize..end as usize].fill(value);
                     }
+                }
+                5 => {
+                    let mut parts = 0;
+                    map.update(start..end, |_, it| {
+                        (parts, *it) = (parts + 1, it.filter(|it| *it != value));
+                    });
+                    let own = &mut array[start as usize..end as usize];
+                    own.iter_mut().filter(|it| **it == value).for_each(|it| *it = 0);
+                    assert!(parts > 0 && parts <= own.len(), "round {round}");
                 }
                 _ => {
                     map.update(start..end, |_, it| *it = Some(value));

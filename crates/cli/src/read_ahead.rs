@@ -2,14 +2,15 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use lavascope_event::{CheckError, Record, check, own};
+use lavascope_event::{Alike, CheckError, Record, check, own};
 use lavascope_trace::{Merged, Trace};
 
 use crate::progress::Progress;
 use crate::trace_file::TraceFile;
 
-/// Words that go from one thread to the other at once: half a megabyte.
-const BATCH_WORDS: usize = 1 << 16;
+/// Words that go from one thread to the other at once: few enough that a batch is still in a cache when it is taken, and
+/// so many that the threads seldom wait for each other.
+const BATCH_WORDS: usize = 1 << 15;
 /// Batches that are under way.
 const BATCHES: usize = 4;
 
@@ -65,24 +66,23 @@ struct Batch {
 
 /// A record of a batch.
 struct Place {
-    stream: u32,
     time: u64,
-    first: usize,
-    end: usize,
+    stream: u32,
+    /// How many words it has.
+    words: u32,
     fault: Option<Box<CheckError>>,
 }
 
 /// The thread that is ahead.
 fn read(mut merged: Merged<'_, '_>, full: &SyncSender<Batch>, used: &Receiver<Batch>) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut batch = Batch::default();
+    let (mut alike, mut batch) = (Alike::default(), Batch::default());
     loop {
         match merged.take_next() {
             Ok(Some(it)) => {
-                let first = batch.words.len();
                 batch.words.extend_from_slice(it.record);
-                let (end, fault) = (batch.words.len(), check(it.record).err().map(Box::new));
-                batch.places.push(Place { stream: it.stream, time: it.time, first, end, fault });
+                let (words, fault) = (it.record.len() as u32, alike.check(it.record).err().map(Box::new));
+                batch.places.push(Place { time: it.time, stream: it.stream, words, fault });
             }
             Ok(None) => break,
             // Only that record is lost.
@@ -113,8 +113,10 @@ fn give(
 ) -> bool {
     let mut told = 0;
     for mut batch in batches {
+        let mut rest = &batch.words[..];
         for it in &batch.places {
-            let words = &batch.words[it.first..it.end];
+            let words;
+            (words, rest) = rest.split_at(it.words as usize);
             // It was checked on the other thread.
             let record = match &it.fault {
                 None => own(words).map_or_else(|| check(words), Ok),

@@ -12,9 +12,10 @@ use std::cell::RefCell;
 use lavascope_abi::desc::{Case, Layout, ObjectNumbering, Pointer, Span, Target, Work};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, bytes_of_slice, structure_by_type};
 
+use crate::alike::{Seen, Watched};
 use crate::facts::NoFacts;
 use crate::glance;
-use crate::memory::{Memory, RecordMemory};
+use crate::memory::Memory;
 use crate::record::{HEAD_SIZE, Head, Record, Remarks, beside};
 use crate::rules::{self, Verdict};
 use crate::template;
@@ -88,7 +89,12 @@ pub fn own(words: &[u64]) -> Option<Record<'_>> {
 
 /// Checks the record at the front of `words`. The rest of `words` may hold more records.
 pub fn check(words: &[u64]) -> Result<Record<'_>, CheckError> {
-    check_numbered(words, None)
+    check_numbered(words, None, None)
+}
+
+/// The same, with a note of all that the answer depends on beside the first word.
+pub(crate) fn check_seen<'a>(words: &'a [u64], seen: &Seen) -> Result<Record<'a>, CheckError> {
+    check_numbered(words, None, Some(seen))
 }
 
 /// Turns a record whose types of objects have other numbers into one of this version. `numbers` has, by the number
@@ -101,7 +107,7 @@ pub fn renumber(words: &mut [u64], numbers: &[u8; 256]) -> Result<(), CheckError
             return Err(CheckError { item: "what the host wrote", at, fault: Fault::WrongHandle });
         }
     } else {
-        check_numbered(words, Some(&renumbering))?;
+        check_numbered(words, Some(&renumbering), None)?;
     }
     for (at, raw) in renumbering.changes.into_inner() {
         words[at as usize / 8] = raw;
@@ -129,7 +135,11 @@ impl Renumbering<'_> {
     }
 }
 
-fn check_numbered<'a>(words: &'a [u64], renumbering: Option<&Renumbering<'_>>) -> Result<Record<'a>, CheckError> {
+fn check_numbered<'a>(
+    words: &'a [u64],
+    renumbering: Option<&Renumbering<'_>>,
+    seen: Option<&Seen>,
+) -> Result<Record<'a>, CheckError> {
     let fail = |item, fault| Err(CheckError { item, at: 0, fault });
     let [first, second, ..] = words else { return fail("record", Fault::Truncated) };
     let head = Head::from_words(*first, *second);
@@ -152,37 +162,32 @@ fn check_numbered<'a>(words: &'a [u64], renumbering: Option<&Renumbering<'_>>) -
     }
     let body = bytes_of_slice(&own[..head.body_words as usize]);
     let image = &own[HEAD_SIZE / 8..head.body_words as usize];
-    if renumbering.is_none() && head.remarks == 0 && glance::is_well_formed(image, layout, pass) {
-        debug_assert_eq!(check_body(body, layout, pass, remarks, None), Ok(()), "the short way is as strict");
+    if renumbering.is_none() && seen.is_none() && head.remarks == 0 && glance::is_well_formed(image, layout, pass) {
+        debug_assert_eq!(check_image(body, layout, pass, remarks), Ok(()), "the short way is as strict");
         return Ok(Record::checked(own));
     }
-    check_body(body, layout, pass, remarks, renumbering)?;
+    check_body(Watched::new(body, seen), layout, pass, remarks, renumbering)?;
     Ok(Record::checked(own))
 }
 
 /// Checks head and image of one layout: the heart of [`check`], and of tests on single structures.
 pub fn check_image(body: &[u8], layout: &'static Layout, pass: Pass, remarks: Remarks) -> Result<(), CheckError> {
-    check_body(body, layout, pass, remarks, None)
+    check_body(Watched::new(body, None), layout, pass, remarks, None)
 }
 
 fn check_body(
-    body: &[u8],
+    memory: Watched<'_>,
     layout: &'static Layout,
     pass: Pass,
     remarks: Remarks,
     renumbering: Option<&Renumbering<'_>>,
 ) -> Result<(), CheckError> {
-    let mut checker = Checker {
-        renumbering,
-        memory: RecordMemory { body },
-        cursor: HEAD_SIZE as u64,
-        found: Remarks::default(),
-        item: layout.name,
-    };
+    let mut checker =
+        Checker { renumbering, memory, cursor: HEAD_SIZE as u64, found: Remarks::default(), item: layout.name };
     let root = Frame::root(layout, HEAD_SIZE as u64);
     checker.take(&root, u64::from(layout.size))?;
     checker.structure(&root, pass)?;
-    if checker.cursor != body.len() as u64 {
+    if checker.cursor != memory.len() {
         return Err(checker.error(&root, checker.cursor, Fault::TrailingBytes));
     }
     let claimed = Remarks(remarks.0 & !Remarks::CUT.0);
@@ -197,7 +202,7 @@ type Checked = Result<(), CheckError>;
 struct Checker<'a> {
     /// None where ids have the numbers of this version.
     renumbering: Option<&'a Renumbering<'a>>,
-    memory: RecordMemory<'a>,
+    memory: Watched<'a>,
     /// Where the next block must begin.
     cursor: u64,
     found: Remarks,
@@ -217,7 +222,7 @@ impl Checker<'_> {
     /// Claims the next block of `size` bytes and verifies its end padding.
     fn take(&mut self, frame: &Frame<'_>, size: u64) -> Result<u64, CheckError> {
         let at = self.cursor;
-        let end = at.checked_add(aligned(size)).filter(|end| *end <= self.memory.body.len() as u64);
+        let end = at.checked_add(aligned(size)).filter(|end| *end <= self.memory.len());
         let Some(end) = end else { return Err(self.error(frame, at, Fault::PastEnd)) };
         self.zero(frame, at + size, end)?;
         self.cursor = end;
@@ -225,7 +230,7 @@ impl Checker<'_> {
     }
 
     fn zero(&self, frame: &Frame<'_>, from: u64, to: u64) -> Checked {
-        let bytes = self.memory.body.get(from as usize..to as usize);
+        let bytes = self.memory.bytes(from, to);
         match bytes {
             Some(bytes) if bytes.iter().all(|it| *it == 0) => Ok(()),
             Some(_) => Err(self.error(frame, from, Fault::DirtyPadding)),
@@ -324,7 +329,8 @@ impl Checker<'_> {
 
     fn handles(&self, frame: &Frame<'_>, at: u64, count: u64, ty: HandleType) -> Checked {
         (0..count).try_for_each(|it| {
-            let raw = self.word(frame, at + it * 8)?;
+            let raw = self.memory.handle(at + it * 8, ty);
+            let raw = raw.ok_or_else(|| self.error(frame, at + it * 8, Fault::PastEnd))?;
             let is_right = match self.renumbering {
                 None => ObjectId::checked(raw, ty).is_some(),
                 Some(renumbering) => renumbering.change(at + it * 8, raw, ty),
@@ -343,7 +349,7 @@ impl Checker<'_> {
 
     /// Characters, then zeros; or no zero at all.
     fn fixed_text(&self, frame: &Frame<'_>, at: u64, size: u64) -> Checked {
-        let Some(bytes) = self.memory.body.get(at as usize..(at + size) as usize) else {
+        let Some(bytes) = self.memory.bytes(at, at + size) else {
             return Err(self.error(frame, at, Fault::PastEnd));
         };
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
@@ -455,7 +461,7 @@ impl Checker<'_> {
             return Err(self.error(frame, self.cursor, Fault::WrongOffset));
         }
         let size = target_size(&pointer.to);
-        let Some(total) = count.checked_mul(size).filter(|it| *it <= self.memory.body.len() as u64) else {
+        let Some(total) = count.checked_mul(size).filter(|it| *it <= self.memory.len()) else {
             return Err(self.error(frame, self.cursor, Fault::CountOverflow));
         };
         let first = self.take(frame, total)?;
@@ -476,7 +482,7 @@ impl Checker<'_> {
     }
 
     fn text(&mut self, frame: &Frame<'_>) -> Checked {
-        let rest = self.memory.body.get(self.cursor as usize..).unwrap_or_default();
+        let rest = self.memory.bytes(self.cursor, self.memory.len()).unwrap_or_default();
         match rest.iter().position(|it| *it == 0) {
             Some(end) => self.take(frame, end as u64 + 1).map(drop),
             None => Err(self.error(frame, self.cursor, Fault::UnterminatedText)),
@@ -486,7 +492,7 @@ impl Checker<'_> {
     fn blob(&mut self, frame: &Frame<'_>) -> Checked {
         let at = self.take(frame, 8)?;
         let size = self.word(frame, at)?;
-        if size > self.memory.body.len() as u64 {
+        if size > self.memory.len() {
             return Err(self.error(frame, at, Fault::CountOverflow));
         }
         self.take(frame, size).map(drop)
@@ -500,8 +506,7 @@ impl Checker<'_> {
     fn template(&mut self, frame: &Frame<'_>) -> Checked {
         let at = self.take(frame, 8)?;
         let count = self.word(frame, at)?;
-        let Some(total) = count.checked_mul(template::ENTRY_SIZE).filter(|it| *it <= self.memory.body.len() as u64)
-        else {
+        let Some(total) = count.checked_mul(template::ENTRY_SIZE).filter(|it| *it <= self.memory.len()) else {
             return Err(self.error(frame, at, Fault::CountOverflow));
         };
         let entries = self.take(frame, total)?;

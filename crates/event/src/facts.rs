@@ -10,6 +10,11 @@ use crate::walk::Frame;
 /// Handles are as they stand in the memory being walked: the driver's in C memory, ids in a record.
 /// Not knowing is always safe: the pointer is then not followed, and the record says that contents are missing.
 pub trait Facts {
+    /// Whether every answer is none, so that there is no need to ask.
+    fn knows_nothing(&self) -> bool {
+        false
+    }
+
     fn is_secondary(&self, _command_buffer: u64) -> Option<bool> {
         None
     }
@@ -50,4 +55,8 @@ pub struct LibraryUse {
 /// Nobody knows anything: the view of a record that stands alone.
 pub struct NoFacts;
 
-impl Facts for NoFacts {}
+impl Facts for NoFacts {
+    fn knows_nothing(&self) -> bool {
+        true
+    }
+}

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alike;
 pub mod check;
 pub mod compare;
 pub mod facts;
@@ -27,6 +28,7 @@ mod view;
 pub mod walk;
 pub mod written;
 
+pub use alike::Alike;
 pub use check::{CheckError, Fault, check, own, renumber};
 pub use generated::{Call, Outcome};
 pub use host_bytes::HostBytes;

@@ -177,6 +177,13 @@ impl<'a> Record<'a> {
         bytes_of_slice(&self.words[..self.body_words()])
     }
 
+    /// What stands behind the head: parameters or outputs, and all that they lead to.
+    #[inline]
+    pub fn image(self) -> &'a [u64] {
+        &self.words[HEAD_SIZE / 8..self.body_words()]
+    }
+
+    #[inline]
     fn body_words(self) -> usize {
         self.words[0] as u32 as usize
     }

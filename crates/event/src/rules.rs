@@ -196,6 +196,10 @@ fn is_encoding(frame: &Frame<'_>) -> bool {
 }
 
 fn is_secondary<M: Memory, F: Facts + ?Sized>(memory: &M, facts: &F, frame: &Frame<'_>) -> Option<bool> {
+    // What is not read does not count: records of different command buffers are alike to who knows nothing of them.
+    if facts.knows_nothing() {
+        return None;
+    }
     let command_buffer = memory.read(frame.outermost().field("commandBuffer")?, 8)?;
     facts.is_secondary(command_buffer)
 }

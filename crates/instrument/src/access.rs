@@ -8,7 +8,7 @@ use crate::{
     Check, Counted, Reason, Site, Verdict,
     body::{Body, is_atomic},
     buffers::{Guarded, Way},
-    context::emit_value,
+    context::{ALIGNED, emit, emit_value},
     path::Base,
     touching::Does,
 };
@@ -95,9 +95,9 @@ impl Body<'_, '_> {
     }
 
     /// Writes an instruction that may be done either way. Where there are loops its result is nothing if it is wrong:
-    /// whatever decides whether a loop ends must not be what another element has.
+    /// whatever decides whether a loop ends must not be what another element has. So it is where the device promises it.
     pub(crate) fn selected_load(&mut self, guarded: Guarded, it: Instruction<'_>, changes: &[(usize, u32)]) {
-        let Some(ok) = guarded.ok.filter(|_| self.cx.has_loops) else { return self.copy_with(it, changes) };
+        let Some(ok) = guarded.ok.filter(|_| self.cx.zeros) else { return self.copy_with(it, changes) };
         let ty = it.id(1);
         let Some(condition) = self.condition_for(ok, ty) else {
             let can_skip = self.can_split && self.cx.types.has_null(ty);
@@ -197,27 +197,48 @@ impl Body<'_, '_> {
 
     fn copy_memory(&mut self, it: Instruction<'_>) {
         let source = it.id(2);
+        let as_is = Guarded { ok: None, pointer: source.0 };
         let from = match self.checked_base(source) {
-            Base::Address(base) => self.address(it.at, source, base, false).pointer,
+            Base::Address(base) => Guarded { ok: None, ..self.address(it.at, source, base, false) },
             Base::Descriptor(_) => match self.cx.paths.path(&self.cx.types, source) {
                 Some(path) => {
                     let guarded = self.buffer(it.at, source, &path, Way::Select);
                     self.touch_buffer(source, &path, guarded.ok, Does::READ);
-                    guarded.pointer
+                    guarded
                 }
                 None => {
                     self.touch_blindly();
-                    source.0
+                    as_is
                 }
             },
             Base::Unknown => {
                 self.touch_blindly();
-                source.0
+                as_is
             }
-            Base::Own => source.0,
+            Base::Own => as_is,
         };
-        let guarded = self.written(it, it.id(1), Does::WRITE);
-        self.under(guarded, it, &[(1, guarded.pointer), (2, from)]);
+        let to = self.written(it, it.id(1), Does::WRITE);
+        let changes = [(1, to.pointer), (2, from.pointer)];
+        match from.ok.filter(|_| self.cx.zeros && self.can_split).zip(self.cx.types.pointer_value(source)) {
+            Some((ok, (_, ty))) if self.cx.types.has_null(ty) => self.copy_or_clear(it, (to, &changes), ok, ty),
+            _ => self.under(to, it, &changes),
+        }
+    }
+
+    /// Copies memory if what is read is right, and writes zeros else.
+    fn copy_or_clear(&mut self, it: Instruction<'_>, (to, changes): (Guarded, &[(usize, u32)]), ok: u32, ty: Id) {
+        let is_copied = self.both(to.ok, Some(ok));
+        self.under(Guarded { ok: is_copied, ..to }, it, changes);
+        let is_wrong = self.value(Op::LogicalNot, self.cx.ids.boolean, &[ok]);
+        let Some(is_cleared) = self.both(to.ok, Some(is_wrong)) else { return };
+        let mut operands: SmallVec<[u32; 4]> = SmallVec::from_slice(&[to.pointer, self.cx.null(ty)]);
+        // Of how the copy accesses memory only the alignment is needed, which comes first.
+        if let [access, alignment, ..] = *it.from(3)
+            && access & ALIGNED != 0
+        {
+            operands.extend([ALIGNED, alignment]);
+        }
+        self.guarded(is_cleared, None, |body, _| emit(&mut body.out, Op::Store, &operands));
     }
 
     /// The length of what is bound to a descriptor: only the descriptor can be wrong.

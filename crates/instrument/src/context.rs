@@ -37,6 +37,8 @@ pub(crate) struct Context<'a> {
     /// Whether any value is said to differ between invocations.
     pub(crate) has_non_uniform: bool,
     pub(crate) has_loops: bool,
+    /// Whether a load that is wrong gives zero, and not what another element has.
+    pub(crate) zeros: bool,
     /// By id: in how many places functions have it, as far as a byte counts. Numbers that look like it count as well.
     pub(crate) uses: Vec<u8>,
     /// By value: an earlier one of its function that it equals, or zero. Handed from function to function.
@@ -120,6 +122,9 @@ impl<'a> Context<'a> {
         let uint = editor.ty(Op::TypeInt, &[32, 0]);
         let constant_place = Some(editor.reserve(Section::Globals));
         let ids = Ids::new(&mut editor, uint, options.root);
+        if has_older_addresses(module) {
+            editor.add_extension(ADDRESSES);
+        }
         let types = Types::new(module);
         let bounds = Bounds::new(module, &types);
         let paths = Paths::new(module);
@@ -128,6 +133,7 @@ impl<'a> Context<'a> {
             false => FxHashMap::default(),
         };
         let constants = known_numbers(module, uint.0);
+        let has_loops = module.all().any(|it| it.is(Op::LoopMerge));
         let mut small_constants = vec![0; SMALL];
         for (number, id) in constants.iter().filter(|it| (*it.0 as usize) < SMALL) {
             small_constants[*number as usize] = *id;
@@ -149,7 +155,8 @@ impl<'a> Context<'a> {
             shadows: FxHashMap::default(),
             ends_early: None,
             has_non_uniform: has_non_uniform(module),
-            has_loops: module.all().any(|it| it.is(Op::LoopMerge)),
+            has_loops,
+            zeros: has_loops || options.zeros,
             uses: uses(module),
             equal: vec![0; module.bound() as usize],
             is_printing: false,
@@ -310,7 +317,7 @@ fn info(site: &Site) -> [u32; 4] {
     }
 }
 
-const ALIGNED: u32 = 2;
+pub(crate) const ALIGNED: u32 = 2;
 
 pub(crate) fn emit(code: &mut Vec<u32>, op: Op, operands: &[u32]) {
     code.push((operands.len() as u32 + 1) << 16 | op as u32);
@@ -419,11 +426,19 @@ pub(crate) fn special(editor: &mut Editor<'_>, uint: Id, number: u32) -> u32 {
     id.0
 }
 
+const ADDRESSES: &str = "SPV_KHR_physical_storage_buffer";
+/// It does not let pointers be made of two words.
+const OLDER_ADDRESSES: &str = "SPV_EXT_physical_storage_buffer";
+
+fn has_older_addresses(module: &Module) -> bool {
+    module.instructions(module.globals()).any(|it| it.is(Op::Extension) && it.text(1) == OLDER_ADDRESSES)
+}
+
 /// Lets the module have pointers to device addresses.
 fn enable_addresses(editor: &mut Editor<'_>) {
     editor.add_capability(Capability::PhysicalStorageBufferAddresses);
     if editor.module().version() < (1, 5) {
-        editor.add_extension("SPV_KHR_physical_storage_buffer");
+        editor.add_extension(ADDRESSES);
     }
     let module = editor.module();
     if let Some(it) = module.instructions(module.globals()).find(|it| it.is(Op::MemoryModel)) {

@@ -92,10 +92,16 @@ fn used_blocks(ranges: &[AddressRange]) -> Vec<u32> {
     blocks
 }
 
-/// A factor and a shift that lead every block to another place.
+/// A factor and a shift that lead every block to another place. There are never more places than numbers up to the
+/// largest block: 2048 of them for addresses of 47 bits, wherever the buffers are.
 fn hash_of(blocks: &[u32]) -> (u32, u32) {
     let least = blocks.len().max(2).next_power_of_two().trailing_zeros();
+    let all = blocks.last().map_or(0, |it| 32 - it.leading_zeros()).max(least);
     for bits in least..=24 {
+        if bits == all {
+            // The number itself.
+            return (1 << (32 - bits), 32 - bits);
+        }
         let mut factor: u32 = 0x9e37_79b1;
         for _ in 0..TRIES {
             let shift = 32 - bits;
@@ -303,6 +309,30 @@ mod tests {
             let ranges: Vec<AddressRange> = (0..count).map(one).collect();
             expect(&ranges);
         }
+    }
+
+    /// However buffers are spread over the addresses that a device has, the blocks take one word each.
+    #[test]
+    fn buffers_in_many_blocks_take_little_memory() {
+        let mut state = 7_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            state >> 33
+        };
+        for count in [3, 40, 600, 2047] {
+            let ranges: Vec<AddressRange> = (0..count)
+                .map(|_| AddressRange { address: ((random() % 2048) << BLOCK_BITS) | ((random() % 9) << 8), bytes: 64 })
+                .collect();
+            expect(&ranges);
+            let (words, all) = (addresses(&ranges, 0), merged(&ranges));
+            let places = 1_usize << (32 - words[SHIFT as usize]);
+            assert!(places <= 2048, "{count}: {places}");
+            assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 5 + places + all.len() / 2 * 2300);
+        }
+        let every: Vec<AddressRange> =
+            (1..4096).map(|it| AddressRange { address: it << BLOCK_BITS, bytes: 1 << 20 }).collect();
+        expect(&every);
+        assert!(addresses(&every, 0).len() < 4096 * 7);
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct Options {
     pub checks: Checks,
     /// Whether it is kept what is touched: see [`crate::Touches`]. Only with [`Root::PushConstant`].
     pub touches: bool,
+    /// Whether loads that are wrong give zero in all modules, as `robustBufferAccess2` promises. Else they do so only
+    /// where there are loops, and may give what another element has.
+    pub zeros: bool,
 }
 
 /// What is checked; the rest is left as it is.
@@ -34,7 +37,8 @@ impl Options {
     /// Everything is checked and remembered.
     pub fn new(root: Root) -> Options {
         let (guard, checks) = (Guard::Select, Checks::ALL);
-        Options { root, guard, immediate: BTreeSet::new(), prints: false, checks, touches: false }
+        let (immediate, prints, touches, zeros) = (BTreeSet::new(), false, false, false);
+        Options { root, guard, immediate, prints, checks, touches, zeros }
     }
 }
 

@@ -9,6 +9,7 @@ use common::{
 };
 use lavascope_instrument::{Guard, Instrumented, Options, RecordError, Root, Stage};
 use lavascope_spirv::{At, Module};
+use spirv::Op;
 
 const DESCRIPTOR: Root = Root::Descriptor { set: 7 };
 
@@ -196,18 +197,32 @@ const TRIANGLE: &str = "#version 460\nvoid main() {
 }";
 
 fn fragment(body: &str) -> Vec<u32> {
+    fragment_for(body, "vulkan1.3")
+}
+
+fn fragment_for(body: &str, environment: &str) -> Vec<u32> {
     let head = "#version 460\n#extension GL_EXT_demote_to_helper_invocation : require
         layout(set = 0, binding = 0) buffer A { uint a[]; };\n";
-    compile(&format!("{head}void main() {{ {body} }}"), "frag", "vulkan1.3")
+    compile(&format!("{head}void main() {{ {body} }}"), "frag", environment)
 }
 
 #[test]
 fn a_fault_before_a_fragment_ends_early_is_not_lost() {
     let gpu = Gpu::new();
     let vertex = compile(TRIANGLE, "vert", "vulkan1.3");
-    let ends = ["if (x == 0) discard;", "if (x == 0) demote;", "if (x == 0) return;", ""];
-    for end in ends {
-        let words = fragment(&format!("uint x = a[uint(gl_FragCoord.x) + 60]; {end} atomicAdd(a[1], x + 1);"));
+    // Older versions end by another instruction.
+    let ends = [
+        ("if (x == 0) discard;", "vulkan1.1", Op::Kill),
+        ("if (x == 0) discard;", "vulkan1.3", Op::TerminateInvocation),
+        ("if (x == 0) demote;", "vulkan1.3", Op::DemoteToHelperInvocation),
+        ("if (x == 0) return;", "vulkan1.3", Op::Return),
+        ("", "vulkan1.3", Op::Return),
+    ];
+    for (end, environment, op) in ends {
+        let body = format!("uint x = a[uint(gl_FragCoord.x) + 60]; {end} atomicAdd(a[1], x + 1);");
+        let words = fragment_for(&body, environment);
+        let module = Module::parse(&words).expect("a module");
+        assert!(module.all().any(|it| it.is(op)), "{end} for {environment} has no {op:?}");
         for (words, options) in ways(&words) {
             let draw = Some((vk::ShaderStageFlags::FRAGMENT, vec![(vk::ShaderStageFlags::VERTEX, vertex.clone())]));
             let dispatch = Dispatch { bound: storage(&[vec![0; 64]]), groups: 1, draw, ..Dispatch::default() };

@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{compile, complaints, instrumented};
+use common::{all_options, compile, complaints, instrumented};
 use lavascope_instrument::{Check, Guard, Options, Root, Verdict};
+use lavascope_spirv::{At, Editor, Module};
+use spirv::Op;
 
 /// What is indexed at set 0, binding 1, by a number that only the device knows; the stage, and the shader.
 const SHADERS: [(&str, &str, &str); 4] = [
@@ -58,6 +60,33 @@ fn every_other_kind_of_descriptor_is_checked() {
             assert_eq!(complaints(&made.words, "vulkan1.3"), None, "{name}");
             let mut sites = made.sites.iter().filter(|it| it.binding == Some((0, 1)) && it.check == Check::Descriptor);
             assert!(sites.any(|it| matches!(it.verdict, Verdict::Checked { .. })), "{name}: {:#?}", made.sites);
+        }
+    }
+}
+
+/// An instruction, a capability and a decoration of the future stay as they are, and what is known is checked.
+#[test]
+fn what_is_not_known_is_copied() {
+    let source = "#version 460
+        layout(set = 0, binding = 0) buffer Words { uint words[]; };
+        void main() { words[gl_WorkGroupID.x] = words[gl_WorkGroupID.y]; }";
+    let words = compile(source, "comp", "vulkan1.3");
+    let module = Module::parse(&words).expect("a module");
+    let find = |op| module.all().find(|it| it.is(op)).expect("it is there");
+    let (capability, instruction) =
+        (vec![2 << 16 | Op::Capability as u32, 99_999], vec![3 << 16 | 0x7f00, 0xabc, 0xdef]);
+    let decoration = vec![4 << 16 | Op::Decorate as u32, find(Op::Variable).word(2), 0x7fff, 5];
+    let mut editor = Editor::new(&module);
+    editor.insert_before(At(0), capability.clone());
+    editor.insert_before(find(Op::Decorate).at, decoration.clone());
+    editor.insert_before(find(Op::Return).at, instruction.clone());
+    let words = editor.finish();
+    for options in all_options() {
+        let made = instrumented(&words, &options);
+        assert_eq!(made.sites.iter().filter(|it| it.verdict.number().is_some()).count(), 2, "{options:?}");
+        for unknown in [&capability, &decoration, &instruction] {
+            let found = made.words.windows(unknown.len()).filter(|it| it == unknown).count();
+            assert_eq!(found, 1, "{unknown:?} with {options:?}");
         }
     }
 }

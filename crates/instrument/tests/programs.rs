@@ -15,7 +15,8 @@ const ENVIRONMENT: &str = "vulkan1.3";
 fn ways(gpu: &Gpu) -> Vec<Options> {
     let roots = [Root::Descriptor { set: gpu.last_set }, Root::PushConstant { offset: 120 }, Root::Specialization];
     let touches = |root| matches!(root, Root::PushConstant { .. });
-    let with = |root, guard| Options { guard, touches: touches(root), ..Options::new(root) };
+    let zeros = |root| root == Root::Specialization;
+    let with = |root, guard| Options { guard, touches: touches(root), zeros: zeros(root), ..Options::new(root) };
     roots.iter().flat_map(|root| [with(*root, Guard::Select), with(*root, Guard::Branch)]).collect()
 }
 

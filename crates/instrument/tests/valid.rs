@@ -112,3 +112,24 @@ fn the_same_module_gives_the_same_words() {
         }
     }
 }
+
+/// Modules of the older extension for addresses, which does not let pointers be made of two words.
+#[test]
+fn modules_of_the_older_extension_for_addresses_are_valid() {
+    const NEWER: &str = "SPV_KHR_physical_storage_buffer";
+    const OLDER: &str = "SPV_EXT_physical_storage_buffer";
+    let source = "#version 460
+        #extension GL_EXT_buffer_reference : require
+        layout(buffer_reference) buffer Words { uint words[]; };
+        layout(push_constant) uniform Push { Words all; };
+        void main() { all.words[gl_WorkGroupID.x] = 1; }";
+    let words = compile(source, "comp", "vulkan1.1");
+    let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+    let at = bytes.windows(NEWER.len()).position(|it| it == NEWER.as_bytes()).expect("it has addresses");
+    bytes[at..at + OLDER.len()].copy_from_slice(OLDER.as_bytes());
+    let words = common::words(&bytes);
+    assert_eq!(complaints(&words, "vulkan1.1"), None);
+    for options in all_options() {
+        assert!(check("older addresses", &words, &options, "vulkan1.1"), "{options:?}");
+    }
+}

@@ -217,6 +217,8 @@ pub(crate) struct Look<'a> {
     names: &'a Names,
     thread: u32,
     notes: &'a Notes,
+    /// Whether somebody wants to know what the call must come after.
+    is_ordered: bool,
     recorder: Option<&'a Recorder>,
 }
 
@@ -238,6 +240,9 @@ impl Ids for Look<'_> {
             return it.id;
         }
         let Some((id, slot)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
+        if !self.is_ordered {
+            return id;
+        }
         let keeper = HUB.objects.keeper_of(slot);
         let touch = keeper.last();
         let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
@@ -328,11 +333,12 @@ pub(crate) unsafe fn enter<T: Structure>(
             unsafe { local.look_at_memory(listeners, names, command, std::ptr::from_ref(params).cast()) };
         }
         let call = local.begin(listeners, order);
-        let thread = local.thread.number();
+        let (thread, is_ordered) = (local.thread.number(), listeners & Hub::READS != 0);
         let look = Look {
             names,
             thread,
             notes: &local.notes,
+            is_ordered,
             recorder: local.recorder.as_ref().filter(|_| called.is_recording),
         };
         if listeners == Hub::READS {
@@ -350,6 +356,7 @@ pub(crate) unsafe fn enter<T: Structure>(
             names,
             thread,
             notes: &local.notes,
+            is_ordered,
             recorder: local.recorder.as_ref().filter(|_| called.is_recording),
         };
         if apart(&mut local.stream, &look, call, params).is_none() {
@@ -357,7 +364,9 @@ pub(crate) unsafe fn enter<T: Structure>(
             // SAFETY: the caller says that the parameters are valid.
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
-        local.note_recorder(called.is_recording);
+        if is_ordered {
+            local.note_recorder(called.is_recording);
+        }
         local.finish_enter(listeners, call, command, order);
         (Entered::new(called.local, call, listeners), local.validate(listeners))
     };
@@ -391,7 +400,8 @@ pub(crate) unsafe fn enter_walking(
             unsafe { local.look_at_memory(listeners, names, command, params) };
         }
         let call = local.begin(listeners, order);
-        let look = Look { names, thread: local.thread.number(), notes: &local.notes, recorder: None };
+        let (thread, is_ordered) = (local.thread.number(), listeners & Hub::READS != 0);
+        let look = Look { names, thread, notes: &local.notes, is_ordered, recorder: None };
         // SAFETY: the caller says that the parameters are valid.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
         local.finish_enter(listeners, call, command, order);
@@ -508,8 +518,7 @@ impl Local {
             self.stacks.capture(self.thread.number(), call);
         }
         if listeners & Hub::READS == 0 {
-            // Nobody may be told to wait for a record that is in no stream.
-            self.notes.clear();
+            // Nothing was noted: nobody may be told to wait for a record that is in no stream.
             return self.give(listeners);
         }
         self.order_after_touches();
@@ -611,11 +620,11 @@ impl Local {
             // SAFETY: as above.
             unsafe { self.learn(names, command, params, outputs.layout, touch) };
             self.stream.clear();
-            let look = Look { names, thread: self.thread.number(), notes: &self.notes, recorder: None };
+            // What a call returns is ordered by the call itself.
+            let (thread, is_ordered) = (self.thread.number(), false);
+            let look = Look { names, thread, notes: &self.notes, is_ordered, recorder: None };
             // SAFETY: the outputs were just gathered from valid parameters.
             unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
-            // What a call returns is ordered by the call itself.
-            self.notes.clear();
             self.give(entered.listeners());
             found = self.validate(entered.listeners());
         }
@@ -723,7 +732,7 @@ fn is_studied(command: Command) -> bool {
 /// Keeps what a creation says about its objects: its parameters, read as a record.
 unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Handle]) {
     let (mut stream, notes) = (Stream::default(), Notes::default());
-    let look = Look { names, thread: 0, notes: &notes, recorder: None };
+    let look = Look { names, thread: 0, notes: &notes, is_ordered: false, recorder: None };
     // SAFETY: the parameters are still those of the call.
     unsafe { walk(&mut stream, &look, command, params, 0) };
     if let Ok(record) = check(stream.words())

@@ -6,6 +6,7 @@ mod common;
 mod mutation;
 
 use common::Names;
+use lavascope_event::check;
 
 #[test]
 fn damaged_records_are_refused_or_usable() {
@@ -15,4 +16,17 @@ fn damaged_records_are_refused_or_usable() {
     for fault in ["Truncated", "UnknownCommand", "WrongOffset", "PastEnd", "DirtyPadding", "WrongHandle", "WrongMark"] {
         assert!(tally.refused.contains_key(fault), "{fault} never occurs: {:?}", tally.refused);
     }
+}
+
+#[test]
+fn damaged_records_are_judged_alike_whether_or_not_similar_ones_are_known() {
+    let mut alike = lavascope_event::Alike::default();
+    let mut same = 0;
+    mutation::each_damaged(9, 200_000, |whole, damaged| {
+        let known = alike.check(whole).is_ok();
+        let (one, other) = (alike.check(damaged).map(|it| it.words().len()), check(damaged).map(|it| it.words().len()));
+        assert_eq!(one, other);
+        same += u64::from(known && other.is_ok() && whole.first() == damaged.first() && whole != damaged);
+    });
+    assert!(same > 1000, "some damage does not matter to a record of the same shape: {same}");
 }

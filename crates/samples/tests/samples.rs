@@ -72,7 +72,7 @@ fn nothing_is_compared_where_that_is_asked_for() {
 }
 
 /// Faults in what lavapipe, or some version of it, does not have.
-const RARE: [&str; 33] = [
+const RARE: [&str; 35] = [
     "fault-bounds-rays",
     "fault-bounds-mesh",
     "fault-bounds-chained-module",
@@ -81,7 +81,9 @@ const RARE: [&str; 33] = [
     "fault-bounds-buffered",
     "fault-bounds-buffered-index",
     "fault-bounds-buffered-address",
+    "fault-bounds-buffered-between",
     "fault-bounds-buffered-unmapped",
+    "fault-bounds-older-address",
     "fault-bounds-object",
     "fault-bounds-object-constants",
     "fault-bounds-object-full",

@@ -40,6 +40,8 @@ pub struct Editor<'a> {
     runs: Vec<(Range<u32>, Vec<u32>)>,
     /// Types and constants by their words without the result.
     known: HashMap<Vec<u32>, Id>,
+    /// Globals are added before this one: the line of the first function stays with it.
+    globals_end: At,
 }
 
 /// A place for instructions that are not known yet.
@@ -72,8 +74,9 @@ impl<'a> Editor<'a> {
             key.remove(place);
             known.entry(key).or_insert(id);
         }
-        let next = module.bound();
-        Editor { module, next, additions: Vec::new(), replaced: HashMap::new(), runs: Vec::new(), known }
+        let (next, globals_end) = (module.bound(), globals_end(module));
+        let (additions, replaced, runs) = (Vec::new(), HashMap::new(), Vec::new());
+        Editor { module, next, additions, replaced, runs, known, globals_end }
     }
 
     pub fn module(&self) -> &'a Module {
@@ -208,7 +211,7 @@ impl<'a> Editor<'a> {
 
     /// Adds an instruction at the end of a section. A whole function goes behind all others.
     pub fn add(&mut self, section: Section, words: Vec<u32>) {
-        let at = self.module.end_of(section);
+        let at = if section == Section::Globals { self.globals_end } else { self.module.end_of(section) };
         self.additions.push(Addition { at, side: Side::Before, section, words });
     }
 
@@ -312,6 +315,16 @@ impl<'a> Editor<'a> {
             self.add(section, words);
         }
     }
+}
+
+/// The first of the lines that stand before the first function, or that function.
+fn globals_end(module: &Module) -> At {
+    let (mut end, least) = (module.end_of(Section::Globals), module.end_of(Section::Annotations));
+    let is_line = |it: At| matches!(module.at(it).op(), Some(Op::Line | Op::NoLine));
+    while end > least && is_line(At(end.0 - 1)) {
+        end.0 -= 1;
+    }
+    end
 }
 
 /// The first word with the length that the words have.

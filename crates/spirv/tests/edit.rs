@@ -8,7 +8,9 @@ use std::{
 };
 
 use common::{lines_of, shader};
-use lavascope_spirv::{At, Editor, Id, Module, Section, Specialization, instruction, reflect, string_words};
+use lavascope_spirv::{
+    At, Editor, Id, Instruction, Module, Section, Specialization, instruction, reflect, string_words,
+};
 use spirv::{Capability, Decoration, Op, StorageClass};
 
 /// What the validator says of some words; nothing if they are valid.
@@ -111,6 +113,25 @@ fn types_and_constants_are_found_again() {
     let array = editor.new_type(Op::TypeArray, &[uint.0, odd.0]);
     assert_ne!(editor.new_type(Op::TypeArray, &[uint.0, odd.0]), array);
     assert_eq!(complaints(&editor.finish()), "");
+}
+
+/// Else the line would be that of what is added.
+#[test]
+fn the_line_of_the_first_function_stays_with_it() {
+    let module = shader("flow.comp");
+    let is_function = |it: &Instruction<'_>| it.is(Op::Function);
+    let before = |module: &Module| {
+        let function = module.all().find(is_function).expect("a function").at;
+        module.at(At(function.0 - 1)).words().to_vec()
+    };
+    let line = before(&module);
+    assert_eq!(line[0] & 0xffff, Op::Line as u32, "the module has lines");
+    let mut editor = Editor::new(&module);
+    let uint = editor.ty(Op::TypeInt, &[32, 0]);
+    editor.constant(uint, &[0x0dd]);
+    let words = editor.finish();
+    assert_eq!(complaints(&words), "");
+    assert_eq!(before(&Module::parse(&words).expect("a module")), line);
 }
 
 #[test]

@@ -36,9 +36,16 @@ struct Late {
     fixed: Range<usize>,
     /// What waits for attachments.
     touches: Range<usize>,
-    /// What waits for the submission: descriptors may change at any time.
+    /// Of most, only attachments are missing.
+    open: Option<Box<Open>>,
+}
+
+/// What waits for the submission.
+#[derive(Debug)]
+struct Open {
+    /// Descriptors may change at any time.
     uses: Vec<LateUse>,
-    /// What the listener knows, where something waits for the submission.
+    /// What the listener knows.
     told: Vec<Access>,
 }
 
@@ -87,14 +94,14 @@ impl Waiting {
         let first = self.fixed.len();
         self.fixed.extend_from_slice(fixed);
         let fixed = first..self.fixed.len();
-        self.commands.push(Late { index, fixed, touches, uses: Vec::new(), told: Vec::new() });
+        self.commands.push(Late { index, fixed, touches, open: None });
     }
 
     /// What of the last command waits for the submission, and all that was told of it.
     fn add_uses(&mut self, uses: Vec<LateUse>, told: Vec<Access>) {
         self.has_uses = true;
         if let Some(last) = self.commands.last_mut() {
-            (last.uses, last.told) = (uses, told);
+            last.open = Some(Box::new(Open { uses, told }));
         }
     }
 
@@ -199,7 +206,7 @@ impl Device {
                 let touches = &waiting.touches[it.touches.clone()];
                 let (old, new) = (before.accesses(touches), now.accesses(touches));
                 changed += usize::from(!old.is_empty() && old != new);
-                if it.uses.is_empty() && old != new {
+                if it.open.is_none() && old != new {
                     let all = waiting.fixed[it.fixed.clone()].iter().cloned().chain(new).collect();
                     out.listener.amend(out.at, own.id, it.index, Command::Action(all));
                 }
@@ -225,13 +232,14 @@ impl Device {
     fn tell_late(&mut self, buffer: u64, now_is: fn(&Device, &LateUse, &mut Vec<Access>), out: &mut Out<'_>) {
         let Some(own) = self.command_buffers.get_mut(buffer).filter(|it| it.waiting.has_uses) else { return };
         let (id, mut waiting) = (own.id, std::mem::take(&mut own.waiting));
-        for it in waiting.commands.iter_mut().filter(|it| !it.uses.is_empty()) {
+        for it in &mut waiting.commands {
+            let Some(open) = &mut it.open else { continue };
             let mut now = waiting.fixed[it.fixed.clone()].to_vec();
             now.extend(waiting.attached.accesses(&waiting.touches[it.touches.clone()]));
-            it.uses.iter().for_each(|it| now_is(self, it, &mut now));
-            if now != it.told {
+            open.uses.iter().for_each(|it| now_is(self, it, &mut now));
+            if now != open.told {
                 out.listener.amend(out.at, id, it.index, Command::Action(now.clone()));
-                it.told = now;
+                open.told = now;
             }
         }
         if let Some(own) = self.command_buffers.get_mut(buffer) {

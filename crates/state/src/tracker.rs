@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use lavascope_abi as vk;
-use lavascope_abi::{HandleType, ObjectId, cast};
-use lavascope_event::record::HEAD_SIZE;
+use lavascope_abi::{HandleType, ObjectId};
 use lavascope_event::{Call, Outcome, Record, View, Written, own};
 use lavascope_program::QueueId;
 use rustc_hash::FxHashMap;
@@ -23,6 +22,7 @@ pub struct Tracker<L> {
     devices: Slab<Box<Device>>,
     /// The device of each command buffer.
     owners: Slab<u64>,
+    recent: Recent,
     /// The device and the number of each queue.
     queues: Slab<(u64, QueueId)>,
     /// `VkQueueFlags` of the queue families of each physical device, as far as somebody asked.
@@ -35,6 +35,15 @@ pub struct Tracker<L> {
     hears_host_writes: bool,
     /// How often something changed that commands depend on.
     changes: u64,
+}
+
+/// What the last call was about, and the device of that. Most calls are about the same as the one before.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    /// Its first parameter; zero for none.
+    first: u64,
+    device: u64,
+    object: ObjectId,
 }
 
 /// What a queue can do of which nobody asked: graphics, compute, transfer and sparse binding.
@@ -51,6 +60,7 @@ impl<L: Listener> Tracker<L> {
             listener,
             devices: Slab::default(),
             owners: Slab::default(),
+            recent: Recent::default(),
             queues: Slab::default(),
             families: FxHashMap::default(),
             pending: FxHashMap::default(),
@@ -160,10 +170,15 @@ impl<L: Listener> Tracker<L> {
         if family == Family::Device {
             return self.device_commands(thread, record, event);
         }
-        let Some(handle) = self.device_of(record) else {
-            self.out(thread, record, 0).missing("an object of a device that nobody created");
-            return true;
-        };
+        let first = first_handle(record);
+        if first != self.recent.first || first == 0 {
+            let Some(device) = self.device_of(record) else {
+                self.out(thread, record, 0).missing("an object of a device that nobody created");
+                return true;
+            };
+            self.recent = Recent { first, device, object: object(device) };
+        }
+        let Recent { device: handle, object, .. } = self.recent;
         let Tracker { listener, devices, missing, reflect, tells_picked, queues, changes, .. } = self;
         let Some(device) = devices.get_mut(handle) else { return true };
         if !keeps_attachments(family, record.command()) {
@@ -171,7 +186,7 @@ impl<L: Listener> Tracker<L> {
         }
         *changes += u64::from(changes_commands(family, record));
         let source = Source { command: record.command(), thread, call: record.call_number() };
-        let at = Where { device: object(handle), source };
+        let at = Where { device: object, source };
         let out = &mut Out { listener, counts: missing, changes, reflect: &**reflect, tells_picked: *tells_picked, at };
         match family {
             Family::Device => false,
@@ -181,9 +196,11 @@ impl<L: Listener> Tracker<L> {
                 let is_taken = device.command_buffers(event, out);
                 for buffer in device.born.drain(..) {
                     self.owners.insert(buffer, handle);
+                    self.recent = Recent::default();
                 }
                 for buffer in device.freed.drain(..) {
                     self.owners.remove(buffer);
+                    self.recent = Recent::default();
                 }
                 is_taken
             }
@@ -248,6 +265,7 @@ impl<L: Listener> Tracker<L> {
                 }
             }
             (Call::DestroyDevice(it), None) => {
+                self.recent = Recent::default();
                 if let Some(device) = self.devices.remove(it.device.0) {
                     for buffer in device.buffers() {
                         self.owners.remove(buffer);
@@ -300,6 +318,7 @@ impl<L: Listener> Tracker<L> {
         let device = first_handle(record);
         if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
             self.queues.insert(queue, (device, id));
+            self.recent = Recent::default();
             let out = self.out(thread, record, device);
             out.listener.queue(out.at, id, object(queue));
         }
@@ -314,13 +333,19 @@ impl<L: Listener> Tracker<L> {
     }
 
     /// The device that a call is about, by its first parameter.
+    #[inline]
     fn device_of(&self, record: Record<'_>) -> Option<u64> {
         let handle = first_handle(record);
-        match ObjectId::from_raw(handle)?.ty()? {
-            HandleType::Device => self.devices.get(handle).map(|_| handle),
-            HandleType::CommandBuffer => self.owners.get(handle).copied(),
-            HandleType::Queue => self.queues.get(handle).map(|it| it.0),
-            _ => None,
+        let is = |ty| ObjectId::checked(handle, ty).is_some();
+        // Most calls record commands. Null is of any type, and nobody.
+        if is(HandleType::CommandBuffer) {
+            self.owners.get(handle).copied()
+        } else if is(HandleType::Device) {
+            self.devices.get(handle).map(|_| handle)
+        } else if is(HandleType::Queue) {
+            self.queues.get(handle).map(|it| it.0)
+        } else {
+            None
         }
     }
 }
@@ -376,6 +401,8 @@ fn changes_commands(family: Family, record: Record<'_>) -> bool {
     }
 }
 
+/// The first parameter; zero where there is none.
+#[inline]
 fn first_handle(record: Record<'_>) -> u64 {
-    record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0)
+    record.image().first().copied().unwrap_or(0)
 }

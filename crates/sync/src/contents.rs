@@ -4,7 +4,6 @@
 //! Spec: "Queue Family Ownership Transfer", "Resource Sharing Mode", and the preserve attachments of "Render Pass
 //! Creation". Writing is always allowed to a family that does not own something: it does not need the contents.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use lavascope_abi::{QUEUE_FAMILY_EXTERNAL, QUEUE_FAMILY_FOREIGN_EXT};
@@ -13,6 +12,7 @@ use lavascope_program::{
     Area, AttachmentView, Dependency, Fault, FaultKind, ImageRegion, Ownership, Region, RenderPass, ResourceId,
     Subpass, What,
 };
+use rustc_hash::FxHashMap;
 
 use crate::action::Use;
 use crate::clock::Tag;
@@ -25,7 +25,7 @@ use crate::usage::TABLES;
 #[derive(Default)]
 pub(crate) struct Contents {
     /// Of resources that are exclusive, by addresses from their beginning.
-    owners: HashMap<ResourceId, IntervalMap<Owner>>,
+    owners: FxHashMap<ResourceId, IntervalMap<Owner>>,
     /// Whether it matters who owns anything.
     has_owners: bool,
     pub(crate) found: Vec<Fault>,

@@ -4,7 +4,7 @@
 //! with the batches behind it. A command buffer is walked each time it is executed; what was recorded is small by
 //! then, and nothing has to be summed up that could be summed up wrongly.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(crate) struct Device {
     pub(crate) host_clock: Clock,
     tag: Tag,
     /// Images that were presented or acquired, numbered, with what their presentation came after.
-    presented: HashMap<ResourceId, (usize, Known)>,
+    presented: FxHashMap<ResourceId, (usize, Known)>,
     pub(crate) places: Places,
     /// Ranges that were left when they were looked at last.
     kept: usize,
@@ -205,7 +205,7 @@ impl Device {
             host: Arc::default(),
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
-            presented: HashMap::new(),
+            presented: FxHashMap::default(),
             places: Places::default(),
             kept: 0,
             found: Vec::new(),

@@ -3,11 +3,12 @@
 //! Nobody tells when memory is freed. What nothing lies in any more is kept for a while, since something else may be
 //! bound to it, and then its addresses are given to another.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use lavascope_base::IntervalMap;
 use lavascope_program::{Binding, MemoryId, ResourceId};
+use rustc_hash::FxHashMap;
 
 /// Addresses of one memory, whose size nobody told.
 const SIZE: u64 = 1 << 40;
@@ -42,7 +43,7 @@ impl NoRoom {
 
 #[derive(Clone, Default)]
 pub(crate) struct Memories {
-    all: HashMap<MemoryId, Memory>,
+    all: FxHashMap<MemoryId, Memory>,
     /// How many ranges of addresses were ever needed.
     ranges: u64,
     /// The first addresses of those that are not needed now.

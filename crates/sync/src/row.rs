@@ -104,10 +104,12 @@ impl Row {
     }
 
     pub(crate) fn raise_all(&mut self, other: &Row) {
-        if self.covers(other) {
+        // Most are raised for the first time.
+        let is_zero = self.is_zero();
+        if !is_zero && self.covers(other) {
             return;
         }
-        if other.covers(self) {
+        if is_zero || other.covers(self) {
             self.0.clear();
             return self.0.extend_from_slice(&other.0);
         }

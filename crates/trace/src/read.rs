@@ -235,7 +235,7 @@ impl<'a> Trace<'a> {
     ) -> Result<(), TraceError> {
         let numbers = self.numbers.handles();
         if is_elsewhere {
-            *whole = self.whole(stream, record)?;
+            self.put_whole(stream, record, whole)?;
         } else {
             whole.clear();
             whole.extend_from_slice(record);
@@ -247,11 +247,12 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// The words of a record whose body is elsewhere.
-    fn whole(&self, stream: u32, record: &[u64]) -> Result<Vec<u64>, TraceError> {
+    /// The words of a record whose body is elsewhere, in the place of what `words` has.
+    fn put_whole(&self, stream: u32, record: &[u64], words: &mut Vec<u64>) -> Result<(), TraceError> {
         let head = Head::from_words(record[0], record[1]);
         let (hashes, touches) = record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.touches as usize);
-        let mut words = record[..HEAD_WORDS].to_vec();
+        words.clear();
+        words.extend_from_slice(&record[..HEAD_WORDS]);
         for pair in hashes.chunks_exact(2) {
             let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
             let missing = TraceError::MissingContent { stream, call: head.call, hash };
@@ -269,7 +270,7 @@ impl<'a> Trace<'a> {
             return Err(TraceError::MissingContent { stream, call: head.call, hash });
         }
         words.extend(touches);
-        Ok(words)
+        Ok(())
     }
 
     /// The block that a piece of content is in, unpacked, and where in it.
@@ -315,6 +316,11 @@ impl<'a> Trace<'a> {
                     });
                 }
                 all.insert(hash, (entry.at, range));
+            }
+            // Most are asked for soon.
+            let mut unpacked = lock(&self.unpacked);
+            if unpacked.len() < UNPACKED_MAX {
+                unpacked.push((entry.at, Arc::new(contents)));
             }
         }
         Ok(all)

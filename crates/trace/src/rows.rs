@@ -12,6 +12,10 @@ use crate::columns::{
     ALL_ALIKE, DIFFERENCES, HEAD_WORDS, LANES, PLAIN, SHAPES_MAX, Shape, WORDS_MAX, expected, unfold,
 };
 
+/// Words that are copied at once. Most rows have no more, so that nothing has to be counted; what stands behind a row is
+/// copied with it, and written over later.
+const STRIDE: usize = 8;
+
 /// A record of a block, by its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -20,6 +24,10 @@ pub(crate) struct Place {
     pub(crate) time: u64,
     /// Words between head and touches are hashes of the pieces of its body.
     pub(crate) is_elsewhere: bool,
+    /// Whether its call is complete with it.
+    pub(crate) completes: bool,
+    /// Whether it comes after none of another stream.
+    pub(crate) is_free: bool,
 }
 
 /// Records of a block, one behind the other.
@@ -34,6 +42,11 @@ impl Decoded {
     pub(crate) fn clear(&mut self) {
         self.words.clear();
         self.places.clear();
+    }
+
+    /// Bytes that they take.
+    pub(crate) fn size(&self) -> usize {
+        self.words.capacity() * size_of::<u64>() + self.places.capacity() * size_of::<Place>()
     }
 }
 
@@ -54,7 +67,7 @@ pub(crate) struct Columns {
     times: Planes,
     touches: Planes,
     touches_given: usize,
-    /// What all records of a form have in common, form by form.
+    /// What all records of a form have in common, form by form, and a stride of nothing.
     common: Vec<u64>,
     lanes: Vec<Lane>,
     room: Room,
@@ -67,6 +80,7 @@ struct Form {
     step: u64,
     width: usize,
     is_elsewhere: bool,
+    completes: bool,
     /// Where its words begin in what they have in common, and which lanes are its own.
     common: usize,
     lanes: Range<usize>,
@@ -117,6 +131,17 @@ impl Columns {
         self.given == self.count
     }
 
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        let Room { order, times, touches, rows } = &self.room;
+        self.forms.capacity() * size_of::<Form>()
+            + (self.odd.all.capacity() + self.touched.all.capacity()) * size_of::<(u32, u64)>()
+            + self.lanes.capacity() * size_of::<Lane>()
+            + (self.common.capacity() + times.capacity() + touches.capacity()) * size_of::<u64>()
+            + order.capacity() * size_of::<u16>()
+            + rows.capacity() * size_of::<u32>()
+    }
+
     /// Looks at a block, in the place of another one. `own` tells how commands of the file are numbered here.
     pub(crate) fn open(&mut self, contents: &[u8], own: impl Fn(u16) -> u16) -> Result<(), Bad> {
         // There is nothing to give of a block that is not what it should be.
@@ -146,6 +171,7 @@ impl Columns {
         for form in &mut self.forms {
             form.take_table(&mut from, &mut self.common, &mut self.lanes)?;
         }
+        self.common.resize(self.common.len() + STRIDE, 0);
         if !from.is_empty() {
             return from.bad("there is more than the records need");
         }
@@ -190,10 +216,10 @@ impl Columns {
         self.touches_given += touches;
         let words = self.count_rows() + touches;
         // All of it is written below, so what stands there may stay.
-        if to.words.capacity() < words {
-            to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX));
+        if to.words.capacity() < words + STRIDE {
+            to.words = Vec::with_capacity(words.next_power_of_two().min(WORDS_MAX) + STRIDE);
         }
-        to.words.resize(words, 0);
+        to.words.resize(words + STRIDE, 0);
         to.places.clear();
         to.places.reserve(range.len());
         self.put_heads(to);
@@ -204,6 +230,7 @@ impl Columns {
             }
             form.given += form.here;
         }
+        to.words.truncate(words);
         self.given = range.end;
     }
 
@@ -237,11 +264,15 @@ impl Columns {
             let body = first + HEAD_WORDS;
             let body_end = body + form.width;
             let end = body_end + touch_count;
-            let words = &mut to.words[first..end];
+            let words = &mut to.words[first..];
             words[0] = form.head;
             words[1] = call & CALL_MAX | (touch_count as u64) << TOUCHES_SHIFT;
-            let common = &self.common[form.common..form.common + form.width];
-            words[HEAD_WORDS..].iter_mut().zip(common).for_each(|(to, it)| *to = *it);
+            let (row, common) = (&mut words[HEAD_WORDS..], &self.common[form.common..]);
+            let mut at = 0;
+            while at < form.width {
+                row[at..at + STRIDE].copy_from_slice(&common[at..at + STRIDE]);
+                at += STRIDE;
+            }
             if touch_count > 0 {
                 let (own, rest) = touches.split_at(touch_count);
                 to.words[body_end..end].copy_from_slice(own);
@@ -249,8 +280,10 @@ impl Columns {
             }
             rows[form.row] = body as u32;
             form.row += 1;
-            let is_elsewhere = form.is_elsewhere;
-            to.places.push(Place { first: first as u32, end: end as u32, time: last.1, is_elsewhere });
+            let Form { is_elsewhere, completes, .. } = *form;
+            let (is_free, time) = (touch_count == 0, last.1);
+            let place = Place { first: first as u32, end: end as u32, time, is_elsewhere, completes, is_free };
+            to.places.push(place);
             first = end;
         }
         self.last = last;
@@ -266,6 +299,7 @@ impl Form {
             step: expected(0, kind),
             width: width as usize,
             is_elsewhere,
+            completes: head.completed().is_some(),
             common: 0,
             lanes: 0..0,
             count: 0,
@@ -352,12 +386,24 @@ impl Planes {
     }
 
     /// Gives numbers from one on, each with one of `with`.
-    fn each<T>(&self, contents: &[u8], from: usize, with: impl ExactSizeIterator<Item = T>, give: impl FnMut(T, u64)) {
-        // So that the compiler knows how many bytes a number has: most have one or two.
+    fn each<T>(
+        &self,
+        contents: &[u8],
+        from: usize,
+        with: impl ExactSizeIterator<Item = T>,
+        mut give: impl FnMut(T, u64),
+    ) {
+        let count = with.len();
+        let plane = |it: usize| contents[self.first + it * self.count + from..][..count].iter();
+        // So that the compiler knows how many bytes a number has. Most have one or two, and need no look at how many
+        // numbers are left.
         match self.planes {
-            0 => self.join::<0, T>(contents, from, with, give),
-            1 => self.join::<1, T>(contents, from, with, give),
-            2 => self.join::<2, T>(contents, from, with, give),
+            0 => with.for_each(|it| give(it, 0)),
+            1 => with.zip(plane(0)).for_each(|(it, low)| give(it, u64::from(*low))),
+            2 => {
+                let numbers = plane(0).zip(plane(1)).map(|(low, high)| u64::from(u16::from_le_bytes([*low, *high])));
+                with.zip(numbers).for_each(|(it, number)| give(it, number));
+            }
             3 => self.join::<3, T>(contents, from, with, give),
             4 => self.join::<4, T>(contents, from, with, give),
             5 => self.join::<5, T>(contents, from, with, give),
@@ -392,17 +438,17 @@ impl Planes {
 impl Lane {
     /// Puts its values from one on into rows, whose words do not have them yet.
     fn put(&mut self, contents: &[u8], from: usize, rows: &[u32], words: &mut [u64]) {
-        let (word, shift) = (self.word as usize, self.shift);
+        let (words, shift) = (&mut words[self.word as usize..], self.shift);
         if self.are_differences {
             let mut last = self.last;
             self.planes.each(contents, from, rows.iter(), |row, value| {
                 last = last.wrapping_add(unfold(value as u32));
-                words[*row as usize + word] |= u64::from(last) << shift;
+                words[*row as usize] |= u64::from(last) << shift;
             });
             self.last = last;
         } else {
             self.planes.each(contents, from, rows.iter(), |row, value| {
-                words[*row as usize + word] |= u64::from(value as u32) << shift;
+                words[*row as usize] |= u64::from(value as u32) << shift;
             });
         }
     }

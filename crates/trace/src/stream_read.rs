@@ -5,7 +5,7 @@ use lavascope_event::record::{Head, Touch};
 use crate::error::TraceError;
 use crate::index::Entry;
 use crate::read::Trace;
-use crate::rows::{Columns, Decoded};
+use crate::rows::{Columns, Decoded, Place};
 use crate::tail::Tail;
 
 /// Words of records that are made of columns at once: few enough to be still in the cache when they are used.
@@ -20,9 +20,48 @@ pub struct Block {
 }
 
 impl Block {
+    /// Records that lie there already.
+    pub(crate) fn of(decoded: Decoded) -> Block {
+        Block { decoded, ..Block::default() }
+    }
+
+    /// Reads and looks at a block, in the place of another one. None of its records lies there yet.
+    pub(crate) fn open(&mut self, trace: &Trace<'_>, entry: &Entry) -> Result<(), TraceError> {
+        self.decoded.clear();
+        trace.open_calls(entry, &mut self.contents, &mut self.columns)
+    }
+
+    /// Records that lie there.
+    pub(crate) fn len(&self) -> usize {
+        self.decoded.places.len()
+    }
+
+    /// Whether there are more behind those.
+    pub(crate) fn has_more(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
+    /// Where one of those lies.
+    #[inline]
+    pub(crate) fn place(&self, index: usize) -> Option<&Place> {
+        self.decoded.places.get(index)
+    }
+
+    /// One of those that lie there.
+    #[inline]
+    pub(crate) fn record(&self, index: usize) -> Option<(Place, &[u64])> {
+        let place = *self.decoded.places.get(index)?;
+        Some((place, &self.decoded.words[place.first as usize..place.end as usize]))
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Block>() + self.contents.capacity() + self.decoded.size() + self.columns.size()
+    }
+
     /// Puts its next records in the place of those before them. False where there are none.
-    fn turn(&mut self) -> bool {
-        let has_more = !self.columns.is_empty();
+    pub(crate) fn turn(&mut self) -> bool {
+        let has_more = self.has_more();
         if has_more {
             self.columns.give(&self.contents, WORDS_AT_ONCE, &mut self.decoded);
         }
@@ -53,14 +92,14 @@ impl<'t, 'a> Blocks<'t, 'a> {
 
     /// Reads the next one. False at the end.
     pub fn read_next(&mut self, to: &mut Block) -> Result<bool, TraceError> {
-        to.decoded.clear();
         match self.entries.next() {
-            Some(entry) => {
-                self.trace.open_calls(&entry, &mut to.contents, &mut to.columns)?;
-            }
+            Some(entry) => to.open(self.trace, &entry)?,
             None => match self.tail.take() {
-                Some(tail) => *to = Block { decoded: tail, ..Block::default() },
-                None => return Ok(false),
+                Some(tail) => *to = Block::of(tail),
+                None => {
+                    to.decoded.clear();
+                    return Ok(false);
+                }
             },
         }
         Ok(true)

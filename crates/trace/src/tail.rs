@@ -154,7 +154,9 @@ fn split(words: &[u64], began: u64, all: &mut Decoded) -> usize {
         let first = all.words.len() as u32;
         all.words.extend(&words[at + 1..at + 1 + size]);
         let (end, time) = (all.words.len() as u32, time.wrapping_sub(began) & TIME_MASK);
-        all.places.push(Place { first, end, time, is_elsewhere: false });
+        let head = Head::from_words(words[at + 1], words[at + 2]);
+        let (completes, is_free) = (head.completed().is_some(), head.touches == 0);
+        all.places.push(Place { first, end, time, is_elsewhere: false, completes, is_free });
         at += 1 + size;
     }
     at

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId, cast};
-use lavascope_event::record::HEAD_SIZE;
+use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_event::{Call, Record, Titles};
 use lavascope_program::{
     Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
@@ -462,98 +461,108 @@ const fn kind(command: ApiCommand) -> u8 {
     recorded | titles | launch | plain
 }
 
-/// Whether what a command does follows from its parameters, from what was recorded before it, and from what only other
-/// calls change.
-const fn is_plain(command: ApiCommand) -> bool {
+/// What these do follows from their parameters, from what was recorded before them, and from what only other calls
+/// change.
+const PLAIN_COMMANDS: &[ApiCommand] = {
     use ApiCommand as C;
-    matches!(
-        command,
-        C::CmdBeginDebugUtilsLabelEXT
-            | C::CmdBeginQuery
-            | C::CmdBeginRenderPass
-            | C::CmdBeginRenderPass2
-            | C::CmdBeginRendering
-            | C::CmdBindDescriptorSets
-            | C::CmdBindDescriptorSets2
-            | C::CmdBindIndexBuffer
-            | C::CmdBindIndexBuffer2
-            | C::CmdBindPipeline
-            | C::CmdBindVertexBuffers
-            | C::CmdBindVertexBuffers2
-            | C::CmdBlitImage
-            | C::CmdBlitImage2
-            | C::CmdClearAttachments
-            | C::CmdClearColorImage
-            | C::CmdClearDepthStencilImage
-            | C::CmdCopyBuffer
-            | C::CmdCopyBuffer2
-            | C::CmdCopyBufferToImage
-            | C::CmdCopyBufferToImage2
-            | C::CmdCopyImage
-            | C::CmdCopyImage2
-            | C::CmdCopyImageToBuffer
-            | C::CmdCopyImageToBuffer2
-            | C::CmdCopyQueryPoolResults
-            | C::CmdDispatch
-            | C::CmdDispatchBase
-            | C::CmdDispatchIndirect
-            | C::CmdDraw
-            | C::CmdDrawIndexed
-            | C::CmdDrawIndexedIndirect
-            | C::CmdDrawIndexedIndirectCount
-            | C::CmdDrawIndirect
-            | C::CmdDrawIndirectCount
-            | C::CmdEndDebugUtilsLabelEXT
-            | C::CmdEndQuery
-            | C::CmdEndRenderPass
-            | C::CmdEndRenderPass2
-            | C::CmdEndRendering
-            | C::CmdFillBuffer
-            | C::CmdInsertDebugUtilsLabelEXT
-            | C::CmdNextSubpass
-            | C::CmdNextSubpass2
-            | C::CmdPipelineBarrier
-            | C::CmdPipelineBarrier2
-            | C::CmdPushConstants
-            | C::CmdPushConstants2
-            | C::CmdPushDescriptorSet
-            | C::CmdPushDescriptorSet2
-            | C::CmdResetEvent
-            | C::CmdResetEvent2
-            | C::CmdResetQueryPool
-            | C::CmdResolveImage
-            | C::CmdResolveImage2
-            | C::CmdSetBlendConstants
-            | C::CmdSetCullMode
-            | C::CmdSetDepthBias
-            | C::CmdSetDepthBiasEnable
-            | C::CmdSetDepthBounds
-            | C::CmdSetDepthBoundsTestEnable
-            | C::CmdSetDepthCompareOp
-            | C::CmdSetDepthTestEnable
-            | C::CmdSetDepthWriteEnable
-            | C::CmdSetEvent
-            | C::CmdSetEvent2
-            | C::CmdSetFrontFace
-            | C::CmdSetLineWidth
-            | C::CmdSetPrimitiveRestartEnable
-            | C::CmdSetPrimitiveTopology
-            | C::CmdSetRasterizerDiscardEnable
-            | C::CmdSetScissor
-            | C::CmdSetScissorWithCount
-            | C::CmdSetStencilCompareMask
-            | C::CmdSetStencilOp
-            | C::CmdSetStencilReference
-            | C::CmdSetStencilTestEnable
-            | C::CmdSetStencilWriteMask
-            | C::CmdSetViewport
-            | C::CmdSetViewportWithCount
-            | C::CmdUpdateBuffer
-            | C::CmdWaitEvents
-            | C::CmdWaitEvents2
-            | C::CmdWriteTimestamp
-            | C::CmdWriteTimestamp2
-    )
+    &[
+        C::CmdBeginDebugUtilsLabelEXT,
+        C::CmdBeginQuery,
+        C::CmdBeginRenderPass,
+        C::CmdBeginRenderPass2,
+        C::CmdBeginRendering,
+        C::CmdBindDescriptorSets,
+        C::CmdBindDescriptorSets2,
+        C::CmdBindIndexBuffer,
+        C::CmdBindIndexBuffer2,
+        C::CmdBindPipeline,
+        C::CmdBindVertexBuffers,
+        C::CmdBindVertexBuffers2,
+        C::CmdBlitImage,
+        C::CmdBlitImage2,
+        C::CmdClearAttachments,
+        C::CmdClearColorImage,
+        C::CmdClearDepthStencilImage,
+        C::CmdCopyBuffer,
+        C::CmdCopyBuffer2,
+        C::CmdCopyBufferToImage,
+        C::CmdCopyBufferToImage2,
+        C::CmdCopyImage,
+        C::CmdCopyImage2,
+        C::CmdCopyImageToBuffer,
+        C::CmdCopyImageToBuffer2,
+        C::CmdCopyQueryPoolResults,
+        C::CmdDispatch,
+        C::CmdDispatchBase,
+        C::CmdDispatchIndirect,
+        C::CmdDraw,
+        C::CmdDrawIndexed,
+        C::CmdDrawIndexedIndirect,
+        C::CmdDrawIndexedIndirectCount,
+        C::CmdDrawIndirect,
+        C::CmdDrawIndirectCount,
+        C::CmdEndDebugUtilsLabelEXT,
+        C::CmdEndQuery,
+        C::CmdEndRenderPass,
+        C::CmdEndRenderPass2,
+        C::CmdEndRendering,
+        C::CmdFillBuffer,
+        C::CmdInsertDebugUtilsLabelEXT,
+        C::CmdNextSubpass,
+        C::CmdNextSubpass2,
+        C::CmdPipelineBarrier,
+        C::CmdPipelineBarrier2,
+        C::CmdPushConstants,
+        C::CmdPushConstants2,
+        C::CmdPushDescriptorSet,
+        C::CmdPushDescriptorSet2,
+        C::CmdResetEvent,
+        C::CmdResetEvent2,
+        C::CmdResetQueryPool,
+        C::CmdResolveImage,
+        C::CmdResolveImage2,
+        C::CmdSetBlendConstants,
+        C::CmdSetCullMode,
+        C::CmdSetDepthBias,
+        C::CmdSetDepthBiasEnable,
+        C::CmdSetDepthBounds,
+        C::CmdSetDepthBoundsTestEnable,
+        C::CmdSetDepthCompareOp,
+        C::CmdSetDepthTestEnable,
+        C::CmdSetDepthWriteEnable,
+        C::CmdSetEvent,
+        C::CmdSetEvent2,
+        C::CmdSetFrontFace,
+        C::CmdSetLineWidth,
+        C::CmdSetPrimitiveRestartEnable,
+        C::CmdSetPrimitiveTopology,
+        C::CmdSetRasterizerDiscardEnable,
+        C::CmdSetScissor,
+        C::CmdSetScissorWithCount,
+        C::CmdSetStencilCompareMask,
+        C::CmdSetStencilOp,
+        C::CmdSetStencilReference,
+        C::CmdSetStencilTestEnable,
+        C::CmdSetStencilWriteMask,
+        C::CmdSetViewport,
+        C::CmdSetViewportWithCount,
+        C::CmdUpdateBuffer,
+        C::CmdWaitEvents,
+        C::CmdWaitEvents2,
+        C::CmdWriteTimestamp,
+        C::CmdWriteTimestamp2,
+    ]
+};
+
+const fn is_plain(command: ApiCommand) -> bool {
+    let mut at = 0;
+    while at < PLAIN_COMMANDS.len() {
+        if PLAIN_COMMANDS[at] as usize == command as usize {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Whether a command has shaders run: a draw, a dispatch, or rays.
@@ -592,5 +601,5 @@ pub(crate) fn is_recorded(command: ApiCommand) -> bool {
 }
 
 fn first_handle(record: Record<'_>) -> u64 {
-    record.body().get(HEAD_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0)
+    record.image().first().copied().unwrap_or(0)
 }

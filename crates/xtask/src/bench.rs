@@ -15,6 +15,7 @@ const BENCHES: &[(&str, &str)] = &[
     ("lavascope-marshal", "pack"),
     ("lavascope-layer", "overhead"),
     ("lavascope-layer", "capture"),
+    ("lavascope-layer", "validation"),
     ("lavascope-layer", "gpu"),
     ("lavascope-instrument", "instrument"),
     ("lavascope-replay", "handover"),

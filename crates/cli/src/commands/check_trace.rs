@@ -58,8 +58,10 @@ fn check_with(
             Err(_) => Written::of(it.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
         let goes_on = goes_on(&validator);
-        // They are counted with their causes.
-        validator.take();
+        if validator.has_found() {
+            // They are counted with their causes.
+            validator.take();
+        }
         goes_on
     });
     let mut damage = outcome.damage;

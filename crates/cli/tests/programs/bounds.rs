@@ -543,46 +543,6 @@ fn without_memory_for_checks_a_program_goes_on() {
     }
 }
 
-/// What the driver is asked for in the place of the application's calls is as the specification wants it: the Khronos
-/// layer below us has nothing to say that it does not say without us.
-#[test]
-fn calls_of_ours_are_valid() {
-    const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
-    let system = std::path::Path::new("/usr/share/vulkan/explicit_layer.d");
-    if !system.join("VkLayer_khronos_validation.json").is_file() {
-        eprintln!("left out: there is no Khronos layer");
-        return;
-    }
-    let (stage, screen) = (Stage::new("gpu-valid"), Screen::start());
-    // Writes our manifest.
-    succeed(stage.bare(env!("CARGO_BIN_EXE_lavascope")).arg("env"));
-    let ours = stage.folder.join("cache/lavascope/layer").display().to_string();
-    let said = |name: &str, layers: &str| {
-        let mut command = stage.bare(samples());
-        command.arg(name).env("DISPLAY", &screen.display);
-        if name.starts_with("fault-") {
-            command.arg("--mended");
-        }
-        command.env("VK_INSTANCE_LAYERS", layers).env("LAVASCOPE_GPU", "1");
-        let paths = [std::path::Path::new(&ours), system];
-        command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
-        let run = output(&mut command);
-        assert_eq!(run.status.code(), Some(0), "{name}: {}", text(&run.stderr));
-        let all = text(&[run.stdout, run.stderr].concat());
-        let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
-        let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
-        (words.filter(is_code).map(str::to_owned).collect::<std::collections::BTreeSet<String>>(), all)
-    };
-    for name in names().into_iter().filter(|it| !is_only_for_null(it)) {
-        let (alone, _) = said(&name, KHRONOS);
-        let (below, all) = said(&name, &format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}"));
-        // The tools that this layer has cannot specialize shaders with such lines; the shader itself is valid.
-        let is_known = |it: &&String| name == "fault-bounds-texels" && it.ends_with("pSpecializationInfo-06719");
-        let more: Vec<_> = below.difference(&alone).filter(|it| !is_known(it)).collect();
-        assert!(more.is_empty(), "{name}: {more:?}: {all}");
-    }
-}
-
 /// The records of calls are of the calls that the application made.
 #[test]
 fn hazards_are_found_beside_checks() {

@@ -202,7 +202,7 @@ fn is_dangerous(name: &str) -> bool {
 
 /// Whether it needs an extension that lavapipe lacks.
 pub(crate) fn is_rare(name: &str) -> bool {
-    let all = ["object", "buffered", "chained-module", "rays", "generated", "mesh"];
+    let all = ["object", "buffered", "chained-module", "rays", "generated", "mesh", "older"];
     name.strip_prefix("fault-bounds-").is_some_and(|name| all.iter().any(|it| name.starts_with(it)))
 }
 

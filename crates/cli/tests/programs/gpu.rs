@@ -48,6 +48,13 @@ fn inline_uniform_blocks_are_checked() {
     compare(&Stage::new("gpu-inline"), "fault-bounds-inline", expected, |_| ());
 }
 
+/// The host lets work go only after it was submitted: a layer that waits for the queue in between would hang.
+#[test]
+fn work_may_wait_for_the_host() {
+    let expected: &[Expected] = &[(STORAGE, &["binding = 0", "with indices from 128 to 255"], 128)];
+    compare(&Stage::new("gpu-released"), "fault-bounds-released", expected, |_| ());
+}
+
 /// Two are submitted at once, and the second one has the fault.
 #[test]
 fn a_fault_is_told_with_its_command_buffer() {
@@ -81,6 +88,19 @@ fn robust_access_makes_warnings() {
     let mut command = stage.counted(&["--gpu"], samples());
     succeed(command.arg("fault-bounds-robust").env("LAVASCOPE_GPU_WARN_ROBUST", "0"));
     stage.report().assert_clean("fault-bounds-robust");
+}
+
+/// A program may rely on them. The sample compares what it reads with the fault, too.
+#[test]
+fn zeros_that_the_device_promises_are_read() {
+    let stage = Stage::new("gpu-zeros");
+    succeed(stage.bare(samples()).arg("fault-bounds-zeros"));
+    let run = output(stage.counted(&["--gpu"], samples()).arg("fault-bounds-zeros"));
+    let (report, said) = (stage.report(), text(&run.stderr));
+    assert_eq!(report.0["findings"][0]["count"], 128, "{said}");
+    assert_eq!(report.0["exit_code"], 0, "{said}");
+    succeed(stage.counted(&["--gpu"], samples()).args(["fault-bounds-zeros", "--mended"]));
+    stage.report().assert_clean("fault-bounds-zeros");
 }
 
 /// Else what was read after the first submission would be read again after the second.
@@ -179,6 +199,40 @@ fn rays_are_led_to_their_tables() {
         let want = [&bare[..last], &["vkCmdPushConstants"], &bare[last..], &[BARRIER]].concat();
         assert_eq!(checked, want, "{name}");
     }
+}
+
+/// Buffers have addresses by the older extension as well, and then shaders find our tables by them.
+#[test]
+fn addresses_of_the_older_extension_are_followed() {
+    let stage = Stage::new("gpu-older");
+    let name = "fault-bounds-older-address";
+    let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
+    let count = |it: &Calls| it.counts().get("vkGetBufferDeviceAddress").copied().unwrap_or(0);
+    assert!(count(&bare) == 2 && count(&checked) > 2, "{:?}", checked.0);
+    let (bare, checked) = (bare.around("vkCmdDispatch"), checked.around("vkCmdDispatch"));
+    let last = bare.iter().rposition(|it| *it == "vkCmdDispatch").expect("a dispatch");
+    let want = [&bare[..last], &["vkCmdPushConstants"], &bare[last..], &[BARRIER]].concat();
+    assert_eq!(checked, want);
+}
+
+/// A dispatch with a set of ours is between two whose sets are in a buffer: what they use is chosen again behind it.
+#[test]
+fn sets_in_buffers_stay_where_they_are() {
+    const OFFSETS: &str = "vkCmdSetDescriptorBufferOffsetsEXT";
+    let stage = Stage::new("gpu-between");
+    let name = "fault-bounds-buffered-between";
+    let (bare, checked) = (Calls::of(&stage, &[], name), Calls::of(&stage, &["--gpu"], name));
+    let (bare, checked) = (bare.around(OFFSETS), checked.around(OFFSETS));
+    let (bind, push, dispatch) = ("vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch");
+    let fill = [BARRIER, "vkCmdFillBuffer", BARRIER];
+    let begin = ["vkCmdFillBuffer", BARRIER, bind, "vkCmdBindDescriptorBuffersEXT", OFFSETS];
+    let want = [&begin[..], &[dispatch, bind, push, dispatch], &fill, &[bind, dispatch]].concat();
+    assert_eq!(bare, want);
+    let between = [bind, push, "vkCmdBindDescriptorSets", dispatch, "vkCmdBindDescriptorBuffersEXT", OFFSETS];
+    // What the one between had pushed was taken away by a push of ours.
+    let last = [bind, push, dispatch, push, BARRIER];
+    let want = [&begin[..], &[push, dispatch], &between, &fill, &last].concat();
+    assert_eq!(checked, want);
 }
 
 /// All that is made for checks is destroyed in the end.

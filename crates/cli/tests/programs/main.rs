@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod baseline;
+mod below;
 mod bounds;
 mod capture;
 mod chains;

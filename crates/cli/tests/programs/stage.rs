@@ -70,17 +70,31 @@ impl Stage {
         Report(serde_json::from_slice(&bytes).expect("JSON"))
     }
 
+    /// The manifest of the null driver, for programs that are not under the layer.
+    pub(crate) fn null_driver(&self) -> PathBuf {
+        let driver = serde_json::json!({ "library_path": null_driver(), "api_version": "1.4.0" });
+        let manifest = serde_json::json!({ "file_format_version": "1.0.0", "ICD": driver });
+        let path = self.folder.join("null-driver.json");
+        std::fs::write(&path, manifest.to_string()).expect("the folder is ours");
+        path
+    }
+
     pub(crate) fn lavascope(&self) -> Command {
         let mut command = lavascope(&self.folder);
         FOREIGN_VARIABLES.iter().for_each(|it| {
             command.env_remove(it);
         });
-        let null_driver = beside("deps").join("liblavascope_null_driver.so");
-        assert!(null_driver.is_file(), "{} is not built", null_driver.display());
-        command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver);
+        command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver());
         command.env("VK_ICD_FILENAMES", lavapipe()).env("VK_DRIVER_FILES", lavapipe()).current_dir(&self.folder);
         command
     }
+}
+
+/// The library, from this build.
+fn null_driver() -> PathBuf {
+    let path = beside("deps").join("liblavascope_null_driver.so");
+    assert!(path.is_file(), "{} is not built", path.display());
+    path
 }
 
 impl Report {

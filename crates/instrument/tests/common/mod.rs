@@ -27,7 +27,8 @@ pub(crate) fn all_options() -> Vec<Options> {
         for guard in [Guard::Select, Guard::Branch] {
             for immediate in [BTreeSet::new(), (0..500).collect()] {
                 let touches = matches!(root, Root::PushConstant { .. });
-                all.push(Options { guard, immediate, prints: true, touches, ..Options::new(root) });
+                let zeros = root == Root::Specialization;
+                all.push(Options { guard, immediate, prints: true, touches, zeros, ..Options::new(root) });
             }
         }
     }

@@ -109,10 +109,12 @@ impl Queue {
 }
 
 /// The stack of a call whose record is read now; zero if there is none. Those of calls before it are gone then.
+#[inline]
 pub(crate) fn take(thread: u32, call: u64) -> u32 {
-    if !IS_ON.load(Ordering::Relaxed) {
-        return 0;
-    }
+    if IS_ON.load(Ordering::Relaxed) { taken(thread, call) } else { 0 }
+}
+
+fn taken(thread: u32, call: u64) -> u32 {
     let queues = QUEUES.read().unwrap_or_else(PoisonError::into_inner);
     let Some(queue) = queues.get(thread as usize).and_then(Option::as_ref) else { return 0 };
     let mut waiting = queue.lock();

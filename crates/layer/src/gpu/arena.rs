@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
 
+use super::features::AddressExtension;
 use super::{Gpu, place};
 
 /// The bytes of a block, unless a piece is larger.
@@ -197,17 +198,26 @@ impl Region {
     }
 }
 
+/// The words that there is room for where so many are asked for.
+pub(super) fn room_words(words: u32) -> u32 {
+    words.max(1).next_multiple_of(ALIGNMENT as u32 / 4)
+}
+
 impl Arena {
     /// Zeros, at least one word.
     pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
         self.used = self.used.next_multiple_of(ALIGNMENT);
-        self.allocate_lines(gpu, words)
+        self.take(gpu, words, u64::from(room_words(words)) * 4)
     }
 
     /// The same for what is found by its address alone.
     #[inline(always)]
     pub(super) fn allocate_lines(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
-        let bytes = (u64::from(words.max(1)) * 4).next_multiple_of(LINE);
+        self.take(gpu, words, (u64::from(words.max(1)) * 4).next_multiple_of(LINE))
+    }
+
+    #[inline(always)]
+    fn take(&mut self, gpu: &Gpu, words: u32, bytes: u64) -> Option<Region> {
         if self.blocks.last().is_none_or(|it| it.bytes < self.used + bytes) {
             self.add_block(gpu, bytes)?;
         }
@@ -283,7 +293,8 @@ impl Gpu {
         let mut flags = MemoryAllocateFlagsInfo::zeroed();
         flags.s_type = StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
         flags.flags = MemoryAllocateFlags::DEVICE_ADDRESS;
-        if self.has_addresses {
+        // The older extension wants nothing of memory.
+        if self.has_addresses && self.extension == AddressExtension::Khr {
             info.p_next = Ptr::to(&flags).cast();
         }
         // SAFETY: a buffer of ours on a device that is alive, and places of ours.

@@ -18,6 +18,7 @@ use super::layouts::SetLayout;
 use super::variants::Variant;
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
+use crate::application::find_in_chain;
 use crate::fence::fence;
 
 /// More are not remembered: they are forgotten then, and counted anew.
@@ -44,6 +45,73 @@ impl DescriptorBuffers {
     pub(super) fn forget(&mut self, buffer: Buffer) {
         self.memory.remove(&buffer.0);
     }
+}
+
+/// A buffer with descriptors, as it was bound.
+#[derive(Clone)]
+pub(super) struct BoundBuffer {
+    address: u64,
+    usage: BufferUsageFlags,
+    /// What is said in chained structures: the buffer for those that are pushed, and flags of the newer kind.
+    pushed: Option<Buffer>,
+    usage2: Option<BufferUsageFlags2>,
+}
+
+/// The chained structures of a bind, in their order.
+type Chain =
+    (Option<Box<BufferUsageFlags2CreateInfo>>, Option<Box<DescriptorBufferBindingPushDescriptorBufferHandleEXT>>);
+
+impl BoundBuffer {
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain.
+    unsafe fn read(info: &DescriptorBufferBindingInfoEXT) -> BoundBuffer {
+        let pushed = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
+        let usage = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+        // SAFETY: the caller's word, and the structures of these types.
+        unsafe {
+            let pushed = find_in_chain::<DescriptorBufferBindingPushDescriptorBufferHandleEXT>(info.p_next, pushed);
+            let usage = find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, usage);
+            BoundBuffer {
+                address: info.address,
+                usage: info.usage,
+                pushed: pushed.map(|it| (*it.as_ptr()).buffer),
+                usage2: usage.map(|it| (*it.as_ptr()).usage),
+            }
+        }
+    }
+
+    fn chain(&self) -> Chain {
+        let pushed = self.pushed.map(|buffer| {
+            let mut it = Box::new(DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed());
+            it.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
+            it.buffer = buffer;
+            it
+        });
+        let usage = self.usage2.map(|usage| {
+            let mut it = Box::new(BufferUsageFlags2CreateInfo::zeroed());
+            it.s_type = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+            it.p_next = pushed.as_deref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
+            it.usage = usage;
+            it
+        });
+        (usage, pushed)
+    }
+
+    fn info(&self, (usage, pushed): &Chain) -> DescriptorBufferBindingInfoEXT {
+        let mut info = DescriptorBufferBindingInfoEXT::zeroed();
+        info.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_INFO_EXT;
+        let pushed = pushed.as_deref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
+        info.p_next = usage.as_deref().map_or(pushed, |it| Ptr::to(it).cast());
+        (info.address, info.usage) = (self.address, self.usage);
+        info
+    }
+}
+
+/// What of descriptors in buffers is bound: the buffers, and the sets in them by bind point.
+pub(super) struct InBuffers {
+    pub(super) buffers: Vec<BoundBuffer>,
+    pub(super) sets: Vec<(PipelineBindPoint, Bind)>,
 }
 
 /// A table of descriptors in buffers, for draws of a command buffer.
@@ -100,8 +168,8 @@ hooks! {
     }
     cmd_bind_descriptor_buffers_ext = fn(commands: CommandBuffer, count: u32, p_infos: Ptr<DescriptorBufferBindingInfoEXT>) -> (), |gpu, next| {
         next(commands, count, p_infos);
-        let addresses = || slice(p_infos, count).iter().map(|it| it.address).collect();
-        let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = addresses());
+        let all = || slice(p_infos, count).iter().map(|it| BoundBuffer::read(it)).collect();
+        let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
         fence("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, next| {
@@ -162,15 +230,35 @@ impl Gpu {
     ) {
         let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return };
         self.with_commands(handle, |commands| {
-            let address = |it: &u32| commands.descriptor_buffers.get(*it as usize).copied().unwrap_or(0);
+            let address = |it: &u32| commands.descriptor_buffers.get(*it as usize).map_or(0, |it| it.address);
             let sets = indices.iter().zip(offsets).map(|(at, offset)| address(at).wrapping_add(*offset));
             let sets: Vec<u64> = sets.collect();
             for point in points {
                 let mut bind = Bind::new(&layout, first, sets.clone(), Vec::new());
-                bind.is_in_buffer = true;
+                bind.in_buffers = indices.iter().copied().zip(offsets.iter().copied()).collect();
                 commands.bind_sets(point, bind);
             }
         });
+    }
+
+    /// A set of ours took away what was bound: it is bound and chosen again.
+    pub(super) fn bind_buffers_again(&self, handle: CommandBuffer, it: &InBuffers) {
+        let (Some(bind), Some(set)) =
+            (self.next.cmd_bind_descriptor_buffers_ext, self.next.cmd_set_descriptor_buffer_offsets_ext)
+        else {
+            return;
+        };
+        let chains: Vec<_> = it.buffers.iter().map(BoundBuffer::chain).collect();
+        let infos: Vec<_> = it.buffers.iter().zip(&chains).map(|(it, chain)| it.info(chain)).collect();
+        // SAFETY: what the application bound itself, into a command buffer that it records now.
+        unsafe { bind(handle, infos.len() as u32, Ptr::to_slice(&infos)) };
+        for (point, it) in &it.sets {
+            let layout = it.layout.own.unwrap_or(it.layout.handle);
+            let (indices, offsets): (Vec<u32>, Vec<u64>) = it.in_buffers.iter().copied().unzip();
+            let (count, first) = (indices.len() as u32, it.numbers().start as u32);
+            // SAFETY: as above.
+            unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
+        }
     }
 
     /// The table for draws with such sets; it is written when they are submitted.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lavascope_abi::*;
 
 use super::arena::{Arena, Block, POOL_SETS, Region};
-use super::buffered::Buffered;
+use super::buffered::{BoundBuffer, Buffered, InBuffers};
 use super::choice::Choices;
 use super::drawn::{Drawn, Labels};
 use super::late::Late;
@@ -65,8 +65,8 @@ pub(super) struct Commands {
     pub(super) executions: u32,
     /// Sets that were pushed.
     pub(super) pushed_sets: Vec<u64>,
-    /// Where the buffers with descriptors begin.
-    pub(super) descriptor_buffers: Vec<u64>,
+    /// The buffers with descriptors.
+    pub(super) descriptor_buffers: Vec<BoundBuffer>,
     /// Tables of descriptors in buffers.
     pub(super) buffered: Vec<Buffered>,
 }
@@ -94,8 +94,9 @@ pub(super) struct Bind {
     pub(super) offsets: Vec<u32>,
     /// Where nothing is bound but pushed: the calls that did so.
     pub(super) pushes: Vec<Arc<Push>>,
-    /// The sets are addresses: descriptors are in a buffer.
-    pub(super) is_in_buffer: bool,
+    /// Where descriptors are in buffers: the number of the buffer of each set, and where in it the set begins. The sets
+    /// are addresses then.
+    pub(super) in_buffers: Vec<(u32, u64)>,
 }
 
 /// A call that binds sets.
@@ -109,7 +110,20 @@ pub(super) struct BindCall<'a> {
 
 impl Bind {
     pub(super) fn new(layout: &Arc<Layout>, first: u32, sets: Vec<u64>, offsets: Vec<u32>) -> Bind {
-        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), is_in_buffer: false }
+        Bind { layout: Arc::clone(layout), first, sets, offsets, pushes: Vec::new(), in_buffers: Vec::new() }
+    }
+
+    pub(super) fn is_in_buffers(&self) -> bool {
+        !self.in_buffers.is_empty()
+    }
+
+    /// Whether it is of sets that were allocated, which are bound as they are.
+    fn is_of_sets(&self) -> bool {
+        self.pushes.is_empty() && !self.is_in_buffers()
+    }
+
+    pub(super) fn can_be_made_again(&self) -> bool {
+        !self.is_in_buffers() && !self.sets.contains(&0)
     }
 
     pub(super) fn numbers(&self) -> std::ops::Range<usize> {
@@ -144,7 +158,9 @@ impl Point {
 
     fn bind(&mut self, bind: Bind) {
         let numbers = bind.numbers();
-        self.binds.retain(|it| it.numbers().any(|it| !numbers.contains(&it)));
+        // Sets and descriptors in buffers exclude each other, whatever their numbers.
+        let is_out = |it: &Bind| bind.is_in_buffers() && it.is_of_sets() || bind.is_of_sets() && it.is_in_buffers();
+        self.binds.retain(|it| !is_out(it) && it.numbers().any(|it| !numbers.contains(&it)));
         self.binds.push(bind);
         self.chosen = None;
     }
@@ -156,7 +172,7 @@ impl Point {
     /// Whether binding our set with a layout may take away what the application bound.
     pub(super) fn is_disturbed_by(&self, layout: &Layout) -> bool {
         let is_safe = |it: &Bind| {
-            it.is_in_buffer || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
+            it.is_in_buffers() || it.numbers().next_back().is_none_or(|last| it.layout.is_compatible(layout, last))
         };
         !self.binds.iter().all(is_safe)
     }
@@ -255,6 +271,17 @@ impl Commands {
         self.secondaries.extend(secondaries.map(|it| (it, Arc::clone(&labels))));
         self.points = Default::default();
         self.pushed = Pushed::default();
+    }
+
+    /// What of descriptors in buffers is bound, for all points: any set that is bound takes all of it away.
+    pub(super) fn in_buffers(&self) -> Option<Box<InBuffers>> {
+        if self.descriptor_buffers.is_empty() {
+            return None;
+        }
+        let all = POINTS.iter().zip(&self.points);
+        let binds = all.flat_map(|(point, all)| all.binds.iter().map(move |it| (*point, it)));
+        let sets = binds.filter(|it| it.1.is_in_buffers()).map(|(point, it)| (point, it.clone())).collect();
+        Some(Box::new(InBuffers { buffers: self.descriptor_buffers.clone(), sets }))
     }
 
     /// Memory that lives as long as what is recorded.

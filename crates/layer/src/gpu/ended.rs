@@ -1,5 +1,6 @@
 //! Pipelines that are destroyed: what nobody told of them yet is told, and what is known of their shaders is forgotten.
 
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use lavascope_instrument::decode;
@@ -14,6 +15,17 @@ impl State {
     fn take_forms(&mut self, number: u32) -> Vec<Arc<Variant>> {
         let all = std::mem::take(&mut self.variants);
         let (ended, rest) = all.into_iter().partition(|it| it.application.1 == number);
+        self.variants = rest;
+        ended
+    }
+
+    /// Takes out the forms of shader objects of which none is there any more.
+    fn take_object_forms(&mut self) -> Vec<Arc<Variant>> {
+        let live: HashSet<u32> = self.objects.live.values().map(|it| it.number).collect();
+        let is_there = |it: &Arc<Variant>| {
+            it.objects.is_none() || it.stages.iter().filter_map(|it| it.object).any(|it| live.contains(&it.1))
+        };
+        let (rest, ended) = std::mem::take(&mut self.variants).into_iter().partition(is_there);
         self.variants = rest;
         ended
     }
@@ -57,6 +69,32 @@ impl Gpu {
         self.tell_all(found);
         let counts = counts_of(&ended);
         told.iter_mut().for_each(|it| it.tell_more(&counts));
+    }
+
+    /// Shader objects are about to be destroyed, and no work uses them.
+    pub(super) fn objects_end(&self) {
+        let mut state = self.state();
+        let ended = state.take_object_forms();
+        let has_news = ended.iter().any(|it| state.has_untold(it));
+        drop(state);
+        if ended.is_empty() {
+            return;
+        }
+        let numbers: BTreeSet<u32> = ended.iter().filter(|_| has_news).map(|it| it.application.1).collect();
+        for number in numbers {
+            let found = self.read_draws_of(number);
+            self.tell_all(found);
+        }
+        let mut state = self.state();
+        let found = state.find_unrecorded(&ended);
+        if !state.told.is_empty() {
+            let all: Vec<Arc<Variant>> = ended.iter().chain(&state.variants).cloned().collect();
+            // An object is in many forms; from here on what it does in the others counts.
+            let (now, rest) = (counts_of(&all), counts_of(&state.variants));
+            state.told.iter_mut().for_each(|it| it.tell_and_forget(&now, &rest));
+        }
+        drop(state);
+        self.tell_all(found);
     }
 
     /// What command buffers have of a pipeline, where the application found out about its end in a way of its own.

@@ -2,7 +2,7 @@
 
 use lavascope_abi::*;
 
-use crate::application::chain_types;
+use crate::application::{chain_types, find_in_chain};
 use crate::instance::{InstanceData, has_name};
 use crate::interface::{DEVICE_LINK, Link};
 
@@ -11,14 +11,27 @@ const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 /// From here on every device may have buffers with addresses.
 const VERSION_ADDRESSES: u32 = 1 << 22 | 2 << 12;
 
+/// The extensions by which buffers have addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AddressExtension {
+    /// That of Khronos, or the version that has it.
+    Khr,
+    /// The older one.
+    Ext,
+}
+
 /// What the driver is asked for in the place of what the application asks for.
 pub(crate) struct Wish {
     /// The stages that can then write, as bits of `VkShaderStageFlags`.
     pub(crate) stages: u32,
     /// Whether buffers then have addresses.
     pub(crate) has_addresses: bool,
+    /// By which extension: the older one and the newer feature exclude each other.
+    pub(super) extension: AddressExtension,
     /// Whether the application wants buffers to be accessed robustly.
     pub(super) is_robust: bool,
+    /// Whether it may rely on zeros where it reads behind the end of a buffer.
+    pub(super) wants_zeros: bool,
     /// The families of its queues.
     pub(crate) families: Vec<u32>,
     features: Option<Box<PhysicalDeviceFeatures>>,
@@ -46,11 +59,16 @@ impl Wish {
             | ShaderStageFlags::TESSELLATION_CONTROL.0
             | ShaderStageFlags::TESSELLATION_EVALUATION.0
             | ShaderStageFlags::GEOMETRY.0;
+        // SAFETY: the caller's word.
+        let extension = unsafe { address_extension(info) };
         let mut wish = Wish {
             stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
             // SAFETY: the caller's word.
-            has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, version) },
+            has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, (extension, version)) },
+            extension,
             is_robust: false,
+            // SAFETY: the caller's word.
+            wants_zeros: unsafe { wants_zeros(info.p_next) },
             // SAFETY: the caller's word.
             families: unsafe { families(info) },
             features: None,
@@ -77,7 +95,11 @@ impl Wish {
     unsafe fn take(&mut self, info: &DeviceCreateInfo, has: &PhysicalDeviceFeatures) -> Option<()> {
         // SAFETY: the caller's word.
         let types: Vec<StructureType> = unsafe { chain_types(info.p_next) }.into_iter().map(|it| it.0).collect();
-        let is_changed = |it: &&StructureType| **it == FEATURES || self.has_addresses && ADDRESSES.contains(it);
+        let (has_addresses, own_addresses) = (self.has_addresses, features_of(self.extension));
+        let is_new = self.extension == AddressExtension::Khr;
+        // Where an application says whether it wants addresses.
+        let is_said = |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
+        let is_changed = |it: &&StructureType| **it == FEATURES || is_said(it);
         if let Some(last) = types.iter().rfind(is_changed) {
             // SAFETY: the caller's word.
             self.chain = unsafe { copy_until(info.p_next, *last) }?;
@@ -100,19 +122,20 @@ impl Wish {
                         self.is_robust = features.robust_buffer_access.0 != 0;
                         switch_on(features, has);
                     }
-                    CORE_1_2 if self.has_addresses => {
+                    CORE_1_2 if is_said(&CORE_1_2) => {
                         (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1);
                     }
-                    OWN_ADDRESSES if self.has_addresses => {
+                    // Both have the same members.
+                    it if is_said(&it) => {
                         (*first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>()).buffer_device_address = Bool32(1);
                     }
                     _ => {}
                 }
             }
         }
-        if self.has_addresses && !types.iter().any(|it| ADDRESSES.contains(it)) {
+        if self.has_addresses && !types.iter().any(is_said) {
             let mut own = Box::new(PhysicalDeviceBufferDeviceAddressFeatures::zeroed());
-            own.s_type = OWN_ADDRESSES;
+            own.s_type = own_addresses;
             own.buffer_device_address = Bool32(1);
             own.p_next = self.chain.first().map_or(info.p_next, |it| Ptr::to_slice(it).cast());
             self.addresses = Some(own);
@@ -139,9 +162,48 @@ impl Wish {
 const FRAGMENT: u32 = ShaderStageFlags::FRAGMENT.0;
 const FEATURES: StructureType = StructureType::PHYSICAL_DEVICE_FEATURES_2;
 const CORE_1_2: StructureType = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-const OWN_ADDRESSES: StructureType = StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES;
-/// Where an application says whether it wants addresses.
-const ADDRESSES: [StructureType; 2] = [CORE_1_2, OWN_ADDRESSES];
+
+/// The structure of features with addresses; both kinds have the same members.
+fn features_of(extension: AddressExtension) -> StructureType {
+    match extension {
+        AddressExtension::Khr => StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+        AddressExtension::Ext => StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES_EXT,
+    }
+}
+
+/// By which extension a new device may have addresses.
+///
+/// # Safety
+///
+/// The info must be valid.
+unsafe fn address_extension(info: &DeviceCreateInfo) -> AddressExtension {
+    let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+    // SAFETY: the caller's word.
+    match unsafe { has_name(names, count, c"VK_EXT_buffer_device_address") } {
+        true => AddressExtension::Ext,
+        false => AddressExtension::Khr,
+    }
+}
+
+/// Whether reads behind the end of a buffer give zero, or may in pipelines that ask for it.
+///
+/// # Safety
+///
+/// The chain must be valid.
+unsafe fn wants_zeros(chain: Ptr<Opaque>) -> bool {
+    // SAFETY: the caller's word, and the structures of these types.
+    unsafe {
+        let of_device = StructureType::PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_KHR;
+        let of_device = find_in_chain::<PhysicalDeviceRobustness2FeaturesKHR>(chain, of_device);
+        let of_pipelines = StructureType::PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES;
+        let of_pipelines = find_in_chain::<PhysicalDevicePipelineRobustnessFeatures>(chain, of_pipelines);
+        let core = StructureType::PHYSICAL_DEVICE_VULKAN_1_4_FEATURES;
+        let core = find_in_chain::<PhysicalDeviceVulkan14Features>(chain, core);
+        of_device.is_some_and(|it| (*it.as_ptr()).robust_buffer_access2.0 != 0)
+            || of_pipelines.is_some_and(|it| (*it.as_ptr()).pipeline_robustness.0 != 0)
+            || core.is_some_and(|it| (*it.as_ptr()).pipeline_robustness.0 != 0)
+    }
+}
 
 /// # Safety
 ///
@@ -164,23 +226,19 @@ unsafe fn may_have_addresses(
     instance: &InstanceData,
     physical_device: PhysicalDevice,
     info: &DeviceCreateInfo,
-    version: u32,
+    (extension, version): (AddressExtension, u32),
 ) -> bool {
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
     // SAFETY: the caller's word.
-    let (is_new, is_old) = unsafe {
-        (
-            has_name(names, count, c"VK_KHR_buffer_device_address"),
-            has_name(names, count, c"VK_EXT_buffer_device_address"),
-        )
-    };
-    // The older extension and the newer feature exclude each other.
-    if is_old || !is_new && instance.api_version.min(version) < VERSION_ADDRESSES {
+    let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
+    let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
+    // Shaders make pointers of two words, for which the older extension alone is not enough.
+    if !is_new && (!is_named || extension == AddressExtension::Ext) {
         return false;
     }
     let Some(ask) = instance.table.get_physical_device_features2 else { return false };
     let mut has = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
-    has.s_type = OWN_ADDRESSES;
+    has.s_type = features_of(extension);
     let mut features = PhysicalDeviceFeatures2::zeroed();
     features.s_type = FEATURES;
     features.p_next = super::place(&mut has).cast();

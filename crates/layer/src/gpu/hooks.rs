@@ -71,6 +71,7 @@ hooks! {
         };
         fence("vkDestroyPipelineLayout", forget, || ());
         next(device, it, p_allocator);
+        fence("vkDestroyPipelineLayout", || gpu.sweep_layouts(), || ());
     }
     create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_allocator, p_made);

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use lavascope_abi::*;
 use lavascope_instrument::tables;
 
-use super::{Gpu, TABLES, arena::is_fine, place, slice};
+use super::{Gpu, TABLES, arena::is_fine, pieces::Lease, place, slice};
 use crate::application::find_in_chain;
 
 /// Sets with more descriptors than these are not described to shaders at each draw.
@@ -45,8 +45,10 @@ pub(super) struct Layout {
     pub(super) handle: PipelineLayout,
     /// How shaders find our tables, if there is room.
     pub(super) way: Option<Way>,
-    /// One of ours, equal to the one that the driver has for the application.
+    /// One of ours, equal to the one that the driver has for the application, which may destroy it before it draws.
     pub(super) own: Option<PipelineLayout>,
+    /// It is destroyed when nobody has this one any more.
+    pub(super) _lease: Option<Lease>,
     /// None where the layout of a set is not known.
     pub(super) sets: Vec<Option<Arc<SetLayout>>>,
     /// The application's push constants.
@@ -153,6 +155,7 @@ impl Layout {
             handle: PipelineLayout(1),
             way: Some(Way::Push),
             own: None,
+            _lease: None,
             sets,
             ranges,
             driver_ranges,
@@ -365,15 +368,15 @@ impl Gpu {
         if own.is_none() {
             (way, driver_ranges) = (None, ranges.to_vec());
         }
-        let mut state = self.state();
-        state.own_layouts.extend(own);
+        let lease = own.map(|it| self.lease_layout(it));
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
             let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
-            let layout = Layout { handle, way, own, sets, ranges, driver_ranges, frame };
-            state.layouts.insert(handle.0, Arc::new(layout));
+            let layout = Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges, frame };
+            self.state().layouts.insert(handle.0, Arc::new(layout));
         }
+        self.sweep_layouts();
         Some(result)
     }
 
@@ -390,9 +393,9 @@ impl Gpu {
         let (create, mut made) = (self.next.create_pipeline_layout?, PipelineLayout::default());
         // SAFETY: a device and set layouts that are alive, and a place of ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
-        self.state().own_layouts.push(made);
+        let lease = Some(self.lease_layout(made));
         let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
-        Some(Layout { handle: made, way, own: Some(made), sets, ranges, driver_ranges, frame })
+        Some(Layout { handle: made, way, own: Some(made), _lease: lease, sets, ranges, driver_ranges, frame })
     }
 
     pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {

@@ -26,6 +26,7 @@ mod labels;
 mod late;
 mod layouts;
 mod objects;
+mod pieces;
 mod pipelines;
 mod prints;
 mod pushed;
@@ -65,10 +66,12 @@ use buffered::DescriptorBuffers;
 use commands::Commands;
 pub(crate) use config::Config;
 use descriptors::Sets;
+use features::AddressExtension;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
 use objects::Objects;
+use pieces::Pieces;
 use pipelines::{Key, Library, SCRATCH_BYTES};
 use pushes::Template;
 use recipe::Passes;
@@ -88,6 +91,8 @@ pub(crate) struct Gpu {
     config: Arc<Config>,
     /// Whether buffers are accessed robustly, so that nothing happens behind their ends.
     is_robust: bool,
+    /// Whether what is read there must be zero.
+    wants_zeros: bool,
     /// The number of our descriptor set: the last one there may be.
     set: u32,
     set_layout: DescriptorSetLayout,
@@ -98,6 +103,8 @@ pub(crate) struct Gpu {
     /// The stages that push constants are for.
     push_stages: u32,
     has_addresses: bool,
+    /// By which extension they have them.
+    extension: AddressExtension,
     families: Vec<u32>,
     limits: PhysicalDeviceLimits,
     memory: PhysicalDeviceMemoryProperties,
@@ -116,6 +123,7 @@ pub(crate) struct Gpu {
     sets_version: AtomicU64,
     /// The cells of all parts of pipelines: those that are linked must have theirs in one place. Made when needed.
     part_cells: OnceLock<Region>,
+    pieces: Arc<Pieces>,
     allocations: Allocations,
     /// Whether a layout has a set of ours. Relaxed: it is set once, and orders nothing.
     binds_sets: AtomicBool,
@@ -149,8 +157,6 @@ struct State {
     objects: Objects,
     /// Parts of pipelines.
     libraries: HashMap<u64, Arc<Library>>,
-    /// The words that their cells take.
-    part_words: u32,
     /// Shaders with checks.
     shaders: HashMap<Key, Arc<Instrumented>>,
     /// Their sizes.
@@ -191,8 +197,6 @@ struct State {
     /// Pools for sets of pipelines, and how many are left in each.
     set_pools: Vec<(DescriptorPool, u32)>,
     full_pools: Vec<DescriptorPool>,
-    /// Layouts of ours, equal to the application's, which may destroy its own before it draws.
-    own_layouts: Vec<PipelineLayout>,
     /// All slots of command buffers; they stay where they are.
     #[expect(clippy::vec_box, reason = "their addresses are in a map")]
     all_slots: Vec<Box<Slot>>,
@@ -232,11 +236,13 @@ impl Gpu {
             messages: Arc::clone(&instance.messages),
             config: Arc::clone(instance.gpu.as_ref()?),
             is_robust: wish.is_robust,
+            wants_zeros: wish.wants_zeros,
             set: layouts::own_set(properties.limits.max_bound_descriptor_sets)?,
             set_layout: DescriptorSetLayout::default(),
             empty_layout: DescriptorSetLayout::default(),
             tail: tail.filter(|_| wish.has_addresses),
             has_addresses: wish.has_addresses,
+            extension: wish.extension,
             families: wish.families.clone(),
             limits: properties.limits,
             memory,
@@ -247,6 +253,7 @@ impl Gpu {
             table_now: AtomicU64::new(0),
             sets_version: AtomicU64::new(0),
             part_cells: OnceLock::new(),
+            pieces: Arc::default(),
             allocations: Allocations::new(),
             binds_sets: AtomicBool::new(false),
             taken: Taken::default(),
@@ -267,17 +274,7 @@ impl Gpu {
             return None;
         }
         watch_exit();
-        hooks::install(table);
-        objects::install(table);
-        pushes::install(table);
-        buffered::install(table);
-        generated::install(table);
-        draws::install(table);
-        labels::install(table);
-        structures::install(table);
-        structures_nv::install(table);
-        rays::install(table);
-        visible::install(table);
+        install(table);
         Some(gpu)
     }
 
@@ -368,28 +365,6 @@ impl Gpu {
         result
     }
 
-    /// Where the cells of parts of pipelines are.
-    fn part_cells(&self) -> Region {
-        self.part_cells.get().copied().unwrap_or_default()
-    }
-
-    /// Cells for a part of pipelines. Gives where they begin among those of all parts.
-    fn add_part_cells(&self, words: &[u32]) -> Option<u32> {
-        if self.part_cells.get().is_none() {
-            let made = self.with_arena(|arena| arena.allocate(self, PART_WORDS))?;
-            // Another thread may have been faster; its region counts.
-            _ = self.part_cells.set(made);
-        }
-        let all = self.part_cells();
-        let mut state = self.state();
-        let at = state.part_words;
-        let end = at.checked_add(words.len() as u32).filter(|it| *it <= all.words)?;
-        state.part_words = end;
-        drop(state);
-        all.from(at).write(words);
-        Some(at)
-    }
-
     /// What was chosen for draws by what is bound does not count any more.
     fn sets_changed(&self) {
         self.sets_version.fetch_add(1, Ordering::Release);
@@ -403,8 +378,11 @@ impl Gpu {
         self.next_pipeline.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Something that is not checked, once.
+    /// Something that is not checked, once; nothing where that is true of everything.
     fn say(&self, text: &str) {
+        if self.has_failed() {
+            return;
+        }
         let is_new = self.state().said.insert(text.to_owned());
         if is_new {
             say(&self.messages, text);
@@ -418,8 +396,8 @@ impl Gpu {
     /// What was allocated; if it was not, that is told, and nothing more is checked.
     fn or_fail<T>(&self, it: Option<T>) -> Option<T> {
         if it.is_none() {
-            self.has_failed.store(true, Ordering::Relaxed);
             self.say(NO_MEMORY);
+            self.has_failed.store(true, Ordering::Relaxed);
         }
         it
     }
@@ -445,13 +423,11 @@ impl Gpu {
         self.destroy_passes(state.passes.take_kept());
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
         self.end_objects(&mut state.objects);
+        self.end_layouts();
         // SAFETY: objects of ours, and the device does not use them any more.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
                 pools.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
-            }
-            if let Some(destroy) = self.next.destroy_pipeline_layout {
-                state.own_layouts.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
             }
             if let Some(destroy) = self.next.destroy_descriptor_set_layout {
                 destroy(self.device, self.set_layout, Ptr::NULL);
@@ -473,6 +449,21 @@ impl Gpu {
 const PART_WORDS: u32 = 1 << 19;
 /// Said once, when an allocation of ours fails.
 const NO_MEMORY: &str = "there is no memory for checks: nothing more is checked from here on";
+
+/// Puts our functions into a table.
+fn install(table: &mut DeviceTable) {
+    hooks::install(table);
+    objects::install(table);
+    pushes::install(table);
+    buffered::install(table);
+    generated::install(table);
+    draws::install(table);
+    labels::install(table);
+    structures::install(table);
+    structures_nv::install(table);
+    rays::install(table);
+    visible::install(table);
+}
 
 /// A process may end without destroying its devices: what was found by then is told.
 fn watch_exit() {

@@ -18,6 +18,7 @@ use super::commands::Commands;
 use super::draws::{COMPUTE, GRAPHICS};
 use super::hooks::hooks;
 use super::layouts::{Layout, Way};
+use super::pieces::Lease;
 use super::pipelines::{Special, constants_of};
 use super::recipe::{Packed, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
@@ -82,7 +83,7 @@ pub(super) struct Form {
 /// The sets and push constants that objects have.
 pub(super) struct Ground {
     pub(super) layout: Arc<Layout>,
-    pub(super) quiet: OnceLock<Option<Quiet>>,
+    pub(super) quiet: OnceLock<Option<(Quiet, Vec<Lease>)>>,
 }
 
 /// Objects that are linked, or one alone: how they are made again.
@@ -349,7 +350,7 @@ impl Gpu {
             return Ok(());
         }
         let no_room = "there is no room for the checks of shader objects";
-        let cell_base = self.or_fail(self.add_part_cells(&made.cells())).ok_or(no_room)?;
+        let (cell_base, part) = self.or_fail(self.lease_part(&made.cells())).ok_or(no_room)?;
         if layout.way == Some(Way::Constant) {
             plan.fixed = Some(self.or_fail(self.fixed_of(&layout)).ok_or(no_room)?);
         }
@@ -373,17 +374,16 @@ impl Gpu {
             original: Arc::clone(&plan.words),
             cell_base,
             touch_base: 0,
+            _part: Some(part),
         });
         Ok(())
     }
 
     fn fixed_of(&self, layout: &Layout) -> Option<Arc<Fixed>> {
         let table = descriptors::table(layout, &Default::default(), |_| None);
-        self.with_arena(|arena| {
-            let fixed = Fixed::new(self, arena)?;
-            fixed.begin(self, arena, self.part_cells(), &table)?;
-            Some(Arc::new(fixed))
-        })
+        let fixed = Fixed::new(self)?;
+        fixed.begin(self, self.part_cells(), &table)?;
+        Some(Arc::new(fixed))
     }
 
     /// # Safety
@@ -552,6 +552,7 @@ impl Gpu {
         drop(state);
         self.sets_changed();
         let Some((object, checked)) = removed else { return };
+        self.objects_end();
         checked.iter().for_each(|it| self.destroy_forms(it));
         if object.group.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let originals = lock(&object.group.originals).take();

@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::arena::{Region, is_fine};
 use super::features::{Copies, copy_until};
 use super::layouts::{Layout, Way};
+use super::pieces::Lease;
 use super::recipe::{Recipe, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Origin, Quiet, Variant};
 use super::{Gpu, State, descriptors, feedback, place, slice};
@@ -40,6 +41,8 @@ pub(super) struct Plan {
     cells: Region,
     quiet: Option<Quiet>,
     fixed: Option<Fixed>,
+    /// Of cells and tables.
+    leases: Vec<Lease>,
     /// What shaders expect to be bound, those without code of ours too.
     requirements: Vec<Requirement>,
     pub(super) sources: Vec<Source>,
@@ -239,7 +242,7 @@ impl Gpu {
     ) -> Option<Plan> {
         let mut plan = Plan::new(layout, sources, stages, style);
         if layout.way == Some(Way::Constant) {
-            plan.fixed = Some(self.or_fail(self.with_arena(|arena| Fixed::new(self, arena)))?);
+            plan.fixed = Some(self.or_fail(Fixed::new(self))?);
         }
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the caller's word.
@@ -258,17 +261,18 @@ impl Gpu {
     /// Memory that belongs to the pipeline: its cells, and tables for draws that have none of their own.
     fn give_tables(&self, plan: &mut Plan) -> Option<()> {
         let words: Vec<u32> = plan.stages.iter().flat_map(|it| it.made.cells()).collect();
-        let cells = self.with_arena(|arena| arena.allocate(self, words.len() as u32))?;
+        let (cells, lease) = self.lease_memory(words.len() as u32)?;
         cells.write(&words);
         plan.cells = cells;
+        plan.leases.push(lease);
         self.give_quiet(plan)
     }
 
     fn give_quiet(&self, plan: &mut Plan) -> Option<()> {
         let table = descriptors::table(&plan.layout, &Default::default(), |_| None);
-        plan.quiet = Some(self.quiet(plan.layout.way?, plan.cells, &table)?);
+        plan.quiet = Some(self.quiet(plan.layout.way?, plan.cells, &table, &mut plan.leases)?);
         if let Some(fixed) = &plan.fixed {
-            self.with_arena(|arena| fixed.begin(self, arena, plan.cells, &table))?;
+            fixed.begin(self, plan.cells, &table)?;
         }
         Some(())
     }
@@ -313,12 +317,7 @@ impl Gpu {
                 return found.map(|_| ());
             }
         };
-        let cell_base = match plan.part {
-            Part::Whole => plan.cell_words(),
-            Part::Linked | Part::Library => {
-                self.or_fail(self.add_part_cells(&made.cells())).ok_or("there is no room for parts of pipelines")?
-            }
-        };
+        let (cell_base, part) = self.cells_of_stage(plan, &made).ok_or("there is no room for parts of pipelines")?;
         let shader = self.next_shader();
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
         // SAFETY: the caller's word.
@@ -348,8 +347,20 @@ impl Gpu {
             original,
             cell_base,
             touch_base,
+            _part: part,
         });
         Ok(())
+    }
+
+    /// Where the cells of a stage begin; among those of all parts, for as long as the lease is there.
+    fn cells_of_stage(&self, plan: &Plan, made: &Instrumented) -> Option<(u32, Option<Arc<Lease>>)> {
+        match plan.part {
+            Part::Whole => Some((plan.cell_words(), None)),
+            Part::Linked | Part::Library => {
+                let (at, lease) = self.or_fail(self.lease_part(&made.cells()))?;
+                Some((at, Some(lease)))
+            }
+        }
     }
 
     /// The stage with checks, which may be none.
@@ -420,7 +431,8 @@ impl Gpu {
         let complain = |it| format!("a shader is not checked: {it}");
         let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());
-        let mut options = Options { guard, checks, prints, touches, ..Options::new(root) };
+        let zeros = self.wants_zeros;
+        let mut options = Options { guard, checks, prints, touches, zeros, ..Options::new(root) };
         options.immediate = key.immediate.clone().unwrap_or_default();
         let cache = self.config.cache.as_ref();
         let kept = cache.map(|it| it.key(words, &options, key.immediate.is_none()));
@@ -516,6 +528,7 @@ impl Plan {
             cells: Region::default(),
             quiet: None,
             fixed: None,
+            leases: Vec::new(),
             requirements: Vec::new(),
             sources,
             recipe: None,
@@ -557,6 +570,7 @@ impl Plan {
             reads_addresses,
             branches: self.guard == Guard::Branch,
             objects: None,
+            _leases: self.leases,
         })
     }
 }

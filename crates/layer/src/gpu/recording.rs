@@ -8,6 +8,7 @@ use lavascope_instrument::{ROOT_TOUCHES, Table};
 
 use super::Gpu;
 use super::arena::Region;
+use super::buffered::InBuffers;
 use super::choice::Chosen;
 use super::commands::{Bind, Commands, POINTS};
 use super::drawn::{Memory, Place};
@@ -20,11 +21,12 @@ use super::variants::{Quiet, ROOT_ADDRESSES, ROOT_SPACE, Variant};
 pub(super) struct After {
     binds: Vec<Bind>,
     pushed: Option<Box<Pushed>>,
+    in_buffers: Option<Box<InBuffers>>,
 }
 
 impl After {
     pub(super) fn is_empty(&self) -> bool {
-        self.binds.is_empty() && self.pushed.is_none()
+        self.binds.is_empty() && self.pushed.is_none() && self.in_buffers.is_none()
     }
 }
 
@@ -99,7 +101,8 @@ impl Gpu {
             let place = Place { memory: Memory::Shared, records: fixed.records, touch_words: 0 };
             commands.keep_draw(draw, chosen.number, place);
         }
-        self.after(commands, point, chosen.is_disturbing)
+        let binds_set = chosen.variant.way == Way::Set && !chosen.variant.stages.is_empty();
+        self.after(commands, point, (binds_set, chosen.is_disturbing))
     }
 
     /// As for a draw, for commands that know what is bound by its handle: in the form that the application has.
@@ -238,12 +241,16 @@ impl Gpu {
         unsafe { bind(handle, POINTS[point], layout, self.set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
+    /// What is done again where a set of ours was bound, and where that disturbed others.
     #[inline(always)]
-    fn after(&self, commands: &mut Commands, point: usize, is_disturbing: bool) -> After {
+    fn after(&self, commands: &mut Commands, point: usize, (binds_set, is_disturbing): (bool, bool)) -> After {
         let mut after = After::default();
+        if binds_set {
+            after.in_buffers = commands.in_buffers();
+        }
         if is_disturbing {
             let binds = commands.points[point].binds.iter();
-            after.binds = binds.filter(|it| !it.sets.contains(&0) && !it.is_in_buffer).cloned().collect();
+            after.binds = binds.filter(|it| it.can_be_made_again()).cloned().collect();
         }
         if commands.pushed.is_disturbed() {
             after.pushed = Some(Box::new(commands.pushed.clone()));
@@ -259,8 +266,9 @@ impl Gpu {
             // SAFETY: what the application bound, as the driver has it.
             unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
         }
-        let binds = point.binds.iter().filter(|it| !it.sets.contains(&0)).cloned().collect();
-        self.after_draw(handle, 1, &After { binds, pushed: Some(Box::new(commands.pushed.clone())) });
+        let binds = point.binds.iter().filter(|it| it.can_be_made_again()).cloned().collect();
+        let (pushed, in_buffers) = (Some(Box::new(commands.pushed.clone())), commands.in_buffers());
+        self.after_draw(handle, 1, &After { binds, pushed, in_buffers });
     }
 
     /// Binds and pushes again what the application had.
@@ -281,6 +289,7 @@ impl Gpu {
             // SAFETY: what the application bound itself, into a command buffer that it records now.
             unsafe { bind(handle, POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
         }
+        after.in_buffers.iter().for_each(|it| self.bind_buffers_again(handle, it));
     }
 }
 

@@ -305,12 +305,14 @@ impl Gpu {
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let known = commands.allocate(self, words.len() as u32)?;
         known.write(words);
+        // Before anything is recorded: what begins must come to its end.
+        let all = inputs.iter().map(|_| commands.allocate(self, instances::found_words(ROOM)));
+        let all: Vec<Region> = all.collect::<Option<_>>()?;
         self.barrier(handle, Barrier::BEFORE)?;
         let stages = ShaderStageFlags::COMPUTE;
         // SAFETY: a pipeline of ours, into a command buffer that the application records now.
         unsafe { bind(handle, PipelineBindPoint::COMPUTE, looking.pipeline) };
-        for input in inputs {
-            let found = commands.allocate(self, instances::found_words(ROOM))?;
+        for (input, found) in inputs.iter().zip(all) {
             let look = Look {
                 instances: input.address,
                 has_addresses: input.has_addresses,

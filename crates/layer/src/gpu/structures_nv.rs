@@ -8,6 +8,7 @@ use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundLook, GROUP};
 
 use super::arena::Region;
 use super::commands::Commands;
+use super::draws::COMPUTE;
 use super::structures::{Barrier, Build, Extension, Made, NOT_LOOKED_AT, ROOM};
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
@@ -207,9 +208,10 @@ impl Gpu {
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let bind_sets = self.next.cmd_bind_descriptor_sets?;
-        let known = commands.allocate_table(self, &words)?;
-        let found = commands.allocate_table(self, &vec![0; instances::found_words(ROOM) as usize])?;
-        let set = commands.write_set(self, [input.region(), known, found, found])?;
+        let known = self.or_fail(commands.allocate_table(self, &words))?;
+        let found = vec![0; instances::found_words(ROOM) as usize];
+        let found = self.or_fail(commands.allocate_table(self, &found))?;
+        let set = self.or_fail(commands.write_set(self, [input.region(), known, found, found]))?;
         let look = BoundLook { first_word: input.first_word, count: input.count, known_count, room: ROOM };
         let (point, constants) = (PipelineBindPoint::COMPUTE, look.push());
         self.barrier(handle, Barrier::BEFORE)?;
@@ -224,6 +226,7 @@ impl Gpu {
         }
         self.barrier(handle, Barrier::BEHIND)?;
         self.bind_compute_again(handle, commands);
+        self.bind_objects_again(commands, handle, COMPUTE);
         let (labels, extension) = (commands.labels.open().to_vec(), Extension::Nv);
         let (place, target) = (String::new(), input.target);
         commands.builds.push(Build { found, command: BUILD, place, extension, target, labels });

@@ -501,4 +501,11 @@ impl Told {
             self.count = now;
         }
     }
+
+    /// As above; then some of what is counted is gone, and the rest is there.
+    pub(super) fn tell_and_forget(&mut self, counts: &HashMap<Spot, u32>, rest: &HashMap<Spot, u32>) {
+        self.tell_more(counts);
+        let [now, rest] = [counts, rest].map(|it| it.get(&self.spot).copied().unwrap_or(0));
+        self.count = self.count.saturating_sub(now.saturating_sub(rest));
+    }
 }

@@ -111,15 +111,18 @@ impl Gpu {
             reads_addresses,
             branches,
             objects: Some(Shaders { bound, own }),
+            _leases: Vec::new(),
         })
     }
 
     fn quiet_of(&self, ground: &Ground) -> Option<Quiet> {
         let make = || {
             let table = descriptors::table(&ground.layout, &Default::default(), |_| None);
-            self.or_fail(self.quiet(ground.layout.way?, self.part_cells(), &table))
+            let mut leases = Vec::new();
+            let quiet = self.or_fail(self.quiet(ground.layout.way?, self.part_cells(), &table, &mut leases))?;
+            Some((quiet, leases))
         };
-        *ground.quiet.get_or_init(make)
+        ground.quiet.get_or_init(make).as_ref().map(|it| it.0)
     }
 
     /// Makes all objects of a combination again.

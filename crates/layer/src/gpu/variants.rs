@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lavascope_abi::*;
 use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Requirement, Table};
 
-use super::arena::{Arena, POOL_SETS, Region, is_fine};
+use super::arena::{Region, is_fine};
 use super::layouts::{Layout, Way};
 use super::objects::{Combination, Shaders};
+use super::pieces::Lease;
 use super::pipelines::Style;
 use super::recipe::{Kind, Recipe};
 use super::{Gpu, TABLES, place};
@@ -71,6 +72,8 @@ pub(super) struct Variant {
     pub(super) branches: bool,
     /// Shader objects, which are bound in the place of a pipeline.
     pub(super) objects: Option<Shaders>,
+    /// Of its cells, and of its tables.
+    pub(super) _leases: Vec<Lease>,
 }
 
 /// A stage with checks.
@@ -91,6 +94,8 @@ pub(super) struct CheckedStage {
     pub(super) cell_base: u32,
     /// Where its words begin in what a draw keeps of what it touches.
     pub(super) touch_base: u32,
+    /// Of its cells, if they are among those of all parts.
+    pub(super) _part: Option<Arc<Lease>>,
 }
 
 /// Tables by which everything is right and no record fits: for draws that get none of their own.
@@ -105,7 +110,14 @@ pub(super) struct Fixed {
     pub(super) root: Region,
     pub(super) records: Region,
     /// The table of descriptors, and what it says by now.
-    table: Mutex<Option<(Region, Vec<u32>)>>,
+    table: Mutex<Option<FixedTable>>,
+    _lease: Lease,
+}
+
+struct FixedTable {
+    region: Region,
+    now: Vec<u32>,
+    _lease: Lease,
 }
 
 /// Words of a root table. Behind them are records, whose first word is looked at later: both are in one line of the
@@ -128,25 +140,25 @@ pub(super) fn root_words(tables: [Region; TABLES]) -> [u32; ROOT_SPACE as usize]
 pub(super) const ROOT_ADDRESSES: u32 = Table::Addresses as u32 * 2;
 
 impl Fixed {
-    pub(super) fn new(gpu: &Gpu, arena: &mut Arena) -> Option<Fixed> {
+    pub(super) fn new(gpu: &Gpu) -> Option<Fixed> {
         // Whether the shaders print is not known yet.
-        let all = arena.allocate(gpu, ROOT_SPACE + gpu.config.record_words(true))?;
-        Some(Fixed { root: all, records: all.from(ROOT_SPACE), table: Mutex::default() })
+        let (all, lease) = gpu.lease_memory(ROOT_SPACE + gpu.config.record_words(true))?;
+        Some(Fixed { root: all, records: all.from(ROOT_SPACE), table: Mutex::default(), _lease: lease })
     }
 
     /// The cells are there by now.
-    pub(super) fn begin(&self, gpu: &Gpu, arena: &mut Arena, cells: Region, quiet: &[u32]) -> Option<()> {
-        let table = arena.allocate(gpu, quiet.len() as u32)?;
-        table.write(quiet);
-        self.root.write(&root_words([self.records, table, gpu.addresses_now(), cells]));
-        *lock(&self.table) = Some((table, Vec::new()));
+    pub(super) fn begin(&self, gpu: &Gpu, cells: Region, quiet: &[u32]) -> Option<()> {
+        let (region, lease) = gpu.lease_memory(quiet.len() as u32)?;
+        region.write(quiet);
+        self.root.write(&root_words([self.records, region, gpu.addresses_now(), cells]));
+        *lock(&self.table) = Some(FixedTable { region, now: Vec::new(), _lease: lease });
         Some(())
     }
 
     /// A draw with such a table of descriptors: what is larger counts. It may be read meanwhile; it only grows.
     pub(super) fn add(&self, words: &[u32]) {
         let mut table = lock(&self.table);
-        let Some((region, now)) = &mut *table else { return };
+        let Some(FixedTable { region, now, .. }) = &mut *table else { return };
         if now.len() != words.len() {
             region.write(words);
             *now = words.to_vec();
@@ -175,6 +187,7 @@ impl Variant {
             reads_addresses: false,
             branches: false,
             objects: None,
+            _leases: Vec::new(),
         }
     }
 
@@ -414,34 +427,20 @@ impl Gpu {
         self.config.record_words(variant.prints())
     }
 
-    /// Tables for draws that get none of their own.
-    pub(super) fn quiet(&self, way: Way, cells: Region, table: &[u32]) -> Option<Quiet> {
-        let (all, words) = self.with_arena(|arena| {
-            Some((arena.allocate(self, ROOT_SPACE + 1)?, arena.allocate(self, table.len() as u32)?))
-        })?;
+    /// Tables for draws that get none of their own; for as long as the leases are there.
+    pub(super) fn quiet(&self, way: Way, cells: Region, table: &[u32], leases: &mut Vec<Lease>) -> Option<Quiet> {
+        let (all, first) = self.lease_memory(ROOT_SPACE + 1)?;
+        let (words, second) = self.lease_memory(table.len() as u32)?;
         words.write(table);
+        leases.extend([first, second]);
         if way == Way::Set {
             // From the beginning: what is bound is aligned.
-            return Some(Quiet::Set(self.lasting_set([all.first(1), words, self.everywhere, cells])?));
+            let (set, lease) = self.lease_set([all.first(1), words, self.everywhere, cells])?;
+            leases.push(lease);
+            return Some(Quiet::Set(set));
         }
         all.write(&root_words([all.from(ROOT_SPACE), words, self.everywhere, cells]));
         Some(Quiet::Root(all))
-    }
-
-    /// A set that stays until the device ends.
-    fn lasting_set(&self, regions: [Region; TABLES]) -> Option<DescriptorSet> {
-        let taken = self.state().set_pools.pop();
-        let (pool, left) = match taken {
-            Some(it) => it,
-            None => (self.take_pool()?, POOL_SETS),
-        };
-        let set = self.write_set(pool, regions);
-        let mut state = self.state();
-        match left {
-            1 => state.full_pools.push(pool),
-            _ => state.set_pools.push((pool, left - 1)),
-        }
-        set
     }
 
     /// A set of ours with the tables in it.
@@ -452,24 +451,30 @@ impl Gpu {
         info.descriptor_set_count = 1;
         info.p_set_layouts = Ptr::to(&self.set_layout);
         let mut set = DescriptorSet::default();
+        let allocate = self.next.allocate_descriptor_sets?;
+        // SAFETY: a pool and a layout of ours.
+        is_fine(unsafe { allocate(self.device, Ptr::to(&info), place(&mut set)) })?;
+        self.rewrite_set(set, regions)?;
+        Some(set)
+    }
+
+    /// Puts other tables into a set of ours that no work uses.
+    pub(super) fn rewrite_set(&self, set: DescriptorSet, regions: [Region; TABLES]) -> Option<()> {
         let buffers = regions.map(Region::info);
         let mut write = WriteDescriptorSet::zeroed();
         write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
         write.descriptor_type = DescriptorType::STORAGE_BUFFER;
         write.descriptor_count = 1;
-        // SAFETY: a pool, a layout and buffers of ours.
-        unsafe {
-            let allocate = self.next.allocate_descriptor_sets?;
-            is_fine(allocate(self.device, Ptr::to(&info), place(&mut set)))?;
-            let writes: [WriteDescriptorSet; TABLES] = std::array::from_fn(|at| WriteDescriptorSet {
-                dst_set: set,
-                dst_binding: at as u32,
-                p_buffer_info: Ptr::to(&buffers[at]),
-                ..write
-            });
-            (self.next.update_descriptor_sets?)(self.device, TABLES as u32, Ptr::to_slice(&writes), 0, Ptr::NULL);
-        }
-        Some(set)
+        let writes: [WriteDescriptorSet; TABLES] = std::array::from_fn(|at| WriteDescriptorSet {
+            dst_set: set,
+            dst_binding: at as u32,
+            p_buffer_info: Ptr::to(&buffers[at]),
+            ..write
+        });
+        let update = self.next.update_descriptor_sets?;
+        // SAFETY: a set and buffers of ours.
+        unsafe { update(self.device, TABLES as u32, Ptr::to_slice(&writes), 0, Ptr::NULL) };
+        Some(())
     }
 }
 

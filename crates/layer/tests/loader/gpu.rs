@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use ash::vk;
+use ash::{khr, vk};
 use serde_json::json;
 
 use crate::child::{Outcome, child};
@@ -15,13 +15,21 @@ const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json"
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
 /// Reads one buffer and writes another.
 const SHADER: &[u8] = include_bytes!("../../../samples/shaders/double.comp.spv");
+/// They read one buffer each.
+const VERTEX: &[u8] = include_bytes!("../../../samples/shaders/corners.vert.spv");
+const FRAGMENT: &[u8] = include_bytes!("../../../samples/shaders/uniform.frag.spv");
 
 /// A device of a version, with four sets and without addresses.
 fn small_world(entry: &ash::Entry, version: u32) -> World {
-    let profile = json!({ "capabilities": { "small": {
+    world_with(entry, version, 16 << 30, true)
+}
+
+/// The same, whose heaps have so many bytes each, and whose shaders of all stages may write into buffers.
+fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool) -> World {
+    let profile = json!({ "lavascope": { "memory_heap_bytes": heap_bytes }, "capabilities": { "small": {
         "features": { "VkPhysicalDeviceFeatures": {
-            "fragmentStoresAndAtomics": true,
-            "vertexPipelineStoresAndAtomics": true,
+            "fragmentStoresAndAtomics": may_write,
+            "vertexPipelineStoresAndAtomics": may_write,
         } },
         "properties": { "VkPhysicalDeviceProperties": {
             "apiVersion": version,
@@ -42,6 +50,10 @@ struct Compute {
 
 impl Compute {
     fn new(world: &World, sets: usize) -> Compute {
+        Compute::with_push_constants(world, sets, 0)
+    }
+
+    fn with_push_constants(world: &World, sets: usize, bytes: u32) -> Compute {
         let device = &world.device;
         let binding = |at| {
             let it = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1);
@@ -54,7 +66,10 @@ impl Compute {
         unsafe {
             let made = (0..sets).map(|_| device.create_descriptor_set_layout(&info, None).expect("a layout"));
             let set_layouts: Vec<_> = made.collect();
-            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts);
+            let range = vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(bytes);
+            let ranges = [range];
+            let ranges = &ranges[..usize::from(bytes > 0)];
+            let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_layouts).push_constant_ranges(ranges);
             let layout = device.create_pipeline_layout(&info, None).expect("a layout");
             let info = vk::ShaderModuleCreateInfo::default().code(&words);
             let module = device.create_shader_module(&info, None).expect("a module");
@@ -70,16 +85,23 @@ impl Compute {
 
     /// Records dispatches into a new command buffer, and frees it.
     fn record(&self, world: &World, pool: vk::CommandPool, dispatches: u32) {
-        let (device, commands) = (&world.device, world.command_buffers(pool, 1));
+        let commands = self.recorded(world, pool, dispatches);
+        // SAFETY: it is not in use any more.
+        unsafe { world.device.free_command_buffers(pool, &[commands]) };
+    }
+
+    /// Records dispatches into a new command buffer, which is submitted and waited for.
+    fn recorded(&self, world: &World, pool: vk::CommandPool, dispatches: u32) -> vk::CommandBuffer {
+        let (device, commands) = (&world.device, world.command_buffers(pool, 1)[0]);
         // SAFETY: valid usage, but for sets that are not bound, which is nothing to the null driver.
         unsafe {
-            device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()).expect("it begins");
-            device.cmd_bind_pipeline(commands[0], vk::PipelineBindPoint::COMPUTE, self.pipeline);
-            (0..dispatches).for_each(|_| device.cmd_dispatch(commands[0], 1, 1, 1));
-            device.end_command_buffer(commands[0]).expect("it ends");
-            world.submit(commands[0]);
-            device.free_command_buffers(pool, &commands);
+            device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, self.pipeline);
+            (0..dispatches).for_each(|_| device.cmd_dispatch(commands, 1, 1, 1));
+            device.end_command_buffer(commands).expect("it ends");
         }
+        world.submit(commands);
+        commands
     }
 
     fn destroy(self, world: &World) {
@@ -138,6 +160,51 @@ fn on_vulkan_1_0_nothing_is_checked_and_that_is_told() {
     let calls = Calls::of(&outcome);
     assert_eq!(calls.recorded(), ["vkCmdBindPipeline", "vkCmdDispatch", "vkCmdDispatch"]);
     assert_eq!((calls.count("vkCreateShaderModule"), calls.count("vkCreateBuffer")), (1, 0));
+}
+
+/// A pipeline that draws, out of shaders that read buffers.
+fn create_graphics(world: &World, layout: vk::PipelineLayout) -> vk::Pipeline {
+    let stages = [(vk::ShaderStageFlags::VERTEX, VERTEX), (vk::ShaderStageFlags::FRAGMENT, FRAGMENT)];
+    // SAFETY: valid usage, but for fixed functions that are not described, which is nothing to the null driver.
+    unsafe {
+        let module = |bytes: &[u8]| {
+            let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
+            let info = vk::ShaderModuleCreateInfo::default().code(&words);
+            world.device.create_shader_module(&info, None).expect("a module")
+        };
+        let stages = stages.map(|(stage, bytes)| {
+            vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module(bytes)).name(c"main")
+        });
+        let infos = [vk::GraphicsPipelineCreateInfo::default().stages(&stages).layout(layout)];
+        let made = world.device.create_graphics_pipelines(vk::PipelineCache::null(), &infos, None);
+        stages.iter().for_each(|it| world.device.destroy_shader_module(it.module, None));
+        made.expect("a pipeline")[0]
+    }
+}
+
+/// Stages that cannot write have no place for records; those that can are checked.
+#[test]
+fn stages_that_cannot_write_are_not_checked_and_that_is_told_once() {
+    let name = "gpu::stages_that_cannot_write_are_not_checked_and_that_is_told_once";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 16 << 30, false);
+        let compute = Compute::new(&world, 1);
+        for _ in 0..2 {
+            let pipeline = create_graphics(&world, compute.layout);
+            // SAFETY: nothing of it is in use.
+            unsafe { world.device.destroy_pipeline(pipeline, None) };
+        }
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("stages that cannot write into buffers"), "{problems:?}");
+    // Five of the application, and one with checks: that of the dispatch.
+    assert_eq!(Calls::of(&outcome).count("vkCreateShaderModule"), 6);
 }
 
 /// The set of ours is bound before each dispatch, and the shader is exchanged.
@@ -214,6 +281,93 @@ fn every_command_that_runs_shaders_is_led_to_its_tables() {
     assert_eq!(calls.recorded(), want);
 }
 
+/// How a top level structure is built.
+#[derive(Clone, Copy)]
+enum Build {
+    Direct,
+    Indirect,
+}
+
+/// Builds a structure out of eight instances between a push and a dispatch.
+fn record_build(
+    world: &World,
+    commands: vk::CommandBuffer,
+    (layout, pipeline): (vk::PipelineLayout, vk::Pipeline),
+    build: Build,
+) {
+    let device = &world.device;
+    let instances = vk::DeviceOrHostAddressConstKHR { device_address: 0x1_0000 };
+    let instances = vk::AccelerationStructureGeometryInstancesDataKHR::default().data(instances);
+    let geometry = vk::AccelerationStructureGeometryKHR::default()
+        .geometry_type(vk::GeometryTypeKHR::INSTANCES)
+        .geometry(vk::AccelerationStructureGeometryDataKHR { instances });
+    let geometries = [geometry];
+    let infos = [vk::AccelerationStructureBuildGeometryInfoKHR::default()
+        .ty(vk::AccelerationStructureTypeKHR::TOP_LEVEL)
+        .geometries(&geometries)];
+    let builds = khr::acceleration_structure::Device::new(&world.instance, device);
+    let (point, stages) = (vk::PipelineBindPoint::COMPUTE, vk::ShaderStageFlags::COMPUTE);
+    // SAFETY: valid usage, but for addresses and a structure that are not there, which is nothing to the null driver.
+    unsafe {
+        device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+        device.cmd_bind_pipeline(commands, point, pipeline);
+        device.cmd_push_constants(commands, layout, stages, 0, &[1; 16]);
+        match build {
+            Build::Direct => {
+                let range = vk::AccelerationStructureBuildRangeInfoKHR::default().primitive_count(8);
+                builds.cmd_build_acceleration_structures(commands, &infos, &[&[range]]);
+            }
+            Build::Indirect => {
+                builds.cmd_build_acceleration_structures_indirect(commands, &infos, &[0x2_0000], &[16], &[&[8]]);
+            }
+        }
+        device.cmd_dispatch(commands, 1, 1, 1);
+        device.end_command_buffer(commands).expect("it ends");
+    }
+}
+
+/// What looks at instances is a dispatch of ours; the application's own one behind it has what was bound and pushed.
+fn expect_bound_again(name: &str, build: Build, command: &str) {
+    let setup = Setup {
+        settings: GPU,
+        device_extensions: &[khr::acceleration_structure::NAME, khr::deferred_host_operations::NAME],
+        ..Setup::OFF
+    };
+    let Some(outcome) = child(name, &[LOG, REPORT], || {
+        let entry = entry();
+        let world = setup.world(&entry);
+        let compute = Compute::with_push_constants(&world, 1, 16);
+        let pool = world.command_pool();
+        let commands = world.command_buffers(pool, 1)[0];
+        record_build(&world, commands, (compute.layout, compute.pipeline), build);
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let (bind, push, dispatch) = ("vkCmdBindPipeline", "vkCmdPushConstants", "vkCmdDispatch");
+    let barrier = "vkCmdPipelineBarrier";
+    let look = [barrier, bind, push, dispatch, barrier, bind, push];
+    // Then the address of tables, for the application's dispatch.
+    let want = [&[bind, push][..], &look, &[command, push, dispatch, barrier]].concat();
+    assert_eq!(Calls::of(&outcome).recorded(), want);
+}
+
+#[test]
+fn what_was_bound_is_bound_again_behind_a_look_at_instances() {
+    let name = "gpu::what_was_bound_is_bound_again_behind_a_look_at_instances";
+    expect_bound_again(name, Build::Direct, "vkCmdBuildAccelerationStructuresKHR");
+}
+
+#[test]
+fn what_was_bound_is_bound_again_where_ranges_are_in_a_buffer() {
+    let name = "gpu::what_was_bound_is_bound_again_where_ranges_are_in_a_buffer";
+    expect_bound_again(name, Build::Indirect, "vkCmdBuildAccelerationStructuresIndirectKHR");
+}
+
 #[test]
 fn where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told() {
     let name = "gpu::where_no_set_is_left_shaders_stay_as_they_are_and_that_is_told";
@@ -237,4 +391,135 @@ fn command_buffers_that_are_freed_give_back_what_they_had() {
     assert!(calls.count("vkCreateDescriptorPool") <= 2, "{}", calls.count("vkCreateDescriptorPool"));
     assert!(calls.count("vkAllocateMemory") <= 3, "{}", calls.count("vkAllocateMemory"));
     assert_eq!(calls.count("vkAllocateMemory"), calls.count("vkFreeMemory"));
+}
+
+/// Memory of the application, of the type that checks take theirs from.
+fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
+    // SAFETY: valid usage, by this function as a whole.
+    unsafe {
+        let physical = world.instance.enumerate_physical_devices().expect("a device")[0];
+        let all = world.instance.get_physical_device_memory_properties(physical);
+        let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE
+            | vk::MemoryPropertyFlags::HOST_COHERENT
+            | vk::MemoryPropertyFlags::HOST_CACHED;
+        let fits = |it: &vk::MemoryType| it.property_flags.contains(wanted);
+        let index = all.memory_types_as_slice().iter().position(fits).expect("memory that is cached");
+        let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(index as u32);
+        world.device.allocate_memory(&info, None)
+    }
+}
+
+/// Blocks of ours are so large.
+const BLOCK: u64 = 256 << 10;
+
+/// What a command buffer of ours had is there for another one, but first of all for the application.
+#[test]
+fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
+    let name = "gpu::where_the_application_lacks_memory_it_gets_what_checks_do_not_use";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 8 * BLOCK, true);
+        let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
+        compute.record(&world, pool, 2);
+        // One block is the pipeline's, one was the command buffer's.
+        assert!(allocate(&world, 8 * BLOCK).is_err(), "nobody can have all of it");
+        let memory = allocate(&world, 7 * BLOCK).expect("that much is left");
+        assert!(allocate(&world, 1).is_err(), "by now all is taken");
+        // Checks go on where there is memory again.
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.free_memory(memory, None) };
+        compute.record(&world, pool, 1);
+        // SAFETY: as above.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let calls = Calls::of(&outcome);
+    let is_it = |it: &&String| ["vkAllocateMemory", "vkFreeMemory"].contains(&it.as_str());
+    let calls: Vec<&str> = calls.0.iter().filter(is_it).map(|it| &it[2..10]).collect();
+    let (allocate, free) = ("Allocate", "FreeMemo");
+    // Two of ours; the first of the application fails, one of ours goes, and it fails again. The second succeeds at
+    // once, the third fails, and there is nothing to give. Then one of ours is made again.
+    let want = [allocate, allocate, allocate, free, allocate, allocate, allocate, free, allocate];
+    assert_eq!(calls[..want.len()], want);
+    assert_eq!(calls[want.len()..], [free, free], "all is freed in the end");
+}
+
+/// The driver has no memory for the tables of a command buffer: that is told once, what has checks runs without
+/// tables of its own, and what is made later has no checks.
+#[test]
+fn where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked() {
+    let name = "gpu::where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = world_with(&entry, vk::API_VERSION_1_1, 2 * BLOCK, true);
+        let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
+        let memory = allocate(&world, BLOCK).expect("it is there");
+        compute.recorded(&world, pool, 2);
+        compute.recorded(&world, pool, 1);
+        let later = Compute::new(&world, 1);
+        later.recorded(&world, pool, 1);
+        // Nor is anything checked where there is memory again.
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.free_memory(memory, None) };
+        compute.recorded(&world, pool, 1);
+        // SAFETY: as above.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        compute.destroy(&world);
+        later.destroy(&world);
+        world.destroy();
+    }) else {
+        return;
+    };
+    let problems = problems(&outcome);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("there is no memory for checks"), "{problems:?}");
+    let calls = Calls::of(&outcome);
+    assert_eq!(calls.count("vkAllocateMemory"), 3, "one of ours, the application's, and one that failed");
+    assert_eq!(calls.count("vkCreateShaderModule"), 3, "two of the application, and one with checks");
+    let recorded = calls.0.iter().map(String::as_str).filter(|it| it.starts_with("vkCmd"));
+    let (pipeline, bind, dispatch) = ("vkCmdBindPipeline", "vkCmdBindDescriptorSets", "vkCmdDispatch");
+    // Tables by which all is right are bound before each dispatch with checks; nothing is read, so no barrier is needed.
+    let (one, two) = ([pipeline, bind, dispatch], [pipeline, bind, dispatch, bind, dispatch]);
+    let want = [&two[..], &one, &[pipeline, dispatch], &one].concat();
+    assert_eq!(recorded.collect::<Vec<_>>(), want);
+}
+
+/// What belongs to a pipeline is free when it is destroyed, and so is what belongs to its layout.
+#[test]
+fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
+    let name = "gpu::ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let entry = entry();
+        let world = small_world(&entry, vk::API_VERSION_1_1);
+        let pool = world.command_pool();
+        for round in 0..10_000 {
+            let compute = Compute::new(&world, 1);
+            if round % 100 == 0 {
+                compute.record(&world, pool, 1);
+            }
+            compute.destroy(&world);
+        }
+        // SAFETY: nothing of it is in use.
+        unsafe { world.device.destroy_command_pool(pool, None) };
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(problems(&outcome), [] as [String; 0]);
+    let calls = Calls::of(&outcome);
+    assert_eq!(calls.count("vkCreateComputePipelines"), 10_000);
+    assert_eq!(calls.count("vkAllocateMemory"), 2, "a block for pipelines, and one for command buffers");
+    assert_eq!(calls.count("vkCreateDescriptorPool"), 2, "the same for sets");
+    // The application's and ours.
+    assert_eq!(calls.count("vkCreatePipelineLayout"), 20_000);
+    let (mut now, mut most) = (0_i32, 0);
+    for call in &calls.0 {
+        now += i32::from(call == "vkCreatePipelineLayout") - i32::from(call == "vkDestroyPipelineLayout");
+        most = most.max(now);
+    }
+    assert_eq!((now, most), (0, 2), "each is destroyed before the next is made");
 }

@@ -28,9 +28,14 @@ impl Tally {
 
 /// Packs calls of every command and damages each record `rounds` times.
 pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
-    let mut tally = Tally::default();
+    let (mut tally, mut arena) = (Tally::default(), Arena::default());
+    each_damaged(seed, records, |_, words| judge(words, &mut arena, &mut tally));
+    tally
+}
+
+/// Gives records of every command, each with what damage made of it.
+pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64], &[u64])) {
     let mut random = Random::new(seed);
-    let mut arena = Arena::default();
     let options = Options::WILD;
     let mut done = 0;
     while done < records {
@@ -51,11 +56,10 @@ pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
         for _ in 0..50 {
             let mut words = stream.words().to_vec();
             mutate(&mut words, &mut random);
-            judge(&words, &mut arena, &mut tally);
+            give(stream.words(), &words);
             done += 1;
         }
     }
-    tally
 }
 
 /// A record that passes must be its own canonical form and usable by everything that reads records.

@@ -9,6 +9,8 @@ pub(crate) enum Feature {
     AccelerationStructure,
     AccelerationStructureIndirectBuild,
     BufferDeviceAddress,
+    /// That of the older extension.
+    BufferDeviceAddressOlder,
     ConditionalRendering,
     DescriptorBindingPartiallyBound,
     DescriptorBindingStorageBufferUpdateAfterBind,
@@ -27,6 +29,7 @@ pub(crate) enum Feature {
     OcclusionQueryPrecise,
     RayTracingPipeline,
     RobustBufferAccess,
+    RobustBufferAccess2,
     RuntimeDescriptorArray,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
@@ -87,6 +90,7 @@ chained! {
     version, has;
     core_1_2: PhysicalDeviceVulkan12Features if version >= vk::API_VERSION_1_2,
     core_1_3: PhysicalDeviceVulkan13Features if version >= vk::API_VERSION_1_3,
+    addresses: PhysicalDeviceBufferDeviceAddressFeaturesEXT if has(ext::buffer_device_address::NAME),
     condition: PhysicalDeviceConditionalRenderingFeaturesEXT if has(ext::conditional_rendering::NAME),
     descriptors: PhysicalDeviceDescriptorBufferFeaturesEXT if has(ext::descriptor_buffer::NAME),
     generated: PhysicalDeviceDeviceGeneratedCommandsFeaturesNV if has(nv::device_generated_commands::NAME),
@@ -96,6 +100,7 @@ chained! {
     mesh: PhysicalDeviceMeshShaderFeaturesEXT if has(ext::mesh_shader::NAME),
     structures: PhysicalDeviceAccelerationStructureFeaturesKHR if has(khr::acceleration_structure::NAME),
     objects: PhysicalDeviceShaderObjectFeaturesEXT if has(ext::shader_object::NAME),
+    robustness: PhysicalDeviceRobustness2FeaturesEXT if has(ext::robustness2::NAME),
     rays: PhysicalDeviceRayTracingPipelineFeaturesKHR if has(khr::ray_tracing_pipeline::NAME),
 }
 
@@ -143,6 +148,7 @@ impl FeatureSet {
                 &mut chained.structures.as_mut()?.acceleration_structure_indirect_build
             }
             Feature::BufferDeviceAddress => &mut chained.core_1_2.as_mut()?.buffer_device_address,
+            Feature::BufferDeviceAddressOlder => &mut chained.addresses.as_mut()?.buffer_device_address,
             Feature::ConditionalRendering => &mut chained.condition.as_mut()?.conditional_rendering,
             Feature::DescriptorBindingPartiallyBound => {
                 &mut chained.core_1_2.as_mut()?.descriptor_binding_partially_bound
@@ -165,6 +171,7 @@ impl FeatureSet {
             Feature::OcclusionQueryPrecise => &mut core.occlusion_query_precise,
             Feature::RayTracingPipeline => &mut chained.rays.as_mut()?.ray_tracing_pipeline,
             Feature::RobustBufferAccess => &mut core.robust_buffer_access,
+            Feature::RobustBufferAccess2 => &mut chained.robustness.as_mut()?.robust_buffer_access2,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {

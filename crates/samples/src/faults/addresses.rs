@@ -1,7 +1,7 @@
 //! Shaders that access what is at an address where no buffer is, or not any more; and shaders whose pipeline layouts
 //! leave no room for anything else.
 
-use ash::vk;
+use ash::{ext, vk};
 
 use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
@@ -13,12 +13,19 @@ faults! {
     past: "bounds-address", "a dispatch reads, by its address, one word behind the end of a buffer.",
     null: "bounds-address-null", "a dispatch reads at the address null, where shaders are checked.",
     freed: "bounds-address-freed", "a dispatch reads, by its address, a buffer that was destroyed.",
+    older: "bounds-older-address", "a dispatch reads one word behind the end of a buffer, whose address the older extension gave.",
     sets_full: "bounds-full-sets", "a shader reads behind a buffer; its layout has all descriptor sets that there may be.",
     constants_full: "bounds-full-constants", "a shader reads behind a buffer; its layout has all push constants.",
     all_full: "bounds-full", "a shader reads behind a buffer; its layout has all sets and all push constants.",
 }
 
 const NEEDS: Needs = Needs { features: &[Feature::BufferDeviceAddress], ..Needs::NOTHING };
+
+const NEEDS_OLDER: Needs = Needs {
+    features: &[Feature::BufferDeviceAddressOlder],
+    extensions: &[ext::buffer_device_address::NAME],
+    ..Needs::NOTHING
+};
 
 fn usage() -> vk::BufferUsageFlags {
     vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS
@@ -28,7 +35,12 @@ fn usage() -> vk::BufferUsageFlags {
 
 fn address(lab: &Lab, buffer: &Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer.handle);
-    // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
+    if lab.has(Feature::BufferDeviceAddressOlder) {
+        let older = ext::buffer_device_address::Device::new(&lab.instance.handle, &lab.device);
+        // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
+        return unsafe { older.get_buffer_device_address(&info) };
+    }
+    // SAFETY: as above.
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
@@ -54,9 +66,17 @@ fn double(lab: &Lab, source: u64, filled: Option<&Buffer>) -> Result<(), Failure
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-/// The source lacks its last word.
 fn past(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &NEEDS)?;
+    one_past(options, &NEEDS)
+}
+
+fn older(options: &Options) -> Result<(), Failure> {
+    one_past(options, &NEEDS_OLDER)
+}
+
+/// The source lacks its last word.
+fn one_past(options: &Options, needs: &Needs) -> Result<(), Failure> {
+    let lab = Lab::new(options, needs)?;
     let source = lab.buffer("source", lab.choose(SIZE - 4, SIZE), usage(), Place::Device)?;
     double(&lab, address(&lab, &source), Some(&source))
 }

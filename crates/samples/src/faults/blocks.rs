@@ -1,19 +1,20 @@
 //! Accesses out of bounds by other ways: in an inline uniform block, where access is robust, and in a shader that
 //! knows no lines.
 
-use ash::vk;
+use ash::{ext, vk};
 
 use super::bounds::half;
 use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, Program};
 use crate::arguments::Options;
-use crate::common::{Feature, Needs, binding_of, scope, shader};
+use crate::common::{Feature, Needs, Place, binding_of, scope, shader};
 use crate::failure::Failure;
 
 faults! {
     inline: "bounds-inline", "a shader reads more than an inline uniform block has.",
     robust: "bounds-robust", "a dispatch reads behind a buffer, where the device accesses buffers robustly.",
+    zeros: "bounds-zeros", "a dispatch reads behind a buffer, where the device promises zeros for that.",
     bare: "bounds-bare", "a shader without any names or lines reads behind a buffer.",
     second: "bounds-second", "of two command buffers that are submitted at once the second reads behind a buffer.",
 }
@@ -57,6 +58,25 @@ fn robust(options: &Options) -> Result<(), Failure> {
         shader!("double.comp"),
         "double",
     )
+}
+
+/// What is read behind the end is defined, so that it is compared with the fault as well.
+fn zeros(options: &Options) -> Result<(), Failure> {
+    let features = &[Feature::RobustBufferAccess, Feature::RobustBufferAccess2];
+    let lab = Lab::new(options, &Needs { features, extensions: &[ext::robustness2::NAME], ..Needs::NOTHING })?;
+    let [target] = lab.words(["target"])?;
+    let there = lab.choose(WORDS / 2, WORDS);
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    let source = lab.buffer("source", there as u64 * 4, usage, Place::Device)?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    lab.run_once("double", |commands| {
+        lab.fill_buffer(commands, &source, (0, source.size), 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(&lab, commands);
+    })?;
+    let want = [vec![14; there], vec![0; WORDS - there]].concat();
+    options.check.words("the result", &lab.download(&target, scope::COMPUTE_WRITE)?, &want)
 }
 
 fn bare(options: &Options) -> Result<(), Failure> {

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 
 faults! {
     labels: "bounds-labels", "a dispatch of a secondary command buffer, which is executed under a label, reads behind a buffer.",
+    released: "bounds-released", "a dispatch that waits for the host, which lets it go once it is submitted, reads behind a buffer.",
     families: "bounds-families", "dispatches on queues of two families read behind a buffer.",
     chained: "bounds-chained-module", "a shader whose words are in the chain of its stage reads behind a buffer.",
     library: "bounds-rays-library", "a ray generation shader out of a library reads behind a buffer.",
@@ -45,6 +46,36 @@ fn labels(options: &Options) -> Result<(), Failure> {
             unsafe { lab.device.cmd_execute_commands(commands, &[secondary]) };
         });
     })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+/// Work waits for a semaphore that the host signals once it is submitted, and for an event of the host: whoever waits for
+/// the queue in between waits forever.
+fn released(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &Needs { features: &[Feature::TimelineSemaphore], ..Needs::NOTHING })?;
+    let [target] = lab.words(["target"])?;
+    let source = storage(&lab, "source", lab.choose(SIZE / 2, SIZE))?;
+    let bound = [Bound::Storage(&[source]), Bound::Storage(&[target])];
+    let program = Program::compute(&lab, shader!("double.comp"), &[], &bound)?;
+    fill(&lab, &source)?;
+    let (event, semaphores) = (lab.event("ready")?, [lab.timeline("released")?]);
+    let (host, compute) = (vk::PipelineStageFlags::HOST, [vk::PipelineStageFlags::COMPUTE_SHADER]);
+    let commands = [lab.recorded(lab.main, "double", |commands| {
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { lab.device.cmd_wait_events(commands, &[event], host, compute[0], &[], &[], &[]) };
+        program.dispatch(&lab, commands);
+    })?];
+    // SAFETY: a live event that no other thread uses, and that nothing waits for yet (lifetime, owner).
+    unsafe { lab.device.set_event(event) }?;
+    let mut wait = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&[1]);
+    let submit = vk::SubmitInfo::default().command_buffers(&commands).wait_semaphores(&semaphores);
+    let submit = submit.wait_dst_stage_mask(&compute).push_next(&mut wait);
+    let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+    lab.submit(lab.main, &submit, fence)?;
+    let signal = vk::SemaphoreSignalInfo::default().semaphore(semaphores[0]).value(1);
+    // SAFETY: a live semaphore, and the feature is enabled (lifetime, feature).
+    unsafe { lab.device.signal_semaphore(&signal) }?;
+    lab.wait(fence)?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 

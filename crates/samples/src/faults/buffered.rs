@@ -12,6 +12,7 @@ faults! {
     read: "bounds-buffered", "a dispatch reads behind the range that a descriptor in a buffer has.",
     index: "bounds-buffered-index", "an index is as large as an array of descriptors in a buffer.",
     past: "bounds-buffered-address", "a dispatch reads one word behind a buffer by its address, beside descriptors in a buffer.",
+    between: "bounds-buffered-between", "a dispatch reads behind a range before and after one that has no sets at all.",
     unmapped: "bounds-buffered-unmapped", "a dispatch reads behind a range, and nobody can look at its descriptor.",
 }
 
@@ -101,6 +102,15 @@ impl<'a> Program<'a> {
             self.lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
         }
     }
+
+    /// Once more, where the set still is.
+    fn dispatch_again(&self, commands: vk::CommandBuffer) {
+        // SAFETY: as above.
+        unsafe {
+            self.lab.device.cmd_bind_pipeline(commands, COMPUTE, self.pipeline);
+            self.lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
+        }
+    }
 }
 
 fn addressed(lab: &Lab, name: &str, bytes: u64, usage: vk::BufferUsageFlags, place: Place) -> Result<Buffer, Failure> {
@@ -177,5 +187,39 @@ fn past(options: &Options) -> Result<(), Failure> {
         lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
         program.dispatch(commands, &constants);
     })?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
+}
+
+/// The one between uses all push constants, so that checks need a set of theirs for it. A set in a buffer that was
+/// chosen before it must be there behind it as well.
+fn between(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &NEEDS)?;
+    let [source, target, other] = ["source", "target", "other"].map(|it| words(&lab, it, SIZE));
+    let (source, target, other) = (source?, target?, other?);
+    let program = Program::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
+    program.write((0, 0), &source, lab.choose(SIZE / 2, SIZE));
+    program.write((1, 0), &target, SIZE);
+    // SAFETY: the device is of this instance.
+    let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
+    let range = vk::PushConstantRange { stage_flags: STAGES, offset: 0, size: limits.max_push_constants_size };
+    let layout = lab.pipeline_layout(&[], Some(range))?;
+    let pipeline = lab.compute_pipeline(shader!("address.comp"), layout, &[])?;
+    let constants: Vec<u8> = [&source, &other].iter().flat_map(|it| address(&lab, it).to_ne_bytes()).collect();
+    lab.run_once("double", |commands| {
+        lab.fill(commands, &source, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(commands, &[]);
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
+        unsafe {
+            lab.device.cmd_bind_pipeline(commands, COMPUTE, pipeline);
+            lab.device.cmd_push_constants(commands, layout, STAGES, 0, &constants);
+            lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
+        }
+        lab.memory_barrier(commands, scope::COMPUTE_WRITE, scope::COPY_WRITE);
+        lab.fill(commands, &target, 0);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_WRITE);
+        program.dispatch_again(commands);
+    })?;
+    lab.expect(&other, scope::COMPUTE_WRITE, &[14; WORDS])?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }

@@ -32,23 +32,46 @@ pub const BINDING_WORDS: u32 = 4;
 /// Word 0 is the number of sets and word `1 + set` says where the set begins. There each binding has four words. An
 /// element is *safe* if it has the most bound to it: accesses that are wrong go there.
 pub fn descriptors(sets: &[Set]) -> Vec<u32> {
-    let mut words = vec![sets.len() as u32];
-    let mut next = 1 + sets.len() as u32;
-    for set in sets {
-        words.push(next);
-        next += set.bindings.len() as u32 * BINDING_WORDS;
-    }
-    for binding in sets.iter().flat_map(|it| &it.bindings) {
-        let safe = (0..).zip(&binding.elements).max_by_key(|(at, state)| (**state, u32::MAX - at));
-        words.extend([binding.elements.len() as u32, next, safe.map_or(0, |it| it.0), 0]);
-        // A binding without elements still has a state that says that nothing was written.
-        next += binding.elements.len().max(1) as u32;
-    }
-    for binding in sets.iter().flat_map(|it| &it.bindings) {
-        words.extend(&binding.elements);
-        words.extend(binding.elements.is_empty().then_some(0));
+    let count = |it: &Binding| it.elements.len() as u32;
+    let counts: Vec<Vec<u32>> = sets.iter().map(|it| it.bindings.iter().map(count).collect()).collect();
+    let mut words = empty_descriptors(&counts);
+    for (set, it) in (0..).zip(sets) {
+        for (binding, it) in (0..).zip(&it.bindings) {
+            fill_binding(&mut words, (set, binding), it.elements.iter().copied());
+        }
     }
     words
+}
+
+/// A table of descriptors of which none is written: by set and binding, how many there are.
+pub fn empty_descriptors(counts: &[Vec<u32>]) -> Vec<u32> {
+    let mut words = vec![counts.len() as u32];
+    let mut next = 1 + counts.len() as u32;
+    for bindings in counts {
+        words.push(next);
+        next += bindings.len() as u32 * BINDING_WORDS;
+    }
+    for count in counts.iter().flatten() {
+        words.extend([*count, next, 0, 0]);
+        // A binding without elements still has a state that says that nothing was written.
+        next += (*count).max(1);
+    }
+    words.resize(next as usize, 0);
+    words
+}
+
+/// Says what is bound to the elements of a binding, as many as there are.
+pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl Iterator<Item = u32>) {
+    let head = (table[1 + set as usize] + binding * BINDING_WORDS) as usize;
+    let (count, first) = (table[head], table[head + 1] as usize);
+    let (mut safe, mut most) = (0, 0);
+    for (at, state) in (0..count).zip(states) {
+        table[first + at as usize] = state;
+        if state > most {
+            (safe, most) = (at, state);
+        }
+    }
+    table[head + 2] = safe;
 }
 
 /// The published layouts, for tools that read those.

@@ -85,7 +85,15 @@ fn suite() -> Suite<'static> {
     let mut suite = Suite::default();
     add(&mut suite, "recorded dispatch, checked", RECORDED_MAX, Program::dispatches);
     add(&mut suite, "recorded dispatch with another set, checked", RECORDED_MAX, Program::dispatches_with_sets);
+    add(
+        &mut suite,
+        "recorded dispatch with one of 1000 sets, checked",
+        RECORDED_MAX,
+        Program::dispatches_with_many_sets,
+    );
     add(&mut suite, "recorded draw, checked", RECORDED_MAX, Program::draws);
+    add_observed(&mut suite, "recorded barrier and dispatch, checked and observed", Program::ordered_dispatches);
+    add_observed(&mut suite, "recorded draw, checked and observed", Program::draws);
     add(&mut suite, "submit of a dispatch and the wait for it, checked", SUBMITTED_MAX, Program::submits);
     let programs: Rc<RefCell<Vec<(Mode, Program)>>> = Rc::default();
     for count in BUFFERS {
@@ -106,17 +114,24 @@ fn suite() -> Suite<'static> {
 }
 
 /// Programs are made when they are first needed: valgrind counts one entry at a time.
+fn bench(mode: Mode, run: fn(&mut Program, u64)) -> Box<dyn FnMut(u64)> {
+    let mut program = None;
+    Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
+}
+
 fn add(suite: &mut Suite<'static>, name: &str, limit: f64, run: fn(&mut Program, u64)) {
-    let bench = |mode: Mode| -> Box<dyn FnMut(u64)> {
-        let mut program = None;
-        Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
-    };
-    let ours =
-        Bench { name: name.to_owned(), limit: Some(limit), run: bench(Mode::Checked), bare: Some(bench(Mode::Bare)) };
+    let (checked, bare) = (bench(Mode::Checked, run), Some(bench(Mode::Bare, run)));
+    let ours = Bench { name: name.to_owned(), limit: Some(limit), run: checked, bare };
     match has_khronos() {
-        true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos), share_limit: SHARE_MAX }),
+        true => suite.add_with_peer(ours, Peer { run: bench(Mode::Khronos, run), share_limit: SHARE_MAX }),
         false => suite.add(ours),
     }
+}
+
+/// With the search for hazards as well; there is no limit.
+fn add_observed(suite: &mut Suite<'static>, name: &str, run: fn(&mut Program, u64)) {
+    let (observed, bare) = (bench(Mode::Observed, run), Some(bench(Mode::Bare, run)));
+    suite.add(Bench { name: name.to_owned(), limit: None, run: observed, bare });
 }
 
 /// The smallest of several times, of each mode in turn.

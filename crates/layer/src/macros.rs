@@ -62,6 +62,24 @@ macro_rules! shims {
                 _ => FnPtr::default(),
             }
         }
+
+        /// The function that a device has for a command that is recorded and says nothing; null for others.
+        pub(crate) fn recorded(table: &DeviceTable, command: Command) -> FnPtr {
+            match command {
+                $(Command::$command => recorded!($level, $leave, table, $name),)*
+                _ => FnPtr::default(),
+            }
+        }
+    };
+}
+
+/// The function in a table, for commands that are recorded and say nothing.
+macro_rules! recorded {
+    (recorder_of, Silent, $table:ident, $name:ident) => {
+        $table.$name.map_or(FnPtr::default(), |it| FnPtr((it as *const ()).expose_provenance() as u64))
+    };
+    ($level:ident, $leave:ident, $table:ident, $name:ident) => {
+        FnPtr::default()
     };
 }
 

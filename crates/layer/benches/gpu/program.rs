@@ -12,6 +12,8 @@ const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 const KHRONOS: &CStr = c"VK_LAYER_KHRONOS_validation";
 /// Commands that are recorded between two beginnings.
 const FRAME: u64 = 1000;
+/// As many descriptor sets as there are commands.
+const SETS: usize = FRAME as usize;
 /// Invocations of a dispatch that is timed by itself.
 const GROUPS: u32 = 64;
 /// Enough for all of its accesses.
@@ -24,6 +26,8 @@ const SMALL_BYTES: u64 = 256;
 pub(crate) enum Mode {
     Bare,
     Checked,
+    /// The layer finds hazards as well, and shaders keep what they touch for it.
+    Observed,
     Khronos,
 }
 
@@ -50,7 +54,7 @@ pub(crate) struct Program {
     memory_types: vk::PhysicalDeviceMemoryProperties,
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
-    sets: [vk::DescriptorSet; 2],
+    sets: Vec<vk::DescriptorSet>,
     address: u64,
     /// Others that have addresses.
     small: usize,
@@ -100,7 +104,7 @@ impl Program {
                 memory_types,
                 layout: vk::PipelineLayout::null(),
                 pipeline: vk::Pipeline::null(),
-                sets: [vk::DescriptorSet::null(); 2],
+                sets: Vec::new(),
                 address: 0,
                 small: 0,
                 scene: None,
@@ -126,28 +130,28 @@ impl Program {
             let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
             let set_layout = self.device.create_descriptor_set_layout(&info, None).expect("lavapipe makes layouts");
             let ranges = [vk::PushConstantRange { stage_flags: stage, offset: 0, size: CONSTANT_BYTES }];
-            let layouts = [set_layout, set_layout];
+            let layouts = [set_layout; SETS];
             let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts[..1]).push_constant_ranges(&ranges);
             self.layout = self.device.create_pipeline_layout(&info, None).expect("lavapipe makes layouts");
             let (source, address) = self.buffer(BUFFER_BYTES);
             let targets = [self.buffer(BUFFER_BYTES).0, self.buffer(BUFFER_BYTES).0];
             self.address = address;
-            let size = [vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: 4 }];
-            let info = vk::DescriptorPoolCreateInfo::default().max_sets(2).pool_sizes(&size);
+            let count = 2 * SETS as u32;
+            let size = [vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: count }];
+            let info = vk::DescriptorPoolCreateInfo::default().max_sets(SETS as u32).pool_sizes(&size);
             let pool = self.device.create_descriptor_pool(&info, None).expect("lavapipe makes pools");
             let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-            let sets = self.device.allocate_descriptor_sets(&info).expect("lavapipe makes sets");
-            for (set, target) in sets.iter().zip(targets) {
-                for (at, buffer) in (0..).zip([source, target]) {
-                    self.write(*set, at, buffer);
-                }
+            self.sets = self.device.allocate_descriptor_sets(&info).expect("lavapipe makes sets");
+            for (at, set) in self.sets.iter().enumerate() {
+                self.write(*set, 0, source, vk::WHOLE_SIZE);
+                // No two sets are alike.
+                self.write(*set, 1, targets[at % 2], BUFFER_BYTES - 4 * (at as u64 / 2));
             }
-            self.sets = [sets[0], sets[1]];
         }
     }
 
-    fn write(&self, set: vk::DescriptorSet, binding: u32, buffer: vk::Buffer) {
-        let info = [vk::DescriptorBufferInfo { buffer, offset: 0, range: vk::WHOLE_SIZE }];
+    fn write(&self, set: vk::DescriptorSet, binding: u32, buffer: vk::Buffer, range: u64) {
+        let info = [vk::DescriptorBufferInfo { buffer, offset: 0, range }];
         let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding).buffer_info(&info);
         // SAFETY: objects that are alive.
         unsafe {
@@ -232,12 +236,37 @@ impl Program {
         });
     }
 
+    /// In front of each a barrier: they write to the same buffer.
+    pub(crate) fn ordered_dispatches(&mut self, times: u64) {
+        self.frames(times, |it, count| {
+            it.bind(it.pipeline, it.sets[0]);
+            let access = vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE;
+            let barrier = [vk::MemoryBarrier::default().src_access_mask(access).dst_access_mask(access)];
+            let (stage, flags) = (vk::PipelineStageFlags::COMPUTE_SHADER, vk::DependencyFlags::empty());
+            for _ in 0..count {
+                // SAFETY: the command buffer is being recorded.
+                unsafe {
+                    it.device.cmd_pipeline_barrier(it.commands, stage, stage, flags, &barrier, &[], &[]);
+                    it.device.cmd_dispatch(it.commands, 1, 1, 1);
+                }
+            }
+        });
+    }
+
     pub(crate) fn dispatches_with_sets(&mut self, times: u64) {
+        self.dispatches_with(2, times);
+    }
+
+    pub(crate) fn dispatches_with_many_sets(&mut self, times: u64) {
+        self.dispatches_with(SETS, times);
+    }
+
+    fn dispatches_with(&mut self, sets: usize, times: u64) {
         self.frames(times, |it, count| {
             it.bind(it.pipeline, it.sets[0]);
             let point = vk::PipelineBindPoint::COMPUTE;
             for at in 0..count {
-                let set = [it.sets[at as usize % 2]];
+                let set = [it.sets[at as usize % sets]];
                 // SAFETY: the command buffer is being recorded.
                 unsafe {
                     it.device.cmd_bind_descriptor_sets(it.commands, point, it.layout, 0, &set, &[]);
@@ -251,7 +280,7 @@ impl Program {
         // SAFETY: valid usage of everything, by this function as a whole.
         let scene = *self.scene.get_or_insert_with(|| unsafe { scene(&self.device) });
         let (buffer, _) = self.buffer(SMALL_BYTES);
-        self.write(scene.set, 0, buffer);
+        self.write(scene.set, 0, buffer, vk::WHOLE_SIZE);
         self.frames(times, |it, count| {
             let color = [vk::RenderingAttachmentInfo::default()
                 .image_view(scene.view)
@@ -351,17 +380,18 @@ unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
     let layers: &[*const c_char] = match mode {
         Mode::Bare => &[],
-        Mode::Checked => &[LAYER.as_ptr()],
+        Mode::Checked | Mode::Observed => &[LAYER.as_ptr()],
         Mode::Khronos => &[KHRONOS.as_ptr()],
     };
     let values = [c"on".as_ptr()];
-    let setting = vk::LayerSettingEXT {
+    let setting = |name| vk::LayerSettingEXT {
         value_count: 1,
         p_values: values.as_ptr().cast(),
-        ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(c"gpu").ty(vk::LayerSettingTypeEXT::STRING)
+        ..vk::LayerSettingEXT::default().layer_name(LAYER).setting_name(name).ty(vk::LayerSettingTypeEXT::STRING)
     };
-    let settings = [setting];
-    let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
+    let settings = [setting(c"gpu"), setting(c"sync")];
+    let count = if mode == Mode::Observed { 2 } else { 1 };
+    let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings[..count]);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
     // SAFETY: the structures above are valid and live through the call.
     unsafe { entry.create_instance(&info.push_next(&mut chained), None) }

@@ -14,6 +14,8 @@ use super::{Gpu, place};
 const BLOCK_BYTES: u64 = 256 << 10;
 /// No device asks for more between storage buffers.
 const ALIGNMENT: u64 = 256;
+/// For what is found by its address: nothing of it shares a line of the cache with others.
+const LINE: u64 = 64;
 /// Sets of ours in one pool.
 pub(super) const POOL_SETS: u32 = 64;
 /// For tests: how many allocations of ours may succeed.
@@ -40,7 +42,7 @@ pub(super) struct Region {
     pub(super) device_address: u64,
 }
 
-/// Blocks, of which the last one has room.
+/// Blocks, of which the last one has room. They are zero where nothing was given out.
 #[derive(Default)]
 pub(super) struct Arena {
     pub(super) blocks: Vec<Block>,
@@ -50,6 +52,7 @@ pub(super) struct Arena {
 /// What was used before, to be used again.
 #[derive(Default)]
 pub(super) struct Spares {
+    /// Zeros.
     pub(super) blocks: Vec<Block>,
     pub(super) pools: Vec<DescriptorPool>,
 }
@@ -90,6 +93,22 @@ impl Region {
         Region { buffer, offset, words, ..Region::default() }
     }
 
+    /// Words that the host sees there.
+    #[inline(always)]
+    pub(super) fn mapped(address: u64, words: u32) -> Region {
+        Region { words, address, ..Region::default() }
+    }
+
+    /// Whether it can be bound as a storage buffer.
+    pub(super) fn is_aligned(self) -> bool {
+        self.offset.is_multiple_of(ALIGNMENT)
+    }
+
+    /// Where the host sees it.
+    pub(super) fn address(self) -> u64 {
+        self.address
+    }
+
     /// Words of a test.
     #[cfg(test)]
     pub(super) fn over(words: &mut [u32]) -> Region {
@@ -97,8 +116,17 @@ impl Region {
         Region { words: words.len() as u32, address, ..Region::default() }
     }
 
+    #[inline(always)]
     pub(super) fn write(self, words: &[u32]) {
         self.write_at(0, words);
+    }
+
+    /// The device does not use it, and nor does anybody else.
+    #[inline(always)]
+    pub(super) fn zero(self) {
+        let first = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize);
+        // SAFETY: the region is mapped and has that many words.
+        unsafe { first.write_bytes(0, self.words as usize) };
     }
 
     /// The same for the host, elsewhere for shaders.
@@ -106,6 +134,7 @@ impl Region {
         Region { device_address, ..self }
     }
 
+    #[inline(always)]
     fn write_at(self, at: u32, words: &[u32]) {
         let count = words.len().min(self.words.saturating_sub(at) as usize);
         let target = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize + at as usize * 4);
@@ -132,6 +161,7 @@ impl Region {
     }
 
     /// A word as the device wrote it.
+    #[inline(always)]
     pub(super) fn word(self, at: u32) -> u32 {
         if at >= self.words {
             return 0;
@@ -176,25 +206,36 @@ pub(super) fn room_words(words: u32) -> u32 {
 impl Arena {
     /// Zeros, at least one word.
     pub(super) fn allocate(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
-        let bytes = u64::from(room_words(words)) * 4;
-        if self.blocks.last().is_none_or(|it| it.bytes - self.used < bytes) {
-            self.blocks.push(gpu.take_block(bytes)?);
-            self.used = 0;
+        self.used = self.used.next_multiple_of(ALIGNMENT);
+        self.take(gpu, words, u64::from(room_words(words)) * 4)
+    }
+
+    /// The same for what is found by its address alone.
+    #[inline(always)]
+    pub(super) fn allocate_lines(&mut self, gpu: &Gpu, words: u32) -> Option<Region> {
+        self.take(gpu, words, (u64::from(words.max(1)) * 4).next_multiple_of(LINE))
+    }
+
+    #[inline(always)]
+    fn take(&mut self, gpu: &Gpu, words: u32, bytes: u64) -> Option<Region> {
+        if self.blocks.last().is_none_or(|it| it.bytes < self.used + bytes) {
+            self.add_block(gpu, bytes)?;
         }
-        let block = self.blocks.last()?;
-        let region = block.region(self.used, words.max(1));
+        let region = self.blocks.last()?.region(self.used, words.max(1));
         self.used += bytes;
         Some(region)
+    }
+
+    #[cold]
+    fn add_block(&mut self, gpu: &Gpu, bytes: u64) -> Option<()> {
+        self.blocks.push(gpu.take_block(bytes)?);
+        self.used = 0;
+        Some(())
     }
 }
 
 impl Block {
-    fn clear(&self) {
-        let first = std::ptr::with_exposed_provenance_mut::<u8>(self.address as usize);
-        // SAFETY: mapped, and nobody uses it.
-        unsafe { first.write_bytes(0, self.bytes as usize) };
-    }
-
+    #[inline(always)]
     fn region(&self, offset: u64, words: u32) -> Region {
         let device_address = if self.device_address == 0 { 0 } else { self.device_address + offset };
         Region { buffer: self.buffer, offset, words, address: self.address + offset, device_address }
@@ -213,9 +254,7 @@ impl Gpu {
         let at = spares.blocks.iter().rposition(|it| it.bytes >= bytes);
         let spare = at.map(|it| spares.blocks.swap_remove(it));
         drop(spares);
-        let block = spare.or_else(|| self.create_block(bytes.max(BLOCK_BYTES)))?;
-        block.clear();
-        Some(block)
+        spare.or_else(|| self.create_block(bytes.max(BLOCK_BYTES)))
     }
 
     fn create_block(&self, bytes: u64) -> Option<Block> {
@@ -240,6 +279,7 @@ impl Gpu {
         let result =
             unsafe { (self.next.create_buffer?)(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.buffer)) };
         if result == Result::SUCCESS && self.give_memory(&mut block).is_some() {
+            block.whole().zero();
             return Some(block);
         }
         self.destroy_block(block);
@@ -342,7 +382,7 @@ impl Gpu {
         Some(pool)
     }
 
-    /// What a command buffer had is free.
+    /// What a command buffer had is free. The blocks are zero.
     pub(super) fn give_back(&self, blocks: Vec<Block>, pools: Vec<DescriptorPool>) {
         for pool in &pools {
             let reset = self.next.reset_descriptor_pool;

@@ -1,12 +1,12 @@
 //! What is written into descriptor sets, as far as shaders must know.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_instrument::tables;
+use rustc_hash::FxHashMap;
 
-use super::layouts::{Layout, SetLayout};
+use super::layouts::{Layout, SetLayout, Slot};
 use super::{State, slice};
 use crate::application::find_in_chain;
 
@@ -188,30 +188,88 @@ impl State {
     }
 }
 
+/// Sets, by their handles. They are looked up for every draw that binds others.
+pub(super) type Sets = FxHashMap<u64, Set>;
+
+/// What is bound to a set of a pipeline layout.
+struct Found<'a> {
+    own: &'a SetLayout,
+    /// None where the set is not known, or what is in it is looked up elsewhere.
+    set: Option<&'a Set>,
+    offsets: Vec<u32>,
+}
+
+impl Found<'_> {
+    fn bindings(&self) -> impl Iterator<Item = (&Slot, Option<&Vec<Bound>>)> {
+        let bound = |number: usize| self.set.and_then(|it| it.bound.get(number));
+        self.own.bindings.iter().enumerate().map(move |(at, slot)| (slot, bound(at)))
+    }
+
+    /// Whether there are as many descriptors as the layout says.
+    fn is_plain(&self) -> bool {
+        self.bindings().all(|(slot, bound)| bound.is_none_or(|it| it.len() == slot.elements() as usize))
+    }
+
+    fn counts(&self) -> Vec<u32> {
+        self.bindings().map(|(slot, bound)| bound.map_or(slot.elements(), |it| it.len() as u32)).collect()
+    }
+
+    fn fill(&self, number: u32, table: &mut [u32]) {
+        let mut offsets = self.offsets.iter().copied();
+        for (binding, (slot, bound)) in (0..).zip(self.bindings()) {
+            let mut offset = || if slot.is_dynamic() { offsets.next().unwrap_or(0) } else { 0 };
+            match bound {
+                Some(bound) => {
+                    let states = bound.iter().map(|it| it.word(offset()));
+                    tables::fill_binding(table, (number, binding), states);
+                }
+                None => {
+                    let states = (0..slot.elements()).map(|_| Bound::Unknown.word(offset()));
+                    tables::fill_binding(table, (number, binding), states);
+                }
+            }
+        }
+    }
+}
+
 /// The table of descriptors for a pipeline layout: what is bound to each of its sets, with the dynamic offsets.
-pub(super) fn table(
+pub(super) fn table(layout: &Layout, sets: &Sets, bound: impl Fn(usize) -> Option<(u64, Vec<u32>)>) -> Vec<u32> {
+    let mut words = Vec::new();
+    write_table(&mut words, layout, sets, bound);
+    words
+}
+
+/// The same, in the place of other words.
+pub(super) fn write_table(
+    words: &mut Vec<u32>,
     layout: &Layout,
-    sets: &HashMap<u64, Set>,
+    sets: &Sets,
     bound: impl Fn(usize) -> Option<(u64, Vec<u32>)>,
-) -> Vec<u32> {
-    let all = layout.sets.iter().enumerate().map(|(number, own)| {
-        let Some(own) = own else { return tables::Set::default() };
+) {
+    let find = |number: usize| {
+        let own = layout.sets[number].as_deref()?;
         let found = bound(number);
         // What is in a buffer is looked up elsewhere.
         let set = found.as_ref().and_then(|(handle, _)| sets.get(handle)).filter(|_| !own.is_in_buffer());
-        let mut offsets = found.iter().flat_map(|it| it.1.iter().copied());
-        let bindings = own.bindings.iter().enumerate().map(|(number, slot)| {
-            let bound = set.and_then(|it| it.bound.get(number));
-            let count = bound.map_or(slot.elements() as usize, Vec::len);
-            let element = |at: usize| {
-                let offset = if slot.is_dynamic() { offsets.next().unwrap_or(0) } else { 0 };
-                bound.and_then(|it| it.get(at)).copied().unwrap_or(Bound::Unknown).word(offset)
-            };
-            tables::Binding { elements: (0..count).map(element).collect() }
-        });
-        tables::Set { bindings: bindings.collect() }
+        Some(Found { own, set, offsets: found.map_or_else(Vec::new, |it| it.1) })
+    };
+    words.clear();
+    words.extend_from_slice(layout.frame());
+    let numbers = 0..layout.sets.len();
+    let is_plain = numbers.clone().all(|number| {
+        let Some(found) = find(number) else { return true };
+        let is_plain = found.is_plain();
+        if is_plain {
+            found.fill(number as u32, words);
+        }
+        is_plain
     });
-    tables::descriptors(&all.collect::<Vec<_>>())
+    if !is_plain {
+        let found: Vec<Option<Found<'_>>> = numbers.map(find).collect();
+        let counts: Vec<_> = found.iter().map(|it| it.as_ref().map_or_else(Vec::new, Found::counts)).collect();
+        *words = tables::empty_descriptors(&counts);
+        (0..).zip(found).for_each(|(number, it)| it.iter().for_each(|it| it.fill(number, words)));
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +291,37 @@ mod tests {
         assert_eq!(set.places(0, 1, 3), [(0, 1), (2, 0), (2, 1)]);
         assert_eq!(set.places(2, 2, 9), [(2, 2)]);
         assert_eq!(set.places(7, 0, 1), []);
+    }
+
+    #[test]
+    fn the_table_has_what_is_bound_to_each_set() {
+        let dynamic = DescriptorType::STORAGE_BUFFER_DYNAMIC;
+        let slot = |kind, count, flags| Slot { kind, count, flags, ..Slot::default() };
+        let variable = DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT.0;
+        let buffer = DescriptorType::STORAGE_BUFFER;
+        let first = vec![slot(dynamic, 2, 0), Slot::default(), slot(buffer, 3, 0)];
+        let second = vec![slot(buffer, 1, 0), slot(buffer, 9, variable)];
+        let own = [first, second].map(|bindings| Arc::new(SetLayout { bindings, ..SetLayout::default() }));
+        let sets = own.iter().cloned().map(Some).chain([None]).collect();
+        let mut layout = Layout::empty();
+        layout.sets = sets;
+        let mut all = Sets::default();
+        all.insert(10, Set::new(1, &own[0], 0));
+        all.insert(20, Set::new(1, &own[1], 2));
+        all.get_mut(&10).expect("it is there").put_all((0, 0), vec![Bound::Rest(100), Bound::Rest(200)]);
+        all.get_mut(&10).expect("it is there").put_all((2, 1), vec![Bound::Some(7), Bound::Some(7)]);
+        all.get_mut(&20).expect("it is there").put_all((1, 1), vec![Bound::Unknown]);
+        let expected = |sets: &[&[&[u32]]]| {
+            let binding = |it: &&[u32]| tables::Binding { elements: it.to_vec() };
+            let set = |it: &&[&[u32]]| tables::Set { bindings: it.iter().map(binding).collect() };
+            tables::descriptors(&sets.iter().map(set).collect::<Vec<_>>())
+        };
+        let bound = |it: usize| [Some((10, vec![1, 2])), Some((20, Vec::new()))].get(it).cloned().flatten();
+        let known: [&[&[u32]]; 3] = [&[&[99, 198], &[], &[0, 7, 7]], &[&[0], &[0, u32::MAX]], &[]];
+        assert_eq!(table(&layout, &all, bound), expected(&known));
+        let none: [&[&[u32]]; 3] = [&[&[u32::MAX; 2], &[], &[u32::MAX; 3]], &[&[u32::MAX], &[u32::MAX; 9]], &[]];
+        assert_eq!(table(&layout, &all, |_| None), expected(&none), "as many as the layout says");
+        assert_eq!(table(&layout, &all, |_| Some((30, vec![5]))), expected(&none));
     }
 
     #[test]

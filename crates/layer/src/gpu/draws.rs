@@ -2,8 +2,8 @@
 
 use lavascope_abi::*;
 
-use super::commands::After;
 use super::gpu_of;
+use super::recording::After;
 use crate::DeviceTable;
 use crate::fence::fence;
 

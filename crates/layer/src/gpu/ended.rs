@@ -33,16 +33,17 @@ impl State {
     /// Records of draws with a pipeline that no work uses any more.
     fn read_of(&mut self, handle: u64, commands: &Commands, number: u32) -> Vec<Finding> {
         let mut found = Vec::new();
-        for draw in commands.draws.iter().filter(|it| it.variant.application.1 == number) {
-            if draw.records.word(0) == 0 {
+        for drawn in commands.draws.iter().filter(|it| commands.variant_of(it).application.1 == number) {
+            let records = drawn.records();
+            if records.word(0) == 0 {
                 continue;
             }
-            let words = draw.records.read();
+            let (draw, words) = (&commands.draw(drawn), records.read());
             for record in decode(&words).unwrap_or_default() {
                 found.extend(self.find(draw, (handle, commands.number), &commands.queue_labels, &record));
             }
             found.extend(self.find_prints(draw, (handle, commands.number), &words));
-            draw.records.write(&vec![0; words.len()]);
+            records.zero();
         }
         found
     }
@@ -114,25 +115,12 @@ mod tests {
     use lavascope_abi::Pipeline;
 
     use super::*;
-    use crate::gpu::arena::Region;
-    use crate::gpu::layouts::{Layout, Way};
 
     fn form(handle: u64, number: u32) -> Arc<Variant> {
         Arc::new(Variant {
             handle: Pipeline(handle),
             application: (Pipeline(number.into()), number),
-            layout: Arc::new(Layout::empty()),
-            way: Way::Push,
-            stages: Vec::new(),
-            cells: Region::default(),
-            quiet: None,
-            fixed: Vec::new(),
-            requirements: Vec::new(),
-            reads_addresses: false,
-            branches: false,
-            keeps_all: true,
-            objects: None,
-            _leases: Vec::new(),
+            ..Variant::empty()
         })
     }
 

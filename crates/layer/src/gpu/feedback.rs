@@ -7,12 +7,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
-use lavascope_instrument::{Instrumented, ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
+use lavascope_instrument::{Instrumented, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
 use lavascope_validate::{AddressTouched, BindingTouched, Bytes, Feedback, Launch, StageTouches};
 
 use super::Gpu;
 use super::arena::Region;
-use super::commands::{Commands, Draw};
+use super::commands::Commands;
+use super::drawn::Drawn;
 use super::hooks::RAYS;
 use super::variants::{CheckedStage, Variant};
 use crate::device::DeviceData;
@@ -85,15 +86,13 @@ pub(super) fn touch_base(stages: &[CheckedStage]) -> u32 {
     TOUCH_HEAD + stages.iter().map(|it| it.made.touches.words).sum::<u32>()
 }
 
-/// Leads a root table to the area of a draw, and the slots of that to the words of its stages.
-pub(super) fn lead_to(root: &mut [u32], area: Region, variant: &Variant) {
+/// Leads the slots of an area to the words of its stages.
+pub(super) fn fill_slots(area: Region, variant: &Variant) {
     for stage in &variant.stages {
         if let Some(slot) = stage.touch_slot {
             area.set(slot, stage.touch_base);
         }
     }
-    let at = ROOT_TOUCHES as usize;
-    (root[at], root[at + 1]) = (area.device_address as u32, (area.device_address >> 32) as u32);
 }
 
 impl Gpu {
@@ -148,7 +147,8 @@ impl Gpu {
         let executions = std::mem::take(&mut commands.executions);
         let object = commands.object.filter(|_| executions > 0)?;
         let ranges = || self.state().addresses.ranges();
-        let launches = commands.draws.iter().filter_map(|it| launch(it, &ranges)).collect();
+        let launch = |it: &Drawn| launch(it, commands.variant_of(it), &ranges);
+        let launches = commands.draws.iter().filter_map(launch).collect();
         let is_whole = !self.is_feedback_broken.load(Ordering::Relaxed) && !self.has_failed();
         Some(Feedback { commands: object, executions, is_whole, launches })
     }
@@ -165,17 +165,16 @@ impl Gpu {
 type Ranges<'a> = &'a dyn Fn() -> Option<Vec<Range<u64>>>;
 
 /// What a draw touched; none where it kept nothing.
-fn launch(draw: &Draw, ranges: Ranges<'_>) -> Option<Launch> {
-    let (area, number) = (draw.touches?, draw.launch?);
+fn launch(draw: &Drawn, variant: &Variant, ranges: Ranges<'_>) -> Option<Launch> {
+    let (area, number) = (draw.touches()?, draw.launch?);
     let mut stages: Vec<StageTouches> = Vec::new();
-    for (at, it) in draw.variant.stages.iter().enumerate() {
+    for (at, it) in variant.stages.iter().enumerate() {
         let Some(stage) = stage_of(it.kind) else { continue };
         // Shaders of rays have one stage together.
-        let is_first = !draw.variant.stages[..at].iter().any(|it| stage_of(it.kind) == Some(stage));
+        let is_first = !variant.stages[..at].iter().any(|it| stage_of(it.kind) == Some(stage));
         if is_first {
-            let all: Vec<&CheckedStage> =
-                draw.variant.stages.iter().filter(|it| stage_of(it.kind) == Some(stage)).collect();
-            let is_all = is_one_of_a_kind(it.kind) || draw.variant.keeps_all;
+            let all: Vec<&CheckedStage> = variant.stages.iter().filter(|it| stage_of(it.kind) == Some(stage)).collect();
+            let is_all = is_one_of_a_kind(it.kind) || variant.keeps_all;
             stages.push(together(stage, &all, is_all, area, ranges));
         }
     }

@@ -6,8 +6,9 @@
 
 use lavascope_abi::*;
 
-use super::commands::{After, point_of};
+use super::commands::point_of;
 use super::hooks::{hooks, points_of};
+use super::recording::After;
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;

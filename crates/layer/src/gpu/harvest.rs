@@ -103,17 +103,18 @@ impl State {
         let mut found = Vec::new();
         let number = commands.number;
         let queue_labels = std::mem::take(&mut commands.queue_labels);
-        for draw in &commands.draws {
-            if draw.records.word(0) == 0 {
+        for drawn in &commands.draws {
+            let records = drawn.records();
+            if records.word(0) == 0 {
                 continue;
             }
-            let words = draw.records.read();
+            let (draw, words) = (&commands.draw(drawn), records.read());
             for record in decode(&words).unwrap_or_default() {
                 found.extend(self.find(draw, (handle, number), &queue_labels, &record));
             }
             found.extend(self.find_prints(draw, (handle, number), &words));
             // The device does not use it now, and what it writes from here on is new.
-            draw.records.write(&vec![0; words.len()]);
+            records.zero();
         }
         found.extend(commands.builds.iter().flat_map(|it| self.find_wrong(it, (handle, number))));
         found
@@ -149,8 +150,7 @@ impl Gpu {
             let Some(slot) = self.slot(*handle) else { continue };
             let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
             for (handle, labels) in &secondaries {
-                let name = |it: &mut Commands| it.draws.iter_mut().for_each(|it| it.outer = Arc::clone(labels));
-                _ = self.slot(*handle).and_then(|it| it.with(name));
+                _ = self.slot(*handle).and_then(|it| it.with(|it| it.outer_labels = Arc::clone(labels)));
             }
             for handle in std::iter::once(*handle).chain(secondaries.iter().map(|it| it.0)) {
                 let has_any = |it: &mut Commands| !it.draws.is_empty() || !it.builds.is_empty();
@@ -195,7 +195,7 @@ impl Gpu {
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
             slot.with(|it| {
                 if it.addresses.is_some_and(|it| it != now.device_address) {
-                    it.roots.iter().for_each(|root| lead_to(*root, now));
+                    it.roots().for_each(|root| lead_to(root, now));
                     it.addresses = Some(now.device_address);
                 }
             });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
-use super::commands::{Commands, point_of};
+use super::commands::{BindCall, Commands, point_of};
 use super::harvest::Batch;
 use super::layouts::SetLayout;
 use super::pipelines::{Plan, read_words};
@@ -320,9 +320,8 @@ hooks! {
     }
     cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, next| {
         next(commands, point, layout, first, count, p_sets, offset_count, p_offsets);
-        let (sets, offsets) = (slice(p_sets, count), slice(p_offsets, offset_count));
-        let points = point_of(point).into_iter();
-        fence("vkCmdBindDescriptorSets", || gpu.bound(commands, points, (layout, first), sets, offsets), || ());
+        let bind = BindCall { layout, first, sets: slice(p_sets, count), offsets: slice(p_offsets, offset_count) };
+        fence("vkCmdBindDescriptorSets", || gpu.bound(commands, point_of(point).into_iter(), &bind), || ());
     }
     cmd_bind_descriptor_sets2 = fn(commands: CommandBuffer, p_info: Ptr<BindDescriptorSetsInfo>) -> (), |gpu, next| {
         next(commands, p_info);
@@ -330,7 +329,8 @@ hooks! {
             let it = &*p_info.as_ptr();
             let sets = slice(it.p_descriptor_sets, it.descriptor_set_count);
             let offsets = slice(it.p_dynamic_offsets, it.dynamic_offset_count);
-            gpu.bound(commands, points_of(it.stage_flags), (it.layout, it.first_set), sets, offsets);
+            let bind = BindCall { layout: it.layout, first: it.first_set, sets, offsets };
+            gpu.bound(commands, points_of(it.stage_flags), &bind);
         };
         fence("vkCmdBindDescriptorSets2", note, || ());
     }
@@ -447,7 +447,7 @@ pub(super) const RAYS: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::CALLABLE_KHR.0;
 
 /// The bind points that stages belong to.
-pub(super) fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> {
+pub(super) fn points_of(stages: ShaderStageFlags) -> impl Iterator<Item = usize> + Clone {
     let compute = ShaderStageFlags::COMPUTE.0;
     let graphics = ShaderStageFlags::ALL_GRAPHICS.0 | ShaderStageFlags::TASK_EXT.0 | ShaderStageFlags::MESH_EXT.0;
     [graphics, compute, RAYS].into_iter().enumerate().filter(move |it| it.1 & stages.0 != 0).map(|it| it.0)
@@ -466,21 +466,13 @@ impl Gpu {
     }
 
     /// Sets were bound.
-    fn bound(
-        &self,
-        handle: CommandBuffer,
-        points: impl Iterator<Item = usize>,
-        (layout, first): (PipelineLayout, u32),
-        sets: &[DescriptorSet],
-        offsets: &[u32],
-    ) {
+    #[inline(always)]
+    fn bound(&self, handle: CommandBuffer, points: impl Iterator<Item = usize> + Clone, bind: &BindCall<'_>) {
         let Some(slot) = self.slot(handle.0) else { return };
-        let known = slot.with(|it| it.last_layout(layout)).flatten();
-        let Some(found) = known.or_else(|| self.state().layouts.get(&layout.0).cloned()) else { return };
-        slot.with(|commands| {
-            points.for_each(|point| commands.bind_call(point, &found, first, sets, offsets));
-            commands.last_layout = Some((layout.0, found));
-        });
+        if slot.with(|it| it.bind_known(points.clone(), bind)) == Some(false) {
+            let Some(layout) = self.state().layouts.get(&bind.layout.0).cloned() else { return };
+            slot.with(|it| it.bind_new(points, layout, bind));
+        }
     }
 
     /// What became of a call: if the device is lost, what was recorded until then is told.

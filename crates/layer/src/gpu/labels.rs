@@ -1,10 +1,8 @@
 //! Debug labels of command buffers and queues, in the place of the driver's functions: findings name them.
 
-use std::sync::Arc;
-
 use lavascope_abi::*;
 
-use super::{Gpu, gpu_of};
+use super::gpu_of;
 use crate::DeviceTable;
 use crate::entry::text;
 use crate::fence::fence;
@@ -26,7 +24,7 @@ unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugU
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
     // SAFETY: a label of the application, valid as the specification demands.
     let name = unsafe { name_of(p_label) };
-    fence("vkCmdBeginDebugUtilsLabelEXT", || gpu.label(commands, |it| it.push(name)), || ());
+    fence("vkCmdBeginDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.begin(name)), || ());
     if let Some(next) = gpu.next.cmd_begin_debug_utils_label_ext {
         // SAFETY: the application's own parameters.
         unsafe { next(commands, p_label) };
@@ -36,7 +34,7 @@ unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugU
 unsafe extern "system" fn cmd_end(commands: CommandBuffer) {
     // SAFETY: a command buffer that is alive.
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    fence("vkCmdEndDebugUtilsLabelEXT", || gpu.label(commands, |it| drop(it.pop())), || ());
+    fence("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
     if let Some(next) = gpu.next.cmd_end_debug_utils_label_ext {
         // SAFETY: the application's own parameters.
         unsafe { next(commands) };
@@ -73,12 +71,4 @@ unsafe fn name_of(p_label: Ptr<DebugUtilsLabelEXT>) -> String {
     // SAFETY: the caller's word.
     let name = unsafe { p_label.as_ptr().as_ref().and_then(|it| text(it.p_label_name)) };
     name.map_or_else(String::new, |it| it.to_string_lossy().into_owned())
-}
-
-impl Gpu {
-    fn label(&self, commands: CommandBuffer, change: impl FnOnce(&mut Vec<String>)) {
-        if let Some(slot) = self.slot(commands.0) {
-            slot.with(|it| change(Arc::make_mut(&mut it.labels)));
-        }
-    }
 }

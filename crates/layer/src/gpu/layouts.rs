@@ -2,10 +2,11 @@
 //!
 //! Every layout is changed by the same rule, so that those that were compatible stay so.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use lavascope_abi::*;
+use lavascope_instrument::tables;
 
 use super::{Gpu, TABLES, arena::is_fine, pieces::Lease, place, slice};
 use crate::application::find_in_chain;
@@ -54,6 +55,8 @@ pub(super) struct Layout {
     ranges: Vec<[u32; 3]>,
     /// As the driver has them.
     pub(super) driver_ranges: Vec<PushConstantRange>,
+    /// The table of descriptors, without any. Made when needed.
+    frame: OnceLock<Vec<u32>>,
 }
 
 /// How shaders find our tables, best first.
@@ -148,8 +151,16 @@ impl Layout {
     #[cfg(test)]
     pub(super) fn empty() -> Layout {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
-        let (handle, way) = (PipelineLayout(1), Some(Way::Push));
-        Layout { handle, way, own: None, _lease: None, sets, ranges, driver_ranges }
+        Layout {
+            handle: PipelineLayout(1),
+            way: Some(Way::Push),
+            own: None,
+            _lease: None,
+            sets,
+            ranges,
+            driver_ranges,
+            frame: OnceLock::new(),
+        }
     }
 
     /// Whether sets up to this one, bound with either of the two, are bound for the other as well.
@@ -180,6 +191,13 @@ impl Layout {
         }
         (count > DESCRIPTORS_MAX)
             .then_some("a pipeline layout has more than 65536 descriptors: its shaders are not checked yet")
+    }
+
+    /// The table of descriptors without any, where there are as many of them as the layout says.
+    pub(super) fn frame(&self) -> &[u32] {
+        let counts = |it: &Option<Arc<SetLayout>>| it.iter().flat_map(|it| &it.bindings).map(Slot::elements).collect();
+        let make = || tables::empty_descriptors(&self.sets.iter().map(counts).collect::<Vec<Vec<u32>>>());
+        self.frame.get_or_init(make)
     }
 
     /// Whether descriptors are in buffers: what is bound is not known before work is submitted.
@@ -354,9 +372,9 @@ impl Gpu {
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the layout.
             let handle = unsafe { *p_layout.as_ptr() };
-            let ranges = ranges.iter().map(words_of).collect();
-            let layout = Arc::new(Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges });
-            self.state().layouts.insert(handle.0, layout);
+            let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
+            let layout = Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges, frame };
+            self.state().layouts.insert(handle.0, Arc::new(layout));
         }
         self.sweep_layouts();
         Some(result)
@@ -376,8 +394,8 @@ impl Gpu {
         // SAFETY: a device and set layouts that are alive, and a place of ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
         let lease = Some(self.lease_layout(made));
-        let ranges = ranges.iter().map(words_of).collect();
-        Some(Layout { handle: made, way, own: Some(made), _lease: lease, sets, ranges, driver_ranges })
+        let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
+        Some(Layout { handle: made, way, own: Some(made), _lease: lease, sets, ranges, driver_ranges, frame })
     }
 
     pub(super) fn known_sets(&self, handles: &[DescriptorSetLayout]) -> Vec<Option<Arc<SetLayout>>> {

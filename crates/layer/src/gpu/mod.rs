@@ -9,10 +9,12 @@ mod addresses;
 mod arena;
 mod buffered;
 mod cache;
+mod choice;
 mod codes;
 mod commands;
 mod config;
 mod descriptors;
+mod drawn;
 mod draws;
 mod ended;
 mod features;
@@ -31,7 +33,9 @@ mod pushed;
 mod pushes;
 mod rays;
 mod recipe;
+mod recording;
 mod scope;
+mod slot;
 mod structures;
 mod structures_nv;
 mod taken;
@@ -59,9 +63,9 @@ use crate::messages::Messages;
 use addresses::Addresses;
 use arena::{Allocations, Arena, Region, Spares};
 use buffered::DescriptorBuffers;
-use commands::{Commands, Slot};
+use commands::Commands;
 pub(crate) use config::Config;
-use descriptors::Set;
+use descriptors::Sets;
 use features::AddressExtension;
 pub(crate) use features::Wish;
 use harvest::Submission;
@@ -71,6 +75,7 @@ use pieces::Pieces;
 use pipelines::{Key, Library, SCRATCH_BYTES};
 use pushes::Template;
 use recipe::Passes;
+use slot::Slot;
 use structures::{Looking, Structures};
 use taken::Taken;
 use tell::{Spot, Told};
@@ -159,7 +164,7 @@ struct State {
     addresses: Addresses,
     /// Their texels; none where that is not known.
     views: HashMap<u64, Option<u64>>,
-    sets: HashMap<u64, Set>,
+    sets: Sets,
     templates: HashMap<u64, Template>,
     buffered: DescriptorBuffers,
     /// How many sets there were that nobody allocated.

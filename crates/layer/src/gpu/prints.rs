@@ -7,7 +7,7 @@ use lavascope_settings::Severity;
 use lavascope_spirv::{At, Id, Module};
 use serde_json::{Value, json};
 
-use super::commands::Draw;
+use super::drawn::Draw;
 use super::tell::{Finding, stage_text};
 use super::variants::CheckedStage;
 use super::{Gpu, State};

@@ -36,8 +36,10 @@ impl Pushed {
     }
 
     /// Something of ours is pushed with a layout.
-    pub(super) fn disturb(&mut self, layout: &Layout) {
-        self.is_disturbed |= self.layout.as_ref().is_some_and(|it| !it.has_ranges_of(layout));
+    #[inline(always)]
+    pub(super) fn disturb(&mut self, layout: &Arc<Layout>) {
+        let is_other = |it: &Arc<Layout>| !Arc::ptr_eq(it, layout) && !it.has_ranges_of(layout);
+        self.is_disturbed |= self.layout.as_ref().is_some_and(is_other);
     }
 
     pub(super) fn is_disturbed(&self) -> bool {

@@ -4,7 +4,6 @@
 //! the time of recording counts as known. Where the ranges of a build are in a buffer, the dispatch reads them there.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
@@ -72,7 +71,7 @@ pub(super) struct Build {
     pub(super) place: String,
     pub(super) extension: Extension,
     pub(super) target: u64,
-    pub(super) labels: Arc<Vec<String>>,
+    pub(super) labels: Vec<String>,
 }
 
 /// Puts our functions into a table.
@@ -330,7 +329,7 @@ impl Gpu {
                 push(handle, looking.layout, stages, 0, PUSH_BYTES, Ptr::to_slice(&constants).cast());
                 dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
             }
-            let labels = Arc::clone(&commands.labels);
+            let labels = commands.labels.open().to_vec();
             let place = format!("pInfos[{}].pGeometries[{}], ", input.place.0, input.place.1);
             let (extension, target) = (Extension::Khr, input.target);
             commands.builds.push(Build { found, command, place, extension, target, labels });
@@ -485,7 +484,7 @@ impl State {
         let mut it = Diagnostic::new(build.extension.code(), Severity::Error, message);
         it.function = command.to_owned();
         let text = format!("{command} ({}in command buffer {number})", build.place);
-        let labels = Labels { queue: Vec::new(), commands: build.labels.to_vec() };
+        let labels = Labels { queue: Vec::new(), commands: build.labels.clone() };
         let place = Place::new("build", text, command.to_owned());
         it.places.push(Place { path: vec![command.to_owned()], labels, ..place });
         it.objects.push(Object::new(kind, build.target, target.clone()));
@@ -544,7 +543,7 @@ mod tests {
         state.names.insert((ObjectType::ACCELERATION_STRUCTURE_NV.0, 9), "scene".to_owned());
         let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
         let found = Region::over(&mut words);
-        let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Arc::default());
+        let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Vec::new());
         let build = Build { found, command, place: String::new(), extension: Extension::Nv, target: 9, labels };
         let told = state.find_wrong(&build, (0x77, 2));
         let texts = [

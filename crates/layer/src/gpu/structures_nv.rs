@@ -3,8 +3,6 @@
 //! Instances lie in a buffer that need not have an address, so it is bound; buffers for ray tracing are made for that,
 //! too. Instances refer to structures by a value that there is once a structure has its memory.
 
-use std::sync::Arc;
-
 use lavascope_abi::*;
 use lavascope_instrument::instances::{self, BOUND_PUSH_BYTES, BoundLook, GROUP};
 
@@ -229,7 +227,7 @@ impl Gpu {
         self.barrier(handle, Barrier::BEHIND)?;
         self.bind_compute_again(handle, commands);
         self.bind_objects_again(commands, handle, COMPUTE);
-        let (labels, extension) = (Arc::clone(&commands.labels), Extension::Nv);
+        let (labels, extension) = (commands.labels.open().to_vec(), Extension::Nv);
         let (place, target) = (String::new(), input.target);
         commands.builds.push(Build { found, command: BUILD, place, extension, target, labels });
         Some(())

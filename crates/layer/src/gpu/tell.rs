@@ -14,7 +14,7 @@ use lavascope_spirv::{Module, SourceLine};
 use super::addresses::Found;
 use super::arena::Region;
 use super::codes::{Kind, binding_of, code, code_of_site, command_of, is_harmless_if_robust};
-use super::commands::Draw;
+use super::drawn::Draw;
 use super::prints::Printed;
 use super::variants::{CheckedStage, Variant};
 use super::{Gpu, State};
@@ -126,7 +126,7 @@ impl State {
             it.message
         );
         it.function = draw.command.to_owned();
-        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.all_labels() };
+        let labels = Labels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
         let access = Place::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         it.places.insert(0, Place { path: vec![draw.command.to_owned()], labels, ..access });
         it.objects.push(Object::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
@@ -249,7 +249,7 @@ impl State {
     pub(super) fn draw_text(&self, draw: &Draw, (handle, number): (u64, u32)) -> String {
         let name = self.name(ObjectType::COMMAND_BUFFER, handle);
         let commands = named(name.as_deref(), handle);
-        let labels = Labels { queue: Vec::new(), commands: draw.all_labels() }.path();
+        let labels = Labels { queue: Vec::new(), commands: draw.labels.clone() }.path();
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // Where all draws of a pipeline share their records, nobody knows which one it was.
         if !draw.variant.fixed.is_empty() {

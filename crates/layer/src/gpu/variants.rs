@@ -124,8 +124,9 @@ struct FixedTable {
     _lease: Lease,
 }
 
-/// Words of a root table, with a few to spare.
-pub(super) const ROOT_SPACE: u32 = 16;
+/// Words of a root table. Behind them are records, whose first word is looked at later: both are in one line of the
+/// cache.
+pub(super) const ROOT_SPACE: u32 = 12;
 const _: () = assert!(ROOT_WORDS <= ROOT_SPACE, "a root table has its space");
 
 /// The words of a root table: where the four tables are, and how many words of records fit.
@@ -174,6 +175,27 @@ impl Fixed {
 }
 
 impl Variant {
+    /// One without shaders.
+    #[cfg(test)]
+    pub(super) fn empty() -> Variant {
+        Variant {
+            handle: Pipeline::default(),
+            application: (Pipeline::default(), 0),
+            layout: Arc::new(Layout::empty()),
+            way: Way::Push,
+            stages: Vec::new(),
+            cells: Region::default(),
+            quiet: None,
+            fixed: Vec::new(),
+            requirements: Vec::new(),
+            reads_addresses: false,
+            branches: false,
+            keeps_all: true,
+            objects: None,
+            _leases: Vec::new(),
+        }
+    }
+
     /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
     pub(super) fn is_fit_for(&self, table: &[u32]) -> bool {
         let is_enough = |it: &Requirement| bound_to(table, it).is_some_and(|bound| bound >= it.least);
@@ -274,11 +296,11 @@ impl Checked {
 }
 
 impl Gpu {
-    /// The form for a draw to which so much is bound. None where it would have to be made, and cannot be.
-    pub(super) fn form_for(&self, checked: &Checked, table: &[u32]) -> Option<Arc<Variant>> {
-        let selected = checked.selected()?;
+    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None where
+    /// that would have to be made, and cannot be.
+    pub(super) fn form_for(&self, checked: &Checked, selected: &Arc<Variant>, table: &[u32]) -> Option<Arc<Variant>> {
         if selected.is_fit_for(table) {
-            return Some(selected);
+            return Some(Arc::clone(selected));
         }
         if let Some(branching) = checked.branching() {
             return Some(branching);
@@ -414,15 +436,15 @@ impl Gpu {
     pub(super) fn quiet(&self, way: Way, cells: Region, table: &[u32], leases: &mut Vec<Lease>) -> Option<Quiet> {
         let (all, first) = self.lease_memory(ROOT_SPACE + 1)?;
         let (words, second) = self.lease_memory(table.len() as u32)?;
-        let records = all.from(ROOT_SPACE);
         words.write(table);
         leases.extend([first, second]);
         if way == Way::Set {
-            let (set, lease) = self.lease_set([records, words, self.everywhere, cells])?;
+            // From the beginning: what is bound is aligned.
+            let (set, lease) = self.lease_set([all.first(1), words, self.everywhere, cells])?;
             leases.push(lease);
             return Some(Quiet::Set(set));
         }
-        all.write(&root_words([records, words, self.everywhere, cells]));
+        all.write(&root_words([all.from(ROOT_SPACE), words, self.everywhere, cells]));
         Some(Quiet::Root(all))
     }
 

@@ -1,0 +1,350 @@
+//! Which form of a pipeline a draw gets, with which table of what is bound.
+//!
+//! What was chosen is remembered by what was bound, while nothing is written into sets: programs bind the same again
+//! and again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use lavascope_abi::*;
+
+use super::arena::Region;
+use super::commands::{Bind, Commands, Point};
+use super::layouts::{TAIL_BYTES, Way};
+use super::variants::{ROOT_SPACE, Variant, root_words};
+use super::{Gpu, descriptors, feedback};
+
+/// What a draw is made with.
+#[derive(Clone)]
+pub(super) struct Chosen {
+    pub(super) variant: Arc<Variant>,
+    /// Its number among those of the command buffer.
+    pub(super) number: u32,
+    /// None: nothing is told about what is bound.
+    pub(super) table: Option<Region>,
+    /// Whether a set of ours takes away what the application bound.
+    pub(super) is_disturbing: bool,
+    pub(super) record_words: u32,
+    pub(super) touch_words: u32,
+    /// The root table, but for what is the draw's own.
+    pub(super) root: [u32; ROOT_SPACE as usize],
+    /// The layout and the stages that the address of the root table is pushed with.
+    pub(super) push: Option<(PipelineLayout, ShaderStageFlags)>,
+}
+
+/// What was chosen for draws of a command buffer. What it takes stays, for what is recorded next.
+#[derive(Default)]
+pub(super) struct Choices {
+    pub(super) all: Vec<Chosen>,
+    /// By the first bits of a hash of what was bound, one for each. None until something is chosen.
+    entries: Vec<Entry>,
+    /// What was bound, in words, one behind the other.
+    keys: Vec<u64>,
+    /// How often all of it was forgotten.
+    generation: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// The generation it is of, plus one.
+    stamp: u64,
+    /// As many writes into sets there were.
+    version: u64,
+    hash: u64,
+    /// Where its key is: from, and up to.
+    key: [u32; 2],
+    /// Which of all.
+    chosen: u32,
+}
+
+/// How many are remembered by what was bound at first, and at most.
+const ENTRIES_MIN: usize = 16;
+const ENTRIES_MAX: usize = 1024;
+/// More are not kept: where sets are written all the time, what was chosen is of no use.
+const CHOICES_MAX: usize = 4096;
+
+/// Words of a bind in front of its sets.
+const HEAD: usize = 3;
+
+impl Bind {
+    /// What is the same for other sets.
+    #[inline(always)]
+    fn head(&self) -> [u64; HEAD] {
+        let layout = Arc::as_ptr(&self.layout).addr() as u64;
+        [layout, u64::from(self.first), (self.sets.len() as u64) << 32 | self.offsets.len() as u64]
+    }
+}
+
+impl Point {
+    #[inline(always)]
+    fn pipeline_word(&self) -> u64 {
+        self.pipeline.as_ref().map_or(0, |it| Arc::as_ptr(it).addr() as u64)
+    }
+
+    /// Says what is bound, in words. Equal words are equal binds.
+    fn describe(&self, words: &mut Vec<u64>) {
+        words.push(self.pipeline_word());
+        for bind in &self.binds {
+            words.extend(bind.head());
+            words.extend(&bind.sets);
+            words.extend(bind.offsets.iter().map(|it| u64::from(*it)));
+        }
+    }
+
+    /// Whether this is what is bound.
+    #[inline(always)]
+    fn is_at(&self, key: &[u64]) -> bool {
+        let Some((pipeline, mut rest)) = key.split_first() else { return false };
+        for bind in &self.binds {
+            let Some((head, behind)) = rest.split_at_checked(HEAD) else { return false };
+            if head != bind.head() {
+                return false;
+            }
+            // By its head there are as many.
+            let (sets, behind) = behind.split_at(bind.sets.len());
+            let (offsets, behind) = behind.split_at(bind.offsets.len());
+            let are_sets = sets.iter().zip(&bind.sets).all(|(known, it)| known == it);
+            if !are_sets || !offsets.iter().zip(&bind.offsets).all(|(known, it)| *known == u64::from(*it)) {
+                return false;
+            }
+            rest = behind;
+        }
+        rest.is_empty() && *pipeline == self.pipeline_word()
+    }
+
+    /// A hash of what changes from draw to draw.
+    #[inline(always)]
+    fn hash(&self) -> u64 {
+        let mut hash = mixed(0, self.pipeline_word());
+        for bind in &self.binds {
+            hash = bind.sets.iter().fold(hash, |hash, it| mixed(hash, *it));
+            hash = bind.offsets.iter().fold(hash, |hash, it| mixed(hash, u64::from(*it)));
+        }
+        hash
+    }
+}
+
+#[inline(always)]
+fn mixed(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+impl Choices {
+    #[inline(always)]
+    fn place(&self, hash: u64) -> usize {
+        (hash >> (u64::BITS - self.entries.len().trailing_zeros())) as usize
+    }
+
+    #[inline(always)]
+    fn is_of(&self, entry: &Entry, version: u64) -> bool {
+        entry.stamp == self.generation + 1 && entry.version == version
+    }
+
+    #[inline(always)]
+    fn find(&self, point: &Point, version: u64) -> Option<u32> {
+        if self.entries.is_empty() {
+            return None;
+        }
+        let entry = &self.entries[self.place(point.hash())];
+        let [from, to] = entry.key.map(|it| it as usize);
+        let is_it = self.is_of(entry, version) && point.is_at(&self.keys[from..to]);
+        is_it.then_some(entry.chosen)
+    }
+
+    /// Gives its number.
+    fn add(&mut self, point: &Point, version: u64, chosen: Chosen) -> u32 {
+        if self.entries.is_empty() {
+            self.entries.resize(ENTRIES_MIN, Entry::default());
+        }
+        let hash = point.hash();
+        while self.is_of(&self.entries[self.place(hash)], version) && self.entries.len() < ENTRIES_MAX {
+            self.grow();
+        }
+        let (from, number) = (self.keys.len() as u32, self.all.len() as u32);
+        point.describe(&mut self.keys);
+        let (place, key) = (self.place(hash), [from, self.keys.len() as u32]);
+        self.entries[place] = Entry { stamp: self.generation + 1, version, hash, key, chosen: number };
+        self.all.push(chosen);
+        number
+    }
+
+    fn grow(&mut self) {
+        let count = self.entries.len() * 2;
+        let old = std::mem::take(&mut self.entries);
+        self.entries.resize(count, Entry::default());
+        for entry in old.iter().filter(|it| it.stamp == self.generation + 1) {
+            let place = self.place(entry.hash);
+            self.entries[place] = *entry;
+        }
+    }
+
+    /// The tables of what was chosen are no more.
+    pub(super) fn clear(&mut self) {
+        self.generation += 1;
+        self.all.clear();
+        self.keys.clear();
+    }
+}
+
+impl Gpu {
+    /// Takes what was chosen before for the same; else looks at what is bound, and takes the form of the pipeline that
+    /// fits it. Gives its number.
+    #[inline(always)]
+    pub(super) fn choose(&self, commands: &mut Commands, at: usize) -> Option<u32> {
+        let version = self.sets_version.load(Ordering::Acquire);
+        let known = commands.choices.find(&commands.points[at], version);
+        let number = known.or_else(|| self.choose_anew(commands, at, version));
+        commands.points[at].chosen = number;
+        number
+    }
+
+    #[inline(never)]
+    fn choose_anew(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
+        let point = &commands.points[at];
+        let checked = point.pipeline.clone()?;
+        let selected = checked.selected()?;
+        let mut words = std::mem::take(&mut commands.words);
+        descriptors::write_table(&mut words, &selected.layout, &self.state().sets, |it| point.set(it));
+        let form = self.form_for(&checked, &selected, &words);
+        let is_quiet = form.is_none();
+        let variant = form.unwrap_or(selected);
+        variant.fixed.iter().for_each(|it| it.add(&words));
+        let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
+        let table = match is_quiet {
+            true => None,
+            false => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
+        };
+        commands.words = words;
+        let is_disturbing = variant.way == Way::Set
+            && !variant.stages.is_empty()
+            && commands.points[at].is_disturbed_by(&variant.layout);
+        if commands.choices.all.len() >= CHOICES_MAX {
+            commands.choices.clear();
+            commands.points.iter_mut().for_each(|it| it.chosen = None);
+        }
+        let chosen = self.chosen(commands, variant, table, is_disturbing);
+        Some(commands.choices.add(&commands.points[at], version, chosen))
+    }
+
+    /// For commands that know what is bound by its handle: in the form that the application has; without tables where
+    /// they are fixed before.
+    pub(super) fn choose_first(&self, commands: &mut Commands, at: usize, is_fixed: bool) -> Option<Chosen> {
+        let bound = &commands.points[at];
+        let variant = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
+        let version = self.sets_version.load(Ordering::Acquire);
+        let mut words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
+        if is_fixed && !variant.stages.is_empty() {
+            self.say("generated commands that are preprocessed are not checked");
+        }
+        let is_fit = !is_fixed && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
+        let table = match is_fit {
+            true => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
+            false => None,
+        };
+        Some(self.chosen(commands, variant, table, is_disturbing))
+    }
+
+    /// What all draws with such a form and table have in common.
+    fn chosen(
+        &self,
+        commands: &mut Commands,
+        variant: Arc<Variant>,
+        table: Option<Region>,
+        is_disturbing: bool,
+    ) -> Chosen {
+        let stages = self.tail.map(|tail| ShaderStageFlags(variant.layout.stages_of(tail, TAIL_BYTES)));
+        let record_words = self.record_words(&variant);
+        let records = Region::mapped(0, record_words);
+        Chosen {
+            number: commands.number_of(&variant),
+            table,
+            is_disturbing,
+            record_words,
+            touch_words: feedback::touch_words(&variant),
+            root: root_words([records, table.unwrap_or_default(), self.everywhere, variant.cells]),
+            push: variant.layout.own.zip(stages),
+            variant,
+        }
+    }
+
+    /// The table of what is bound, in the way that its layout needs. The words may be others afterwards.
+    fn table_of(
+        &self,
+        commands: &mut Commands,
+        at: usize,
+        variant: &Arc<Variant>,
+        (words, version): (&mut Vec<u32>, u64),
+    ) -> Option<Region> {
+        let (point, count) = (&commands.points[at], variant.layout.sets.len());
+        if variant.layout.is_in_buffers() {
+            let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
+            return self.buffered_table(commands, variant, sets, words.clone());
+        }
+        if variant.layout.has_late() {
+            let sets = (0..count).map(|it| point.set(it)).collect();
+            return self.late_table(commands, variant, sets, (words.clone(), version));
+        }
+        let fits = |it: &Region| variant.way != Way::Set || it.is_aligned();
+        if let Some(same) = commands.table.1.filter(fits).filter(|_| commands.table.0 == *words) {
+            return Some(same);
+        }
+        let region = match variant.way {
+            Way::Set => commands.allocate_table(self, words)?,
+            Way::Push | Way::Constant => commands.allocate_lines(self, words)?,
+        };
+        std::mem::swap(&mut commands.table.0, words);
+        commands.table.1 = Some(region);
+        Some(region)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::layouts::Layout;
+
+    fn chosen(number: u32) -> Chosen {
+        Chosen {
+            variant: Arc::new(Variant::empty()),
+            number,
+            table: None,
+            is_disturbing: false,
+            record_words: 0,
+            touch_words: 0,
+            root: [0; ROOT_SPACE as usize],
+            push: None,
+        }
+    }
+
+    #[test]
+    fn what_was_chosen_is_found_by_all_that_is_bound() {
+        let layout = Arc::new(Layout::empty());
+        let bound = |sets: &[u64], offsets: &[u32]| Point {
+            binds: vec![Bind::new(&layout, 0, sets.to_vec(), offsets.to_vec())],
+            ..Point::default()
+        };
+        let other = Arc::new(Layout::empty());
+        let elsewhere = Point { binds: vec![Bind::new(&other, 0, vec![1, 2], Vec::new())], ..Point::default() };
+        let second = Point { binds: vec![Bind::new(&layout, 1, vec![1, 2], Vec::new())], ..Point::default() };
+        let split = Point {
+            binds: vec![Bind::new(&layout, 0, vec![1], Vec::new()), Bind::new(&layout, 0, vec![2], Vec::new())],
+            ..Point::default()
+        };
+        let mut all = vec![bound(&[1, 2], &[]), bound(&[2, 1], &[]), bound(&[1], &[2]), elsewhere, second, split];
+        all.extend((0..ENTRIES_MAX as u64 / 4).map(|it| bound(&[it + 100], &[])));
+        let mut choices = Choices::default();
+        for (number, point) in (0..).zip(&all) {
+            assert_eq!(choices.find(point, 3), None);
+            assert_eq!(choices.add(point, 3, chosen(number)), number);
+            assert_eq!(choices.find(point, 3), Some(number));
+            assert_eq!(choices.find(point, 4), None, "something was written into sets");
+        }
+        let found = |choices: &Choices| (0..).zip(&all).filter(|it| choices.find(it.1, 3) == Some(it.0)).count();
+        assert!(found(&choices) > all.len() / 2, "few have the same place as others");
+        choices.clear();
+        assert_eq!(found(&choices), 0);
+        assert_eq!(choices.add(&all[1], 3, chosen(7)), 0);
+        assert_eq!((choices.find(&all[1], 3), choices.find(&all[0], 3)), (Some(0), None));
+    }
+}

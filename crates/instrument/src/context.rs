@@ -88,8 +88,6 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
-    /// Only where tables have addresses.
-    pub(crate) uint_four: u32,
     /// A private variable for every 32 sites.
     pub(crate) masks: Vec<u32>,
     pub(crate) private_uint: u32,
@@ -298,7 +296,6 @@ impl Ids {
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
-            uint_four: 0,
             masks: Vec::new(),
             private_uint: private_uint.0,
             flush: editor.fresh().0,

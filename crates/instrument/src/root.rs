@@ -36,9 +36,6 @@ pub(crate) struct Pointers {
     cells: u32,
     cell: u32,
     word: u32,
-    /// To four words, and to the beginning of a record; where tables have addresses.
-    four: u32,
-    record: u32,
 }
 
 impl Ids {
@@ -66,11 +63,6 @@ impl Ids {
             return;
         }
         crate::context::enable_addresses(editor);
-        let four = editor.ty(Op::TypeVector, &[self.uint, 4]).0;
-        let record = block(editor, &[(four, 0), (four, 16), (self.uint, 32)]);
-        self.uint_four = four;
-        self.pointers.four = pointer(editor, four);
-        self.pointers.record = pointer(editor, record);
         let tables = [self.pointers.words, self.pointers.words, self.pointers.words, self.pointers.cells];
         let mut members: Vec<(u32, u32)> = tables.into_iter().zip([0, 8, 16, 24]).collect();
         members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint, ROOT_OUTPUT_WORDS * 4 + 4)]);
@@ -152,24 +144,14 @@ impl Context<'_> {
         self.store(code, pointer, word);
     }
 
-    /// Four words of a table, from a multiple of four on.
+    /// Four words of a table. Not in one load: that takes a pointer made of another pointer, with which SwiftShader ends.
     pub(crate) fn four(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> [u32; 4] {
         let uint = self.ids.uint;
-        if let Place::Buffers(_) = self.ids.place {
-            return [0, 1, 2, 3].map(|it| {
-                let it = self.number(it);
-                let place = self.value(code, Op::IAdd, uint, &[index, it]);
-                self.word(code, table, place)
-            });
-        }
-        let pointer = self.word_at(code, table, index);
-        self.load_four(code, pointer)
-    }
-
-    fn load_four(&mut self, code: &mut Vec<u32>, pointer: u32) -> [u32; 4] {
-        let pointer = self.value(code, Op::Bitcast, self.ids.pointers.four, &[pointer]);
-        let four = self.load(code, self.ids.uint_four, pointer, 16);
-        [0, 1, 2, 3].map(|at| self.value(code, Op::CompositeExtract, self.ids.uint, &[four, at]))
+        [0, 1, 2, 3].map(|it| {
+            let it = self.number(it);
+            let place = self.value(code, Op::IAdd, uint, &[index, it]);
+            self.word(code, table, place)
+        })
     }
 
     /// A pointer to a cell, by its number.
@@ -190,14 +172,10 @@ impl Context<'_> {
     /// The second half of a cell.
     pub(crate) fn cell_half(&mut self, code: &mut Vec<u32>, cell: u32) -> [u32; 4] {
         let uint = self.ids.uint;
-        if let Place::Buffers(_) = self.ids.place {
-            return [4, 5, 6, 7].map(|word| {
-                let pointer = self.cell_at(code, cell, word);
-                self.load(code, uint, pointer, 4)
-            });
-        }
-        let pointer = self.cell_at(code, cell, CELL_WORDS / 2);
-        self.load_four(code, pointer)
+        [4, 5, 6, 7].map(|word| {
+            let pointer = self.cell_at(code, cell, word);
+            self.load(code, uint, pointer, 4)
+        })
     }
 
     /// Pointers to words of bits of sites that were seen. How many cells are before them is not known yet.
@@ -207,21 +185,12 @@ impl Context<'_> {
             let place = self.fresh();
             self.ids.bits.push(place);
         }
-        let (word, words, zero) = (self.ids.pointers.word, self.ids.pointers.words, self.number(0));
+        let (word, zero) = (self.ids.pointers.word, self.number(0));
         let cells = self.table(code, Table::Cells);
-        let (table, is_bound) = match self.ids.place {
-            Place::Buffers(_) => (cells, true),
-            Place::Pushed(_) | Place::Constant(_) => (self.value(code, Op::Bitcast, words, &[cells]), false),
-        };
         let at = |number: &u32| {
             let place = self.ids.bits[*number as usize];
-            match is_bound {
-                true => {
-                    let member = self.number(number % CELL_WORDS);
-                    self.value(code, Op::AccessChain, word, &[table, zero, place, member])
-                }
-                false => self.value(code, Op::AccessChain, word, &[table, zero, place]),
-            }
+            let member = self.number(number % CELL_WORDS);
+            self.value(code, Op::AccessChain, word, &[cells, zero, place, member])
         };
         numbers.iter().map(at).collect()
     }
@@ -230,10 +199,7 @@ impl Context<'_> {
     pub(crate) fn place_bits(&mut self) {
         let (uint, cells) = (self.ids.uint, self.infos.len() as u32);
         for (number, place) in (0..).zip(self.ids.bits.clone()) {
-            let (base, more) = match self.ids.place {
-                Place::Buffers(_) => (self.ids.cell_before, 1 + cells + number / CELL_WORDS),
-                Place::Pushed(_) | Place::Constant(_) => (self.ids.cell_base, cells * CELL_WORDS + number),
-            };
+            let (base, more) = (self.ids.cell_before, 1 + cells + number / CELL_WORDS);
             let more = self.editor.constant(Id(uint), &[more]).0;
             let operands = [uint, place, Op::IAdd as u32, base, more];
             self.editor.add(Section::Globals, instruction(Op::SpecConstantOp, &operands));
@@ -242,25 +208,10 @@ impl Context<'_> {
 
     /// Stores the first nine words of a record.
     pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: u32, at: u32, words: [u32; 9]) {
-        if let Place::Buffers(_) = self.ids.place {
-            for (place, word) in (0..).zip(words) {
-                let place = self.number(place);
-                let place = self.value(code, Op::IAdd, self.ids.uint, &[at, place]);
-                self.store_word(code, output, place, word);
-            }
-            return;
-        }
-        let first = self.word_at(code, output, at);
-        let record = self.value(code, Op::Bitcast, self.ids.pointers.record, &[first]);
-        for (part, words) in (0..).zip(words.chunks(4)) {
-            let (pointer, ty) = match words.len() {
-                1 => (self.ids.pointers.word, None),
-                _ => (self.ids.pointers.four, Some(self.ids.uint_four)),
-            };
-            let part = self.number(part);
-            let pointer = self.value(code, Op::AccessChain, pointer, &[record, part]);
-            let value = ty.map(|it| self.value(code, Op::CompositeConstruct, it, words)).unwrap_or(words[0]);
-            self.store(code, pointer, value);
+        for (place, word) in (0..).zip(words) {
+            let place = self.number(place);
+            let place = self.value(code, Op::IAdd, self.ids.uint, &[at, place]);
+            self.store_word(code, output, place, word);
         }
     }
 

@@ -73,7 +73,8 @@ fn is_pushed(name: &str) -> bool {
 #[test]
 fn calls_of_ours_are_valid_for_rare_extensions() {
     let (stage, screen) = (Stage::new("gpu-rare-valid"), Screen::start());
-    let is_left = |it: &str| is_pushed(it) || it.starts_with("fault-bounds-object");
+    let is_object = |it: &str| it.starts_with("fault-bounds-object") || it.starts_with("fault-observed-object");
+    let is_left = |it: &str| is_pushed(it) || is_object(it);
     for name in names().into_iter().filter(|it| is_only_for_null(it) && !is_left(it)) {
         expect_valid(&stage, &screen, &name);
     }

@@ -96,11 +96,14 @@ impl Validator {
     fn make_up(&mut self, thread: u32) {
         let now = self.moment(thread);
         let calls = self.tracker.listener.scripts.turn_away(now);
+        // What was not looked at had no call stack; the next call may.
+        let stack = std::mem::take(&mut self.tracker.listener.stack);
         let mut rest = &calls[..];
         while let Some(record) = own(rest) {
             self.look_at(thread, record);
             rest = &rest[record.words().len()..];
         }
+        self.tracker.listener.stack = stack;
     }
 
     /// The driver returned from the last call of a thread.

@@ -124,7 +124,8 @@ fn chained(options: &Options) -> Result<(), Failure> {
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
-const RAYS: Needs = Needs {
+/// For pipelines of rays, out of libraries too.
+pub(super) const RAYS: Needs = Needs {
     features: &[Feature::AccelerationStructure, Feature::RayTracingPipeline, Feature::BufferDeviceAddress],
     extensions: &[
         khr::acceleration_structure::NAME,

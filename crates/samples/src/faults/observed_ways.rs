@@ -2,6 +2,7 @@
 
 use ash::{ext, khr, vk};
 
+use super::bounds_ways::RAYS;
 use super::faults;
 use super::lab::{Lab, SIZE, WORDS};
 use super::program::{Bound, DYNAMIC, Program, attachment, described_set};
@@ -114,17 +115,6 @@ fn texels(options: &Options) -> Result<(), Failure> {
     })?;
     lab.expect(&target, scope::COMPUTE_WRITE, &halves(HALF))
 }
-
-const RAYS: Needs = Needs {
-    features: &[Feature::AccelerationStructure, Feature::RayTracingPipeline, Feature::BufferDeviceAddress],
-    extensions: &[
-        khr::acceleration_structure::NAME,
-        khr::deferred_host_operations::NAME,
-        khr::ray_tracing_pipeline::NAME,
-        khr::pipeline_library::NAME,
-    ],
-    ..Needs::NOTHING
-};
 
 /// A pipeline with one shader, or a library with it.
 fn ray_pipeline(

@@ -13,7 +13,7 @@ use spirv::{GlslStd450Op, Op};
 use crate::{
     Check, Counted, Reason, Site, Table, Verdict,
     body::{Body, Hoisted},
-    buffers::{Guarded, divided, fitting},
+    buffers::{Guarded, divided},
     find::SCRATCH,
     known::Done,
     path::Path,
@@ -110,10 +110,7 @@ impl Body<'_, '_> {
         let least = path.offset + size;
         let (low, high) = (Some(room.low), Some(room.high));
         let [term] = path.terms[..] else {
-            let ok = self.sum((0, room.left, least, 0), |body| {
-                let least = body.cx.number(least as u32);
-                body.test(Op::UGreaterThanEqual, &[room.left, least])
-            });
+            let ok = self.is_enough(room, least);
             let details = [Some(self.cx.number(0)), low, high];
             return Found { ok, details, counted: Counted::Constant { offset: path.offset } };
         };
@@ -150,25 +147,43 @@ impl Body<'_, '_> {
         ty.is_some_and(|it| it.1)
     }
 
+    /// Whether bytes up to here are behind a base.
+    fn is_enough(&mut self, room: Room, least: u64) -> u32 {
+        self.sum((0, room.left, least, 0), |body| {
+            let least = body.cx.number(least as u32);
+            body.test(Op::UGreaterThanEqual, &[room.left, least])
+        })
+    }
+
+    /// The last element that fits behind a base, if one does.
+    fn any_last(&mut self, room: Room, least: u64, stride: u64) -> u32 {
+        self.sum((7, room.left, least, stride), |body| {
+            let less = body.cx.number((least as u32).wrapping_neg());
+            let more = body.value(Op::IAdd, body.cx.ids.uint, &[room.left, less]);
+            let last = divided(body.cx, &mut body.out, more, stride);
+            // Of more than 4 GiB nobody knows how many: all of them.
+            let [none, most] = [u32::MAX, u32::MAX - 1].map(|it| body.cx.number(it));
+            let is_huge = body.test(Op::IEqual, &[room.left, none]);
+            body.value(Op::Select, body.cx.ids.uint, &[is_huge, most, last])
+        })
+    }
+
     /// How many elements fit behind a base.
     fn count_of(&mut self, room: Room, least: u64, stride: u64) -> u32 {
+        let (last, is_enough) = (self.any_last(room, least, stride), self.is_enough(room, least));
         self.sum((1, room.left, least, stride), |body| {
-            let count = fitting(body.cx, &mut body.out, room.left, least, stride);
-            // Of more than 4 GiB nobody knows how many: all of them.
-            let most = body.cx.number(u32::MAX);
-            let is_huge = body.test(Op::IEqual, &[room.left, most]);
-            body.value(Op::Select, body.cx.ids.uint, &[is_huge, most, count])
+            let [zero, one] = [0, 1].map(|it| body.cx.number(it));
+            let count = body.value(Op::IAdd, body.cx.ids.uint, &[last, one]);
+            body.value(Op::Select, body.cx.ids.uint, &[is_enough, count, zero])
         })
     }
 
     /// The last element that fits behind a base; the first one, if none does.
     fn last_of(&mut self, room: Room, least: u64, stride: u64) -> u32 {
-        let count = self.count_of(room, least, stride);
-        self.sum((6, count, 0, 0), |body| {
-            let one = body.cx.number(1);
-            let some = body.cx.glsl(&mut body.out, GlslStd450Op::UMax, &[count, one]);
-            let less = body.cx.number(u32::MAX);
-            body.value(Op::IAdd, body.cx.ids.uint, &[some, less])
+        let (last, is_enough) = (self.any_last(room, least, stride), self.is_enough(room, least));
+        self.sum((6, room.left, least, stride), |body| {
+            let zero = body.cx.number(0);
+            body.value(Op::Select, body.cx.ids.uint, &[is_enough, last, zero])
         })
     }
 
@@ -192,10 +207,8 @@ impl Body<'_, '_> {
             }
             // The first element is there, or there is no buffer at all.
             [term] if !is_written && !self.is_signed(path.indices[term.place]) => {
-                let count = self.count_of(room, path.offset + size, term.stride);
-                self.sum((4, count, 0, u64::from(base.0)), |body| {
-                    let zero = body.cx.number(0);
-                    let is_any = body.test(Op::INotEqual, &[count, zero]);
+                let is_any = self.is_enough(room, path.offset + size);
+                self.sum((4, is_any, 0, u64::from(base.0)), |body| {
                     body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
                 })
             }
@@ -307,8 +320,7 @@ impl Body<'_, '_> {
             return *id;
         }
         let table = self.table(Table::Addresses);
-        let place = self.cx.number(SCRATCH);
-        let [low, high, ..] = self.cx.four(&mut self.head, table, place);
+        let [low, high, ..] = self.cx.address_head(&mut self.head, table, SCRATCH);
         self.hoisted.insert(Hoisted::Scratch(0), low);
         self.hoisted.insert(Hoisted::Scratch(1), high);
         if half == 0 { low } else { high }

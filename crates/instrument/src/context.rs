@@ -11,6 +11,7 @@ use crate::{
     path::Paths,
     proof::Bounds,
     root::{Place, Pointers},
+    tables::BINDING_WORDS,
     types::Types,
 };
 
@@ -88,6 +89,7 @@ pub(crate) struct Ids {
     pub(crate) boolean: u32,
     pub(crate) uint: u32,
     pub(crate) uint_pair: u32,
+    pub(crate) uint_four: u32,
     /// A private variable for every 32 sites.
     pub(crate) masks: Vec<u32>,
     pub(crate) private_uint: u32,
@@ -253,12 +255,16 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Instruction and kind of check in one word, and what a record needs besides what was remembered: set, binding and
-/// element of a buffer that is known, set plus one, or offset and stride of an access at an address.
+/// Instruction and kind of check in one word, and what a record needs besides what was remembered. Of a buffer that is
+/// known: the set plus one, behind where the set begins the word that says where states of the binding begin, and the
+/// element. Of an access at an address: offset and stride.
 fn info(site: &Site) -> [u32; 4] {
     let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
     match (site.check, site.element, site.binding, site.counted) {
-        (Check::Buffer, Some(element), Some((set, binding)), _) => [word, set.saturating_add(1), binding, element],
+        (Check::Buffer, Some(element), Some((set, binding)), _) => {
+            let place = binding.saturating_mul(BINDING_WORDS).saturating_add(1);
+            [word, set.saturating_add(1), place, element]
+        }
         (Check::Address, _, _, Counted::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
         (Check::Address, _, _, Counted::Constant { offset }) => [word, offset as u32, 0, 0],
         _ => [word, 0, 0, 0],
@@ -296,6 +302,7 @@ impl Ids {
             boolean: boolean.0,
             uint: uint.0,
             uint_pair: uint_pair.0,
+            uint_four: 0,
             masks: Vec::new(),
             private_uint: private_uint.0,
             flush: editor.fresh().0,

@@ -125,18 +125,19 @@ impl Stages {
 
 fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &Words) -> [u32; 4] {
     let (stage, uint) = (cx.number(model), cx.ids.uint);
+    let loaded = &mut Vec::new();
     let [a, b, c] = match *words {
         Words::Inputs(inputs) => inputs.map(|it| match it {
-            Some(input) => input.load(cx, code),
+            Some(input) => input.load(cx, code, loaded),
             None => cx.number(0),
         }),
         Words::Group(group, size, local) => [0, 1, 2].map(|component| {
             let part = |it: Input| Input { component: Some(component), ..it };
-            let group = part(group).load(cx, code);
+            let group = part(group).load(cx, code, loaded);
             if size[component as usize] == 1 {
                 return group;
             }
-            let (size, local) = (cx.number(size[component as usize]), part(local).load(cx, code));
+            let (size, local) = (cx.number(size[component as usize]), part(local).load(cx, code, loaded));
             let first = cx.value(code, Op::IMul, uint, &[group, size]);
             cx.value(code, Op::IAdd, uint, &[first, local])
         }),
@@ -145,9 +146,15 @@ fn stage_words(cx: &mut Context<'_>, code: &mut Vec<u32>, model: u32, words: &Wo
 }
 
 impl Input {
-    fn load(self, cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
+    /// `loaded` has the variables that were loaded before, and their values.
+    fn load(self, cx: &mut Context<'_>, code: &mut Vec<u32>, loaded: &mut Vec<(u32, u32)>) -> u32 {
         let uint = cx.ids.uint;
-        let all = cx.value(code, Op::Load, self.ty, &[self.variable]);
+        let before = loaded.iter().find(|it| it.0 == self.variable).map(|it| it.1);
+        let all = before.unwrap_or_else(|| {
+            let all = cx.value(code, Op::Load, self.ty, &[self.variable]);
+            loaded.push((self.variable, all));
+            all
+        });
         let part = match self.component {
             Some(component) => cx.value(code, Op::CompositeExtract, self.number, &[all, component]),
             None => all,

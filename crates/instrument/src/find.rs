@@ -2,8 +2,9 @@
 //!
 //! A word of the tree is the place of another node, or of the record of a range. The ranges that begin in a block of
 //! addresses are told apart by going down as far as one begins in it: then it is that one or the one before. Blocks of
-//! 64 GiB are found by a hash without collisions among those that have buffers; whatever else ends up there is told
-//! apart in the end, since the whole address is compared.
+//! 4 GiB are found by a hash without collisions among those that have buffers. A range is cut where such a block ends,
+//! so that within one all is told by the lower halves of addresses; the upper half is compared in the end, since
+//! whatever else may have led to the block.
 
 use spirv::{GlslStd450Op, Op};
 
@@ -15,55 +16,75 @@ use crate::{
 };
 
 /// Words before the first record: the scratch memory, how many ranges there are and a spare; the hash's factor and
-/// shift, where the nodes begin, and a spare.
+/// shift, where the nodes begin, and what of the upper half of an address counts.
 const ADDRESS_HEAD: u32 = 8;
+/// Places in the table are counted from behind them; these are the numbers of their halves.
 pub(crate) const SCRATCH: u32 = 0;
-const HASH: u32 = 4;
-/// Words of a record: its own place, the address and a spare; then address and bytes. Lower halves come first. The first
+const HASH: u32 = 1;
+/// Words of a record: its own place, the lower half of the address, how many bytes of the range are before, a spare;
+/// then both halves of the address, the last byte of the range, and all ones where that is too far for a word. The first
 /// record is of no range.
 const RECORD_WORDS: u32 = 8;
-/// Bits of an address that are inside of a block that is hashed.
-const BLOCK_BITS: u32 = 36;
-/// Where the bits of each level begin, and how many there are.
-const LEVELS: [(u32, u32); 4] = [(26, 10), (17, 9), (8, 9), (0, 8)];
-/// No buffer is larger than so many blocks.
-const BLOCKS_MAX: u32 = 1 << 14;
-/// Words of a table with one range.
+const HALF: u32 = RECORD_WORDS / 2;
+/// Where the bits of each level begin.
+const LEVELS: [u32; 4] = [24, 16, 8, 0];
+const NODE_WORDS: u32 = 1 << 8;
+/// No range is in more blocks.
+const BLOCKS_MAX: u32 = 1 << 16;
+/// Words of the table with the range that has all addresses.
 pub const ADDRESS_WORDS_LEAST: u32 = ADDRESS_HEAD + 2 * RECORD_WORDS + 2;
 /// Factors that are tried before the hash gets more places.
 const TRIES: u32 = 64;
+/// What is before an address is added to other numbers, so it is cut here.
+const BEFORE_MAX: u32 = 0x3fff_ffff;
+
+/// A range in one block.
+struct Piece {
+    address: u64,
+    /// Bytes of the range before the piece, and from its beginning on.
+    before: u64,
+    bytes: u64,
+}
 
 /// The table of addresses: what overlaps becomes one range, since no address tells the buffers apart.
 ///
 /// Accesses that are wrong go to `scratch`: the address of memory that nobody else uses.
 pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let merged = merged(ranges);
-    let count = merged.len() as u32;
-    let nodes = ADDRESS_HEAD + (count + 1) * RECORD_WORDS;
-    let blocks = used_blocks(&merged);
+    let is_all = merged.first().is_some_and(|it| it.address == 0 && it.bytes == u64::MAX);
+    let pieces = match is_all {
+        true => vec![Piece { address: 0, before: 0, bytes: u64::MAX }],
+        false => pieces(&merged),
+    };
+    let nodes = (pieces.len() as u32 + 1) * RECORD_WORDS;
+    let blocks = if is_all { Vec::new() } else { used_blocks(&pieces) };
     let (factor, shift) = hash_of(&blocks);
-    let mut words = vec![scratch as u32, (scratch >> 32) as u32, count, 0, factor, shift, nodes, 0];
-    let none = AddressRange { address: 0, bytes: 0 };
-    for it in std::iter::once(&none).chain(&merged) {
-        let address = [it.address as u32, (it.address >> 32) as u32];
-        words.extend([words.len() as u32, address[0], address[1], 0]);
-        words.extend([address[0], address[1], it.bytes as u32, (it.bytes >> 32) as u32]);
+    let mask = if is_all { 0 } else { u32::MAX };
+    let mut words = vec![scratch as u32, (scratch >> 32) as u32, merged.len() as u32, 0, factor, shift, nodes, mask];
+    // Nothing is before it, and no range has the last byte of all.
+    words.extend([0, 0, 0, 0, u32::MAX, u32::MAX, 0, 0]);
+    for it in &pieces {
+        let [low, high] = [it.address as u32, (it.address >> 32) as u32];
+        let last = u32::try_from(it.bytes - 1).unwrap_or(u32::MAX);
+        let more = if last == u32::MAX { u32::MAX } else { 0 };
+        words.extend([words.len() as u32 - ADDRESS_HEAD, low, it.before.min(u64::from(BEFORE_MAX)) as u32, 0]);
+        words.extend([low, high, last, more]);
     }
-    let starts: Vec<u64> = merged.iter().map(|it| it.address).collect();
-    words.resize(words.len() + (1usize << (32 - shift)), record(starts.len().min(1)));
+    words.resize(words.len() + (1usize << (32 - shift)), if is_all { record(1) } else { record(0) });
+    let starts: Vec<u64> = pieces.iter().map(|it| it.address).collect();
     for block in blocks {
-        let start = u64::from(block) << BLOCK_BITS;
+        let start = u64::from(block) << 32;
         let before = starts.partition_point(|it| *it <= start);
-        let inside = starts[before..].partition_point(|it| it - start < 1 << BLOCK_BITS);
-        let place = nodes as usize + slot(block, factor, shift);
+        let inside = starts[before..].partition_point(|it| it - start < 1 << 32);
+        let place = (ADDRESS_HEAD + nodes) as usize + slot(block, factor, shift);
         words[place] = grow(&mut words, &starts, before, inside, start, 0);
     }
     words
 }
 
-/// Where the record of a range is; the first one is of no range.
+/// Where the record of a piece is; the first one is of none.
 fn record(number: usize) -> u32 {
-    ADDRESS_HEAD + number as u32 * RECORD_WORDS
+    number as u32 * RECORD_WORDS
 }
 
 fn merged(ranges: &[AddressRange]) -> Vec<AddressRange> {
@@ -81,20 +102,29 @@ fn merged(ranges: &[AddressRange]) -> Vec<AddressRange> {
     merged
 }
 
-/// The numbers of blocks that have bytes of a range, in their order. One range alone is found everywhere.
-fn used_blocks(ranges: &[AddressRange]) -> Vec<u32> {
-    let block = |address: u64| (address >> BLOCK_BITS) as u32;
-    let mut blocks: Vec<u32> = Vec::new();
-    for it in ranges.iter().filter(|_| ranges.len() > 1) {
-        let from = blocks.last().map_or(block(it.address), |before| block(it.address).max(before + 1));
-        let last = block(it.address.saturating_add(it.bytes - 1)).min(from.saturating_add(BLOCKS_MAX));
-        blocks.extend(from..=last);
+/// Ranges, cut where blocks end.
+fn pieces(ranges: &[AddressRange]) -> Vec<Piece> {
+    let mut pieces = Vec::with_capacity(ranges.len());
+    for it in ranges {
+        let last = it.address.saturating_add(it.bytes - 1);
+        let first = it.address >> 32;
+        for block in first..=(last >> 32).min(first + u64::from(BLOCKS_MAX)) {
+            let address = it.address.max(block << 32);
+            pieces.push(Piece { address, before: address - it.address, bytes: (last - address).saturating_add(1) });
+        }
     }
+    pieces
+}
+
+/// The numbers of blocks that have pieces, in their order.
+fn used_blocks(pieces: &[Piece]) -> Vec<u32> {
+    let mut blocks: Vec<u32> = pieces.iter().map(|it| (it.address >> 32) as u32).collect();
+    blocks.dedup();
     blocks
 }
 
 /// A factor and a shift that lead every block to another place. There are never more places than numbers up to the
-/// largest block: 2048 of them for addresses of 47 bits, wherever the buffers are.
+/// largest block: 32,768 of them for addresses of 47 bits, wherever the buffers are.
 fn hash_of(blocks: &[u32]) -> (u32, u32) {
     let least = blocks.len().max(2).next_power_of_two().trailing_zeros();
     let all = blocks.last().map_or(0, |it| 32 - it.leading_zeros()).max(least);
@@ -122,23 +152,23 @@ fn slot(block: u32, factor: u32, shift: u32) -> usize {
     (block.wrapping_mul(factor) >> shift) as usize
 }
 
-/// What stands for a block at a level: a record, or a node that it makes. `before` ranges begin before it or with it,
+/// What stands for a block at a level: a record, or a node that it makes. `before` pieces begin before it or with it,
 /// and `inside` more in it.
 fn grow(words: &mut Vec<u32>, starts: &[u64], before: usize, inside: usize, start: u64, level: usize) -> u32 {
-    let Some((from, bits)) = LEVELS.get(level).copied().filter(|_| inside > 1) else {
+    let Some(from) = LEVELS.get(level).copied().filter(|_| inside > 1) else {
         return record(before + inside.min(1));
     };
     let node = words.len();
-    words.resize(node + (1usize << bits), 0);
+    words.resize(node + NODE_WORDS as usize, 0);
     let mut before = before;
     let last = before + inside;
-    for entry in 0..1usize << bits {
+    for entry in 0..NODE_WORDS as usize {
         let start = start + ((entry as u64) << from);
         before += starts[before..last].partition_point(|it| *it <= start);
         let inside = starts[before..last].partition_point(|it| it - start < 1 << from);
         words[node + entry] = grow(words, starts, before, inside, start, level + 1);
     }
-    node as u32
+    node as u32 - ADDRESS_HEAD
 }
 
 /// The function that shaders call: the bytes from an address to the end of its buffer, and those before it; none of
@@ -151,119 +181,113 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let (table, parameters) = begin_with(cx, code, (function, pair), table, 2);
     let [low, high] = parameters[..] else { unreachable!("two parameters were asked for") };
     let table = table.unwrap_or_else(|| cx.table(code, Table::Addresses));
-    let found = descend(cx, code, table, [low, high]);
-    let [_, start_low, start_high, _] = cx.four(code, table, found);
-    let is_later = is_less(cx, code, [low, high], [start_low, start_high]);
+    let base = cx.address_table(code, table);
+    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let (found, high) = descend(cx, code, (table, base), [low, high]);
+    let place = cx.value(code, Op::IAdd, uint, &[found, one]);
+    let start = cx.address_word(code, base, place);
+    let is_later = cx.value(code, Op::ULessThan, boolean, &[low, start]);
     // Of this record or the one before, the second half.
-    let [before, half] = [(RECORD_WORDS / 2).wrapping_neg(), RECORD_WORDS / 2].map(|it| cx.number(it));
+    let [before, half] = [HALF.wrapping_neg(), HALF].map(|it| cx.number(it));
     let half = cx.value(code, Op::Select, uint, &[is_later, before, half]);
     let found = cx.value(code, Op::IAdd, uint, &[found, half]);
-    let [start_low, start_high, length_low, length_high] = cx.four(code, table, found);
-    let offset = less(cx, code, [low, high], [start_low, start_high]);
-    let is_in = is_less(cx, code, offset, [length_low, length_high]);
-    let left = less(cx, code, [length_low, length_high], offset);
-    let zero = cx.number(0);
-    // What does not fit into a word is as large as can be; what is before is cut further, since it is added to others.
-    let both = [(left, u32::MAX), (offset, 0x3fff_ffff)].map(|([low, high], most)| {
-        if most != u32::MAX && !cx.goes_back {
-            return zero;
-        }
-        let largest = cx.number(most);
-        let is_small = cx.value(code, Op::IEqual, boolean, &[high, zero]);
-        let cut = if most == u32::MAX { low } else { cx.glsl(code, GlslStd450Op::UMin, &[low, largest]) };
-        let cut = cx.value(code, Op::Select, uint, &[is_small, cut, largest]);
-        cx.value(code, Op::Select, uint, &[is_in, cut, zero])
-    });
-    let found = cx.value(code, Op::CompositeConstruct, pair, &both);
+    let [start, block, last, more] = cx.address_four(code, table, base, found);
+    let offset = cx.value(code, Op::ISub, uint, &[low, start]);
+    let is_block = cx.value(code, Op::IEqual, boolean, &[high, block]);
+    let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[offset, last]);
+    let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_block, is_low]);
+    let left = cx.value(code, Op::ISub, uint, &[last, offset]);
+    let left = cx.value(code, Op::IAdd, uint, &[left, one]);
+    let left = cx.value(code, Op::BitwiseOr, uint, &[left, more]);
+    let left = cx.value(code, Op::Select, uint, &[is_in, left, zero]);
+    let mut before = zero;
+    if cx.goes_back {
+        let [back, most] = [(HALF - 2).wrapping_neg(), BEFORE_MAX].map(|it| cx.number(it));
+        let place = cx.value(code, Op::IAdd, uint, &[found, back]);
+        let earlier = cx.address_word(code, base, place);
+        let cut = cx.glsl(code, GlslStd450Op::UMin, &[offset, most]);
+        let sum = cx.value(code, Op::IAdd, uint, &[cut, earlier]);
+        let sum = cx.glsl(code, GlslStd450Op::UMin, &[sum, most]);
+        before = cx.value(code, Op::Select, uint, &[is_in, sum, zero]);
+    }
+    let found = cx.value(code, Op::CompositeConstruct, pair, &[left, before]);
     end(cx, code, Some(found))
 }
 
-/// The record of the last range that may have an address, or of the one behind it.
-fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, table: u32, [low, high]: [u32; 2]) -> u32 {
+/// The record of the last piece that may have an address, or of the one behind it; and what counts of the upper half.
+fn descend(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    (table, base): (u32, u32),
+    [low, high]: [u32; 2],
+) -> (u32, u32) {
     let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
-    let place = cx.number(HASH);
-    let [factor, shift, nodes, _] = cx.four(code, table, place);
-    let by = cx.number(BLOCK_BITS - 32);
-    let block = cx.value(code, Op::ShiftRightLogical, uint, &[high, by]);
-    let product = cx.value(code, Op::IMul, uint, &[block, factor]);
+    let [factor, shift, nodes, mask] = cx.address_head(code, table, HASH);
+    let high = cx.value(code, Op::BitwiseAnd, uint, &[high, mask]);
+    let product = cx.value(code, Op::IMul, uint, &[high, factor]);
     let slot = cx.value(code, Op::ShiftRightLogical, uint, &[product, shift]);
     let place = cx.value(code, Op::IAdd, uint, &[nodes, slot]);
-    let mut at = cx.word(code, table, place);
-    for (from, bits) in LEVELS {
+    let mut at = cx.address_word(code, base, place);
+    for from in LEVELS {
         let mut part = low;
         if from > 0 {
             let from = cx.number(from);
             part = cx.value(code, Op::ShiftRightLogical, uint, &[low, from]);
         }
-        if from + bits > 32 {
-            let by = cx.number(32 - from);
-            let upper = cx.value(code, Op::ShiftLeftLogical, uint, &[high, by]);
-            part = cx.value(code, Op::BitwiseOr, uint, &[part, upper]);
+        if NODE_WORDS << from != 0 {
+            let mask = cx.number(NODE_WORDS - 1);
+            part = cx.value(code, Op::BitwiseAnd, uint, &[part, mask]);
         }
-        let mask = cx.number((1 << bits) - 1);
-        let part = cx.value(code, Op::BitwiseAnd, uint, &[part, mask]);
         // The first word of a record is its own place: whoever has found one stays there.
         let is_node = cx.value(code, Op::UGreaterThanEqual, boolean, &[at, nodes]);
         let part = cx.value(code, Op::Select, uint, &[is_node, part, zero]);
         let place = cx.value(code, Op::IAdd, uint, &[at, part]);
-        at = cx.word(code, table, place);
+        at = cx.address_word(code, base, place);
     }
-    at
-}
-
-/// Whether a number of two words is below another one.
-fn is_less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> u32 {
-    let boolean = cx.ids.boolean;
-    let is_below = cx.value(code, Op::ULessThan, boolean, &[left[1], right[1]]);
-    let is_equal = cx.value(code, Op::IEqual, boolean, &[left[1], right[1]]);
-    let is_low = cx.value(code, Op::ULessThan, boolean, &[left[0], right[0]]);
-    let is_at = cx.value(code, Op::LogicalAnd, boolean, &[is_equal, is_low]);
-    cx.value(code, Op::LogicalOr, boolean, &[is_below, is_at])
-}
-
-/// The difference of two numbers of two words.
-fn less(cx: &mut Context<'_>, code: &mut Vec<u32>, left: [u32; 2], right: [u32; 2]) -> [u32; 2] {
-    let uint = cx.ids.uint;
-    let both = cx.editor.ty(Op::TypeStruct, &[uint, uint]).0;
-    let difference = cx.value(code, Op::ISubBorrow, both, &[left[0], right[0]]);
-    let [low, borrow] = [0, 1].map(|it| cx.value(code, Op::CompositeExtract, uint, &[difference, it]));
-    let high = cx.value(code, Op::ISub, uint, &[left[1], right[1]]);
-    [low, cx.value(code, Op::ISub, uint, &[high, borrow])]
+    (at, high)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What a shader finds: where the range begins, and how many bytes it has.
-    fn found(words: &[u32], address: u64) -> Option<(u64, u64)> {
-        let [factor, shift, nodes] = [0, 1, 2].map(|it| words[HASH as usize + it]);
-        let (low, high) = (address as u32, (address >> 32) as u32);
-        let at = slot(high >> (BLOCK_BITS - 32), factor, shift);
-        let mut at = words[nodes as usize + at];
-        for (from, bits) in LEVELS {
-            let part = ((u64::from(high) << 32 | u64::from(low)) >> from) as u32 & ((1 << bits) - 1);
-            at = words[(at + if at >= nodes { part } else { 0 }) as usize];
+    /// What a shader finds: the bytes from an address on, and those before it.
+    fn found(words: &[u32], address: u64) -> Option<(u32, u32)> {
+        let [factor, shift, nodes, mask] = [0, 1, 2, 3].map(|it| words[HASH as usize * 4 + it]);
+        let (low, high) = (address as u32, (address >> 32) as u32 & mask);
+        let word = |at: u32| words[(ADDRESS_HEAD + at) as usize];
+        let mut at = word(nodes + slot(high, factor, shift) as u32);
+        for from in LEVELS {
+            let part = low >> from & (NODE_WORDS - 1);
+            at = word(at + if at >= nodes { part } else { 0 });
         }
-        let wide = |at: u32| u64::from(words[at as usize]) | u64::from(words[at as usize + 1]) << 32;
-        if address < wide(at + 1) {
-            at -= RECORD_WORDS;
-        }
-        let (start, bytes) = (wide(at + 4), wide(at + 6));
-        (address.wrapping_sub(start) < bytes).then_some((start, bytes))
+        let half = if low < word(at + 1) { at - HALF } else { at + HALF };
+        let [start, block, last, more] = [0, 1, 2, 3].map(|it| word(half + it));
+        let offset = low.wrapping_sub(start);
+        let before = (offset.min(BEFORE_MAX) + word(half - 2)).min(BEFORE_MAX);
+        (high == block && offset <= last).then(|| ((last - offset).wrapping_add(1) | more, before))
     }
 
     fn expect(ranges: &[AddressRange]) {
         let (words, all) = (addresses(ranges, 0), merged(ranges));
         let edges = all.iter().flat_map(|it| {
             let end = it.address.wrapping_add(it.bytes);
-            let near = [it.address, it.address + it.bytes / 2, end];
+            let near = [it.address, it.address + it.bytes / 2, end, it.address >> 32 << 32, end >> 32 << 32];
             near.into_iter().flat_map(|it| [it.wrapping_sub(1), it, it.wrapping_add(1)])
         });
-        let far = [0, 1, 0xffff, 1 << 32, 1 << 36, (1 << 47) - 1, u64::MAX];
-        for address in edges.chain(far) {
+        let far = [0, 1, 0xffff, 1 << 32, 1 << 36, (1 << 47) - 1, u64::MAX - 1];
+        // The last byte of all has no buffer, and nobody is told so where all addresses are right.
+        for address in edges.chain(far).filter(|it| *it != u64::MAX) {
             let range = all.iter().find(|it| address.wrapping_sub(it.address) < it.bytes);
-            assert_eq!(found(&words, address), range.map(|it| (it.address, it.bytes)), "{address:#x}");
+            // In a block from which on there are 4 GiB a range has no end.
+            let expected = range.map(|it| {
+                let start = it.address.max(address >> 32 << 32);
+                let is_far = it.bytes - (start - it.address) >= 1 << 32;
+                let left = it.bytes - (address - it.address);
+                let left = if is_far { u32::MAX } else { left as u32 };
+                (left, (address - it.address).min(u64::from(BEFORE_MAX)) as u32)
+            });
+            assert_eq!(found(&words, address), expected, "{address:#x}");
         }
     }
 
@@ -316,16 +340,16 @@ mod tests {
         };
         for count in [3, 40, 600, 2047] {
             let ranges: Vec<AddressRange> = (0..count)
-                .map(|_| AddressRange { address: ((random() % 2048) << BLOCK_BITS) | ((random() % 9) << 8), bytes: 64 })
+                .map(|_| AddressRange { address: ((random() % 32768) << 32) | ((random() % 9) << 8), bytes: 64 })
                 .collect();
             expect(&ranges);
             let (words, all) = (addresses(&ranges, 0), merged(&ranges));
-            let places = 1_usize << (32 - words[HASH as usize + 1]);
-            assert!(places <= 2048, "{count}: {places}");
+            let places = 1_usize << (32 - words[HASH as usize * 4 + 1]);
+            assert!(places <= 32768, "{count}: {places}");
             assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 8 + places + all.len() / 2 * 2300);
         }
         let every: Vec<AddressRange> =
-            (1..4096).map(|it| AddressRange { address: it << BLOCK_BITS, bytes: 1 << 20 }).collect();
+            (1..4096).map(|it| AddressRange { address: it << 32, bytes: 1 << 20 }).collect();
         expect(&every);
         assert!(addresses(&every, 0).len() < 4096 * 10);
     }

@@ -11,7 +11,6 @@ use crate::{
     entry::Stages,
     print::PRINTED,
     record::HEAD_WORDS,
-    tables::BINDING_WORDS,
 };
 
 /// Adds the functions. All sites are known by now.
@@ -43,30 +42,27 @@ pub(crate) fn begin(
 ) -> Vec<u32> {
     let root = cx.root_parameter();
     let (root, parameters) = begin_with(cx, code, (function, result), root, parameters);
+    root.iter().for_each(|it| cx.editor.decorate(Id(*it), Decoration::Aliased, &[]));
     cx.root_here = root;
     parameters
 }
 
-/// Begins a function with a pointer as its first parameter, of this type, if there is one.
+/// Begins a function with a first parameter of this type, if there is one.
 pub(crate) fn begin_with(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     (function, result): (u32, u32),
-    pointer: Option<u32>,
+    first: Option<u32>,
     parameters: usize,
 ) -> (Option<u32>, Vec<u32>) {
     let uint = cx.ids.uint;
-    let types: Vec<u32> = [result].into_iter().chain(pointer).chain(std::iter::repeat_n(uint, parameters)).collect();
+    let types: Vec<u32> = [result].into_iter().chain(first).chain(std::iter::repeat_n(uint, parameters)).collect();
     let ty = cx.editor.ty(Op::TypeFunction, &types).0;
     emit(code, Op::Function, &[result, function, 0, ty]);
-    let pointer = pointer.map(|it| {
-        let id = cx.value(code, Op::FunctionParameter, it, &[]);
-        cx.editor.decorate(Id(id), Decoration::Aliased, &[]);
-        id
-    });
+    let first = first.map(|it| cx.value(code, Op::FunctionParameter, it, &[]));
     let parameters = (0..parameters).map(|_| cx.value(code, Op::FunctionParameter, uint, &[])).collect();
     label(cx, code);
-    (pointer, parameters)
+    (first, parameters)
 }
 
 /// Ends a function.
@@ -166,39 +162,48 @@ fn report(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
 fn fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, kind: u32, details: [u32; 3]) -> Fault {
     let kinds = Kinds::new(cx);
     let [index, x, _] = details;
-    let boolean = cx.ids.boolean;
     let (two, texel) = (cx.number(2), cx.number(Check::Texel as u32));
     let mut fault: Option<Fault> = kinds.texel.then_some(Fault { error: texel, count: two, words: [index, x, x] });
-    let mut take = |cx: &mut Context<'_>, code: &mut Vec<u32>, check: Check, own: Fault| {
-        fault = Some(match fault.take() {
-            None => own,
-            Some(before) => {
-                let check = cx.number(check as u32);
-                let is_it = cx.value(code, Op::IEqual, boolean, &[kind, check]);
-                choose(cx, code, is_it, own, &before)
-            }
-        });
-    };
     if kinds.descriptor {
+        let is_it = is_kind(cx, code, kind, Check::Descriptor, &fault);
         let own = descriptor_fault(cx, code, index, x);
-        take(cx, code, Check::Descriptor, own);
+        fault = Some(choose(cx, code, is_it, own, fault));
     }
     if kinds.address {
+        let is_it = is_kind(cx, code, kind, Check::Address, &fault);
         let own = address_fault(cx, code, cell, details);
-        take(cx, code, Check::Address, own);
+        fault = Some(choose(cx, code, is_it, own, fault));
     }
     if kinds.known_buffer || kinds.other_buffer {
-        let own = buffer_fault(cx, code, cell, kind, &kinds, details);
-        take(cx, code, Check::Buffer, own);
+        let is_it = is_kind(cx, code, kind, Check::Buffer, &fault);
+        let own = buffer_fault(cx, code, cell, is_it, &kinds, details);
+        fault = Some(choose(cx, code, is_it, own, fault));
     }
     fault.unwrap_or(Fault { error: texel, count: two, words: details })
 }
 
-fn choose(cx: &mut Context<'_>, code: &mut Vec<u32>, is_it: u32, own: Fault, before: &Fault) -> Fault {
+/// Whether a fault is of a kind. None where there is no other kind.
+fn is_kind(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    kind: u32,
+    check: Check,
+    before: &Option<Fault>,
+) -> Option<u32> {
+    let (boolean, check) = (cx.ids.boolean, cx.number(check as u32));
+    before.as_ref().map(|_| cx.value(code, Op::IEqual, boolean, &[kind, check]))
+}
+
+fn choose(cx: &mut Context<'_>, code: &mut Vec<u32>, is_it: Option<u32>, own: Fault, before: Option<Fault>) -> Fault {
+    let (Some(is_it), Some(before)) = (is_it, before) else { return own };
     let uint = cx.ids.uint;
-    let mut select = |own: u32, before: u32| match own == before {
-        true => own,
-        false => cx.value(code, Op::Select, uint, &[is_it, own, before]),
+    let mut made: Vec<(u32, u32, u32)> = Vec::new();
+    let mut select = |own: u32, before: u32| {
+        let known = made.iter().find(|it| (it.0, it.1) == (own, before)).map(|it| it.2);
+        let id = known.or((own == before).then_some(own));
+        let id = id.unwrap_or_else(|| cx.value(code, Op::Select, uint, &[is_it, own, before]));
+        made.push((own, before, id));
+        id
     };
     Fault {
         error: select(own.error, before.error),
@@ -241,7 +246,7 @@ fn buffer_fault(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
     cell: Cell,
-    kind: u32,
+    is_buffer: Option<u32>,
     kinds: &Kinds,
     [index, descriptor, range]: [u32; 3],
 ) -> Fault {
@@ -250,37 +255,49 @@ fn buffer_fault(
     if !kinds.known_buffer {
         return Fault { error: three, count: three, words: [descriptor, index, range] };
     }
-    let [_, set, binding, element] = cell;
-    let is_buffer = cx.value(code, Op::IEqual, boolean, &[kind, three]);
-    let has_set = cx.value(code, Op::INotEqual, boolean, &[set, zero]);
-    let is_known = cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set]);
-    let (before, then, merge) = (cx.fresh(), cx.fresh(), cx.fresh());
-    emit(code, Op::Branch, &[before]);
-    emit(code, Op::Label, &[before]);
-    emit(code, Op::SelectionMerge, &[merge, 0]);
-    emit(code, Op::BranchConditional, &[is_known, then, merge]);
-    emit(code, Op::Label, &[then]);
-    let table = cx.table(code, Table::Descriptors);
-    let start = cx.word(code, table, set);
-    let size = cx.number(BINDING_WORDS);
-    let entry = cx.value(code, Op::IMul, uint, &[binding, size]);
-    let entry = cx.value(code, Op::IAdd, uint, &[entry, one]);
-    let entry = cx.value(code, Op::IAdd, uint, &[entry, start]);
-    let first = cx.word(code, table, entry);
-    let place = cx.value(code, Op::IAdd, uint, &[first, element]);
-    let state = cx.word(code, table, place);
-    emit(code, Op::Branch, &[merge]);
-    emit(code, Op::Label, &[merge]);
-    let (other_range, other_descriptor) = if kinds.other_buffer { (range, descriptor) } else { (one, zero) };
-    let range = cx.value(code, Op::Phi, uint, &[state, then, other_range, before]);
-    let descriptor = cx.value(code, Op::Phi, uint, &[element, then, other_descriptor, before]);
+    let [_, set, _, element] = cell;
+    let has_set = kinds.other_buffer.then(|| cx.value(code, Op::INotEqual, boolean, &[set, zero]));
+    let is_known = match (is_buffer, has_set) {
+        (Some(is_buffer), Some(has_set)) => {
+            Some(cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set]))
+        }
+        (is_buffer, has_set) => is_buffer.or(has_set),
+    };
+    let (range, descriptor) = match is_known {
+        None => (state_again(cx, code, cell), element),
+        Some(is_known) => {
+            let (before, then, merge) = (cx.fresh(), cx.fresh(), cx.fresh());
+            emit(code, Op::Branch, &[before]);
+            emit(code, Op::Label, &[before]);
+            emit(code, Op::SelectionMerge, &[merge, 0]);
+            emit(code, Op::BranchConditional, &[is_known, then, merge]);
+            emit(code, Op::Label, &[then]);
+            let state = state_again(cx, code, cell);
+            emit(code, Op::Branch, &[merge]);
+            emit(code, Op::Label, &[merge]);
+            let (range, descriptor) = if kinds.other_buffer { (range, descriptor) } else { (one, zero) };
+            let range = cx.value(code, Op::Phi, uint, &[state, then, range, before]);
+            (range, cx.value(code, Op::Phi, uint, &[element, then, descriptor, before]))
+        }
+    };
     let is_empty = cx.value(code, Op::IEqual, boolean, &[range, zero]);
-    let is_empty = match kinds.other_buffer {
-        true => cx.value(code, Op::LogicalAnd, boolean, &[is_empty, is_known]),
-        false => is_empty,
+    let is_empty = match is_known.filter(|_| kinds.other_buffer) {
+        Some(is_known) => cx.value(code, Op::LogicalAnd, boolean, &[is_empty, is_known]),
+        None => is_empty,
     };
     let error = cx.value(code, Op::Select, uint, &[is_empty, one, three]);
     Fault { error, count: error, words: [descriptor, index, range] }
+}
+
+/// What is bound to a descriptor that is known, looked up once more.
+fn state_again(cx: &mut Context<'_>, code: &mut Vec<u32>, [_, set, place, element]: Cell) -> u32 {
+    let uint = cx.ids.uint;
+    let table = cx.table(code, Table::Descriptors);
+    let start = cx.word(code, table, set);
+    let place = cx.value(code, Op::IAdd, uint, &[start, place]);
+    let first = cx.word(code, table, place);
+    let place = cx.value(code, Op::IAdd, uint, &[first, element]);
+    cx.word(code, table, place)
 }
 
 /// What the host put into the cell of a site.
@@ -303,7 +320,7 @@ fn count(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: u32, index: u32) -> u3
 
 fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info: u32, fault: &Fault) {
     let uint = cx.ids.uint;
-    let [one, head] = [1, HEAD_WORDS].map(|it| cx.number(it));
+    let head = cx.number(HEAD_WORDS);
     let size = cx.value(code, Op::IAdd, uint, &[fault.count, head]);
     let Room { output, at, fits } = take_room(cx, code, size);
     when(cx, code, fits, |cx, code| {
@@ -319,8 +336,7 @@ fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info
             cx.store_word(code, output, place, word);
         }
         let shader = cx.ids.shader;
-        let first = cx.value(code, Op::IAdd, uint, &[at, one]);
-        cx.store_record(code, output, first, [size, shader, instruction, stage, x, y, z, fault.error, a]);
+        cx.store_record(code, output, at, [size, shader, instruction, stage, x, y, z, fault.error, a]);
     });
 }
 
@@ -332,17 +348,15 @@ fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let (uint, function) = (cx.ids.uint, cx.ids.print);
     let parameters = begin(cx, code, function, uint, 3);
     let [instruction, size, format] = parameters[..] else { unreachable!("three parameters were asked for") };
-    let [zero, one] = [0, 1].map(|it| cx.number(it));
+    let zero = cx.number(0);
     let Room { output, at, fits } = take_room(cx, code, size);
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
-        let first = cx.value(code, Op::IAdd, uint, &[at, one]);
-        cx.store_record(code, output, first, [size, shader, instruction, stage, x, y, z, printed, format]);
+        cx.store_record(code, output, at, [size, shader, instruction, stage, x, y, z, printed, format]);
     });
-    let head = cx.number(HEAD_WORDS + 1);
+    let head = cx.number(HEAD_WORDS + 2);
     let start = cx.value(code, Op::IAdd, uint, &[at, head]);
-    let start = cx.value(code, Op::IAdd, uint, &[start, one]);
     let start = cx.value(code, Op::Select, uint, &[fits, start, zero]);
     end(cx, code, Some(start))
 }

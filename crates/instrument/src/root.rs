@@ -15,6 +15,8 @@ use crate::{
 const OUTPUT_WORDS: u32 = 4;
 const ZERO: u32 = 5;
 const TOUCHES: u32 = 6;
+/// Words of a cell that are members of their own; the others are one.
+const CELL_HALF: u32 = CELL_WORDS / 2;
 
 /// Where code finds the tables.
 #[derive(Clone, Copy)]
@@ -31,11 +33,15 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pointers {
     pub(crate) root: u32,
-    /// To a table of words, to one of cells, to a cell, and to a word.
+    /// To a table of words, to one of cells, to a cell, to four words, and to a word.
     pub(crate) words: u32,
     cells: u32,
     cell: u32,
+    four: u32,
     word: u32,
+    /// To the table of addresses, and where tables have addresses to the same as runs of four words.
+    addresses: u32,
+    ranges: u32,
 }
 
 impl Ids {
@@ -47,14 +53,22 @@ impl Ids {
         let pointer = |editor: &mut Editor<'_>, ty: u32| editor.ty(Op::TypePointer, &[class as u32, ty]).0;
         let words = array(editor, self.uint, 4);
         let words = block(editor, &[(words, 0)]);
-        let members: Vec<(u32, u32)> = (0..CELL_WORDS).map(|it| (self.uint, it * 4)).collect();
+        // What the host fills in is one load. No pointer is made of another pointer for that: with those SwiftShader ends.
+        let four = editor.ty(Op::TypeVector, &[self.uint, 4]).0;
+        self.uint_four = four;
+        let mut members: Vec<(u32, u32)> = (0..CELL_HALF).map(|it| (self.uint, it * 4)).collect();
+        members.push((four, CELL_HALF * 4));
         let cell = structure(editor, &members);
         let cells = array(editor, cell.0, CELL_WORDS * 4);
         let cells = block(editor, &[(cells, 0)]);
         self.pointers.words = pointer(editor, words);
         self.pointers.cells = pointer(editor, cells);
         self.pointers.cell = pointer(editor, cell.0);
+        self.pointers.four = pointer(editor, four);
         self.pointers.word = pointer(editor, self.uint);
+        let behind = array(editor, self.uint, 4);
+        let addresses = block(editor, &[(four, 0), (four, 16), (behind, 32)]);
+        self.pointers.addresses = pointer(editor, addresses);
         if let Root::Descriptor { set } = root {
             if editor.module().version() < (1, 3) {
                 editor.add_extension("SPV_KHR_storage_buffer_storage_class");
@@ -63,7 +77,10 @@ impl Ids {
             return;
         }
         crate::context::enable_addresses(editor);
-        let tables = [self.pointers.words, self.pointers.words, self.pointers.words, self.pointers.cells];
+        let ranges = array(editor, four, 16);
+        let ranges = block(editor, &[(ranges, 32)]);
+        self.pointers.ranges = pointer(editor, ranges);
+        let tables = [self.pointers.words, self.pointers.words, self.uint_pair, self.uint_pair];
         let mut members: Vec<(u32, u32)> = tables.into_iter().zip([0, 8, 16, 24]).collect();
         members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint, ROOT_OUTPUT_WORDS * 4 + 4)]);
         members.push((self.uint_pair, ROOT_TOUCHES * 4));
@@ -89,8 +106,8 @@ impl Ids {
     }
 
     fn add_buffer(&mut self, editor: &mut Editor<'_>, set: u32, binding: u32) -> u32 {
-        let is_cells = binding == Table::Cells as u32;
-        let pointer = if is_cells { self.pointers.cells } else { self.pointers.words };
+        let pointers = &self.pointers;
+        let pointer = [pointers.words, pointers.words, pointers.addresses, pointers.cells][binding as usize];
         let variable = editor.new_variable(Id(pointer), StorageClass::StorageBuffer);
         editor.decorate(variable, Decoration::DescriptorSet, &[set]);
         editor.decorate(variable, Decoration::Binding, &[binding]);
@@ -144,19 +161,59 @@ impl Context<'_> {
         self.store(code, pointer, word);
     }
 
-    /// Four words of a table. Not in one load: that takes a pointer made of another pointer, with which SwiftShader ends.
-    pub(crate) fn four(&mut self, code: &mut Vec<u32>, table: u32, index: u32) -> [u32; 4] {
+    /// Four words at the beginning of the table of addresses, given what [`Context::table`] gave.
+    pub(crate) fn address_head(&mut self, code: &mut Vec<u32>, table: u32, number: u32) -> [u32; 4] {
+        let table = self.address_table(code, table);
+        let number = self.number(number);
+        let pointer = self.value(code, Op::AccessChain, self.ids.pointers.four, &[table, number]);
+        self.load_four(code, pointer)
+    }
+
+    /// What the table of addresses is behind its beginning, as a base for [`Context::address_word`].
+    pub(crate) fn address_table(&mut self, code: &mut Vec<u32>, table: u32) -> u32 {
+        match self.ids.place {
+            Place::Buffers(_) => table,
+            Place::Pushed(_) | Place::Constant(_) => {
+                self.value(code, Op::Bitcast, self.ids.pointers.addresses, &[table])
+            }
+        }
+    }
+
+    /// A word behind the beginning of the table of addresses.
+    pub(crate) fn address_word(&mut self, code: &mut Vec<u32>, base: u32, index: u32) -> u32 {
+        let two = self.number(2);
+        let pointer = self.value(code, Op::AccessChain, self.ids.pointers.word, &[base, two, index]);
+        self.load(code, self.ids.uint, pointer, 4)
+    }
+
+    /// Four words there, from a multiple of four on.
+    pub(crate) fn address_four(&mut self, code: &mut Vec<u32>, table: u32, base: u32, index: u32) -> [u32; 4] {
         let uint = self.ids.uint;
-        [0, 1, 2, 3].map(|it| {
-            let it = self.number(it);
-            let place = self.value(code, Op::IAdd, uint, &[index, it]);
-            self.word(code, table, place)
-        })
+        if let Place::Buffers(_) = self.ids.place {
+            return [0, 1, 2, 3].map(|it| {
+                let it = self.number(it);
+                let place = self.value(code, Op::IAdd, uint, &[index, it]);
+                self.address_word(code, base, place)
+            });
+        }
+        let [zero, by] = [0, 2].map(|it| self.number(it));
+        let ranges = self.value(code, Op::Bitcast, self.ids.pointers.ranges, &[table]);
+        let index = self.value(code, Op::ShiftRightLogical, uint, &[index, by]);
+        let pointer = self.value(code, Op::AccessChain, self.ids.pointers.four, &[ranges, zero, index]);
+        self.load_four(code, pointer)
+    }
+
+    fn load_four(&mut self, code: &mut Vec<u32>, pointer: u32) -> [u32; 4] {
+        let four = self.load(code, self.ids.uint_four, pointer, 16);
+        [0, 1, 2, 3].map(|at| self.value(code, Op::CompositeExtract, self.ids.uint, &[four, at]))
     }
 
     /// A pointer to a cell, by its number.
     pub(crate) fn cell(&mut self, code: &mut Vec<u32>, number: u32) -> u32 {
-        let cells = self.table(code, Table::Cells);
+        let mut cells = self.table(code, Table::Cells);
+        if !self.is_bound() {
+            cells = self.value(code, Op::Bitcast, self.ids.pointers.cells, &[cells]);
+        }
         let zero = self.number(0);
         let pointer = self.ids.pointers.cell;
         self.value(code, Op::AccessChain, pointer, &[cells, zero, number])
@@ -171,11 +228,9 @@ impl Context<'_> {
 
     /// The second half of a cell.
     pub(crate) fn cell_half(&mut self, code: &mut Vec<u32>, cell: u32) -> [u32; 4] {
-        let uint = self.ids.uint;
-        [4, 5, 6, 7].map(|word| {
-            let pointer = self.cell_at(code, cell, word);
-            self.load(code, uint, pointer, 4)
-        })
+        let half = self.number(CELL_HALF);
+        let pointer = self.value(code, Op::AccessChain, self.ids.pointers.four, &[cell, half]);
+        self.load_four(code, pointer)
     }
 
     /// Pointers to words of bits of sites that were seen. How many cells are before them is not known yet.
@@ -186,11 +241,23 @@ impl Context<'_> {
             self.ids.bits.push(place);
         }
         let (word, zero) = (self.ids.pointers.word, self.number(0));
-        let cells = self.table(code, Table::Cells);
+        let is_bound = self.is_bound();
+        let mut cells = self.table(code, Table::Cells);
+        if !is_bound {
+            cells = self.value(code, Op::Bitcast, self.ids.pointers.words, &[cells]);
+        }
         let at = |number: &u32| {
             let place = self.ids.bits[*number as usize];
-            let member = self.number(number % CELL_WORDS);
-            self.value(code, Op::AccessChain, word, &[cells, zero, place, member])
+            if !is_bound {
+                return self.value(code, Op::AccessChain, word, &[cells, zero, place]);
+            }
+            let member = number % CELL_WORDS;
+            let [own, half] = [member, CELL_HALF].map(|it| self.number(it));
+            if member < CELL_HALF {
+                return self.value(code, Op::AccessChain, word, &[cells, zero, place, own]);
+            }
+            let component = self.number(member - CELL_HALF);
+            self.value(code, Op::AccessChain, word, &[cells, zero, place, half, component])
         };
         numbers.iter().map(at).collect()
     }
@@ -199,20 +266,30 @@ impl Context<'_> {
     pub(crate) fn place_bits(&mut self) {
         let (uint, cells) = (self.ids.uint, self.infos.len() as u32);
         for (number, place) in (0..).zip(self.ids.bits.clone()) {
-            let (base, more) = (self.ids.cell_before, 1 + cells + number / CELL_WORDS);
+            // A cell, or the word itself: a place that is a sum takes drivers longer.
+            let (base, more) = match self.is_bound() {
+                true => (self.ids.cell_before, 1 + cells + number / CELL_WORDS),
+                false => (self.ids.cell_base, cells * CELL_WORDS + number),
+            };
             let more = self.editor.constant(Id(uint), &[more]).0;
             let operands = [uint, place, Op::IAdd as u32, base, more];
             self.editor.add(Section::Globals, instruction(Op::SpecConstantOp, &operands));
         }
     }
 
-    /// Stores the first nine words of a record.
+    /// Stores the first nine words of a record, behind so many words of others. One by one: what makes them fewer takes
+    /// drivers longer than it saves. And no sum is one of another sum, which they would take apart.
     pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: u32, at: u32, words: [u32; 9]) {
-        for (place, word) in (0..).zip(words) {
+        for (place, word) in (1..).zip(words) {
             let place = self.number(place);
             let place = self.value(code, Op::IAdd, self.ids.uint, &[at, place]);
             self.store_word(code, output, place, word);
         }
+    }
+
+    /// Whether tables are bound, and have no addresses.
+    fn is_bound(&self) -> bool {
+        matches!(self.ids.place, Place::Buffers(_))
     }
 
     fn load(&mut self, code: &mut Vec<u32>, ty: u32, pointer: u32, alignment: u32) -> u32 {
@@ -229,14 +306,17 @@ impl Context<'_> {
         }
     }
 
-    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table.
+    /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table: the words
+    /// of its address for those of addresses and of cells.
     pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: Table) -> u32 {
         self.tables_used[table as usize] = true;
         if let Place::Buffers(variables) = self.ids.place {
             return variables[table as usize];
         }
-        let is_cells = table as u32 == Table::Cells as u32;
-        let ty = if is_cells { self.ids.pointers.cells } else { self.ids.pointers.words };
+        let ty = match table {
+            Table::Output | Table::Descriptors => self.ids.pointers.words,
+            Table::Addresses | Table::Cells => self.ids.uint_pair,
+        };
         self.member(code, table as u32, ty, 8)
     }
 
@@ -300,11 +380,11 @@ impl Context<'_> {
         matches!(self.ids.place, Place::Pushed(_)).then_some(self.ids.pointers.root)
     }
 
-    /// The type of a table that is handed on, where tables have addresses.
+    /// The type of what is handed on of the table of addresses, where tables have addresses.
     pub(crate) fn table_parameter(&self) -> Option<u32> {
         match self.ids.place {
             Place::Buffers(_) => None,
-            Place::Pushed(_) | Place::Constant(_) => Some(self.ids.pointers.words),
+            Place::Pushed(_) | Place::Constant(_) => Some(self.ids.uint_pair),
         }
     }
 }

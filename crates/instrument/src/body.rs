@@ -75,7 +75,7 @@ pub(crate) struct Body<'c, 'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Hoisted {
     Table(u8),
-    /// A word of a binding's entry: count, first, safe.
+    /// A word of a binding's entry: count, first, safe, the state of the first.
     Binding(u32, u32, u32),
     /// The state of an element.
     State(u32, u32, u32),
@@ -448,16 +448,15 @@ impl<'c, 'a> Body<'c, 'a> {
         if let Some(id) = self.hoisted.get(&key) {
             return *id;
         }
-        let first = self.binding_word(set, binding, 1);
-        let table = self.table(Table::Descriptors);
-        let place = match element {
-            0 => first,
+        let id = match element {
+            0 => self.binding_word(set, binding, 3),
             _ => {
-                let element = self.cx.number(element);
-                self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element])
+                let first = self.binding_word(set, binding, 1);
+                let (table, element) = (self.table(Table::Descriptors), self.cx.number(element));
+                let place = self.cx.value(&mut self.head, Op::IAdd, self.cx.ids.uint, &[first, element]);
+                self.cx.word(&mut self.head, table, place)
             }
         };
-        let id = self.cx.word(&mut self.head, table, place);
         self.hoisted.insert(key, id);
         id
     }

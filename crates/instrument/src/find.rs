@@ -22,8 +22,8 @@ const ADDRESS_HEAD: u32 = 8;
 pub(crate) const SCRATCH: u32 = 0;
 const HASH: u32 = 1;
 /// Words of a record: its own place, the lower half of the address, how many bytes of the range are before, a spare;
-/// then both halves of the address, the last byte of the range, and all ones where that is too far for a word. The first
-/// record is of no range.
+/// then what makes the lower half of an address an offset if it is added, the upper half, the last byte of the range, and
+/// all ones where that is too far for a word. The first record is of no range.
 const RECORD_WORDS: u32 = 8;
 const HALF: u32 = RECORD_WORDS / 2;
 /// Where the bits of each level begin.
@@ -53,7 +53,7 @@ pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let merged = merged(ranges);
     let is_all = merged.first().is_some_and(|it| it.address == 0 && it.bytes == u64::MAX);
     let pieces = match is_all {
-        true => vec![Piece { address: 0, before: 0, bytes: u64::MAX }],
+        true => vec![Piece { address: 0, before: u64::MAX, bytes: u64::MAX }],
         false => pieces(&merged),
     };
     let nodes = (pieces.len() as u32 + 1) * RECORD_WORDS;
@@ -62,13 +62,13 @@ pub fn addresses(ranges: &[AddressRange], scratch: u64) -> Vec<u32> {
     let mask = if is_all { 0 } else { u32::MAX };
     let mut words = vec![scratch as u32, (scratch >> 32) as u32, merged.len() as u32, 0, factor, shift, nodes, mask];
     // Nothing is before it, and no range has the last byte of all.
-    words.extend([0, 0, 0, 0, u32::MAX, u32::MAX, 0, 0]);
+    words.extend([0, 0, 0, 0, 1, u32::MAX, 0, 0]);
     for it in &pieces {
         let [low, high] = [it.address as u32, (it.address >> 32) as u32];
         let last = u32::try_from(it.bytes - 1).unwrap_or(u32::MAX);
         let more = if last == u32::MAX { u32::MAX } else { 0 };
         words.extend([words.len() as u32 - ADDRESS_HEAD, low, it.before.min(u64::from(BEFORE_MAX)) as u32, 0]);
-        words.extend([low, high, last, more]);
+        words.extend([low.wrapping_neg(), high, last, more]);
     }
     words.resize(words.len() + (1usize << (32 - shift)), if is_all { record(1) } else { record(0) });
     let starts: Vec<u64> = pieces.iter().map(|it| it.address).collect();
@@ -191,8 +191,8 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
     let [before, half] = [HALF.wrapping_neg(), HALF].map(|it| cx.number(it));
     let half = cx.value(code, Op::Select, uint, &[is_later, before, half]);
     let found = cx.value(code, Op::IAdd, uint, &[found, half]);
-    let [start, block, last, more] = cx.address_four(code, table, base, found);
-    let offset = cx.value(code, Op::ISub, uint, &[low, start]);
+    let [less, block, last, more] = cx.address_four(code, table, base, found);
+    let offset = cx.value(code, Op::IAdd, uint, &[low, less]);
     let is_block = cx.value(code, Op::IEqual, boolean, &[high, block]);
     let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[offset, last]);
     let is_in = cx.value(code, Op::LogicalAnd, boolean, &[is_block, is_low]);
@@ -215,12 +215,7 @@ pub(crate) fn find(cx: &mut Context<'_>) -> Vec<u32> {
 }
 
 /// The record of the last piece that may have an address, or of the one behind it; and what counts of the upper half.
-fn descend(
-    cx: &mut Context<'_>,
-    code: &mut Vec<u32>,
-    (table, base): (u32, u32),
-    [low, high]: [u32; 2],
-) -> (u32, u32) {
+fn descend(cx: &mut Context<'_>, code: &mut Vec<u32>, (table, base): (u32, u32), [low, high]: [u32; 2]) -> (u32, u32) {
     let (uint, boolean, zero) = (cx.ids.uint, cx.ids.boolean, cx.number(0));
     let [factor, shift, nodes, mask] = cx.address_head(code, table, HASH);
     let high = cx.value(code, Op::BitwiseAnd, uint, &[high, mask]);
@@ -262,8 +257,8 @@ mod tests {
             at = word(at + if at >= nodes { part } else { 0 });
         }
         let half = if low < word(at + 1) { at - HALF } else { at + HALF };
-        let [start, block, last, more] = [0, 1, 2, 3].map(|it| word(half + it));
-        let offset = low.wrapping_sub(start);
+        let [less, block, last, more] = [0, 1, 2, 3].map(|it| word(half + it));
+        let offset = low.wrapping_add(less);
         let before = (offset.min(BEFORE_MAX) + word(half - 2)).min(BEFORE_MAX);
         (high == block && offset <= last).then(|| ((last - offset).wrapping_add(1) | more, before))
     }
@@ -282,10 +277,12 @@ mod tests {
             // In a block from which on there are 4 GiB a range has no end.
             let expected = range.map(|it| {
                 let start = it.address.max(address >> 32 << 32);
-                let is_far = it.bytes - (start - it.address) >= 1 << 32;
+                let is_all = it.bytes == u64::MAX;
+                let is_far = is_all || it.bytes - (start - it.address) >= 1 << 32;
                 let left = it.bytes - (address - it.address);
                 let left = if is_far { u32::MAX } else { left as u32 };
-                (left, (address - it.address).min(u64::from(BEFORE_MAX)) as u32)
+                let before = if is_all { u64::MAX } else { address - it.address };
+                (left, before.min(u64::from(BEFORE_MAX)) as u32)
             });
             assert_eq!(found(&words, address), expected, "{address:#x}");
         }
@@ -348,8 +345,7 @@ mod tests {
             assert!(places <= 32768, "{count}: {places}");
             assert!(words.len() <= ADDRESS_HEAD as usize + (all.len() + 1) * 8 + places + all.len() / 2 * 2300);
         }
-        let every: Vec<AddressRange> =
-            (1..4096).map(|it| AddressRange { address: it << 32, bytes: 1 << 20 }).collect();
+        let every: Vec<AddressRange> = (1..4096).map(|it| AddressRange { address: it << 32, bytes: 1 << 20 }).collect();
         expect(&every);
         assert!(addresses(&every, 0).len() < 4096 * 10);
     }

@@ -11,6 +11,7 @@ use crate::{
     entry::Stages,
     print::PRINTED,
     record::HEAD_WORDS,
+    root::Output,
 };
 
 /// Adds the functions. All sites are known by now.
@@ -183,13 +184,7 @@ fn fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: Cell, kind: u32, detai
 }
 
 /// Whether a fault is of a kind. None where there is no other kind.
-fn is_kind(
-    cx: &mut Context<'_>,
-    code: &mut Vec<u32>,
-    kind: u32,
-    check: Check,
-    before: &Option<Fault>,
-) -> Option<u32> {
+fn is_kind(cx: &mut Context<'_>, code: &mut Vec<u32>, kind: u32, check: Check, before: &Option<Fault>) -> Option<u32> {
     let (boolean, check) = (cx.ids.boolean, cx.number(check as u32));
     before.as_ref().map(|_| cx.value(code, Op::IEqual, boolean, &[kind, check]))
 }
@@ -258,9 +253,7 @@ fn buffer_fault(
     let [_, set, _, element] = cell;
     let has_set = kinds.other_buffer.then(|| cx.value(code, Op::INotEqual, boolean, &[set, zero]));
     let is_known = match (is_buffer, has_set) {
-        (Some(is_buffer), Some(has_set)) => {
-            Some(cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set]))
-        }
+        (Some(is_buffer), Some(has_set)) => Some(cx.value(code, Op::LogicalAnd, boolean, &[is_buffer, has_set])),
         (is_buffer, has_set) => is_buffer.or(has_set),
     };
     let (range, descriptor) = match is_known {
@@ -322,7 +315,7 @@ fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info
     let uint = cx.ids.uint;
     let head = cx.number(HEAD_WORDS);
     let size = cx.value(code, Op::IAdd, uint, &[fault.count, head]);
-    let Room { output, at, fits } = take_room(cx, code, size);
+    let Room { output, at, fits } = take_room(cx, code, size, true);
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let mask = cx.number(0x0fff_ffff);
@@ -333,7 +326,7 @@ fn write_record(cx: &mut Context<'_>, code: &mut Vec<u32>, stages: &Stages, info
             let place = cx.number(place);
             let place = cx.glsl(code, GlslStd450Op::UMin, &[place, size]);
             let place = cx.value(code, Op::IAdd, uint, &[at, place]);
-            cx.store_word(code, output, place, word);
+            cx.store_word(code, output.words, place, word);
         }
         let shader = cx.ids.shader;
         cx.store_record(code, output, at, [size, shader, instruction, stage, x, y, z, fault.error, a]);
@@ -349,7 +342,7 @@ fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
     let parameters = begin(cx, code, function, uint, 3);
     let [instruction, size, format] = parameters[..] else { unreachable!("three parameters were asked for") };
     let zero = cx.number(0);
-    let Room { output, at, fits } = take_room(cx, code, size);
+    let Room { output, at, fits } = take_room(cx, code, size, false);
     when(cx, code, fits, |cx, code| {
         let [stage, x, y, z] = stages.words(cx, code);
         let (shader, printed) = (cx.ids.shader, cx.number(PRINTED));
@@ -363,21 +356,25 @@ fn print(cx: &mut Context<'_>, stages: &Stages) -> Vec<u32> {
 
 /// A place among the records.
 struct Room {
-    output: u32,
+    output: Output,
     at: u32,
     /// Whether there is as much room there as was asked for.
     fits: u32,
 }
 
-/// Asks for room of a record's size. Neither sum nor difference may wrap around: shaders go on counting when the buffer
-/// is full.
-fn take_room(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32) -> Room {
+/// Asks for room of a record's size. Shaders go on counting when the buffer is full: what they print can be so much that
+/// the sum wraps around, but not `few` records, one for each site.
+fn take_room(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32, few: bool) -> Room {
     let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
     let zero = cx.number(0);
-    let output = cx.table(code, Table::Output);
-    let written = cx.word_at(code, output, zero);
+    let output = cx.output(code);
+    let written = cx.word_at(code, output.words, zero);
     let at = cx.value(code, Op::AtomicIAdd, uint, &[written, scope, zero, size]);
     let length = cx.output_words(code, output);
+    if few && !cx.is_printing {
+        let end = cx.value(code, Op::IAdd, uint, &[at, size]);
+        return Room { output, at, fits: cx.value(code, Op::ULessThanEqual, boolean, &[end, length]) };
+    }
     let is_large = cx.value(code, Op::UGreaterThanEqual, boolean, &[length, size]);
     let last = cx.value(code, Op::ISub, uint, &[length, size]);
     let is_low = cx.value(code, Op::ULessThanEqual, boolean, &[at, last]);

@@ -4,7 +4,7 @@ use lavascope_spirv::{Id, Instruction};
 use smallvec::SmallVec;
 use spirv::{NonsemanticDebugprintfOp as Printing, Op};
 
-use crate::{Stage, Table, body::Body, record::HEAD_WORDS};
+use crate::{Stage, body::Body, record::HEAD_WORDS};
 
 /// The error word of a record that is something printed.
 pub(crate) const PRINTED: u32 = 5;
@@ -97,12 +97,12 @@ impl Body<'_, '_> {
         let start = self.cx.call(&mut self.out, uint, print, &[instruction, size, format]);
         let zero = self.cx.number(0);
         let fits = self.test(Op::INotEqual, &[start, zero]);
-        let output = self.table(Table::Output);
         self.guarded(fits, None, |body, _| {
+            let output = body.cx.output(&mut body.out);
             for (place, word) in (0..).zip(words) {
                 let place = body.cx.number(place);
                 let place = body.value(Op::IAdd, uint, &[start, place]);
-                body.cx.store_word(&mut body.out, output, place, word);
+                body.cx.store_word(&mut body.out, output.words, place, word);
             }
         });
     }

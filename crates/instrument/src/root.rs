@@ -39,9 +39,19 @@ pub(crate) struct Pointers {
     cell: u32,
     four: u32,
     word: u32,
-    /// To the table of addresses, and where tables have addresses to the same as runs of four words.
+    /// To the table of addresses, and where tables have addresses to the same as runs of four words, to a record, and to
+    /// two words.
     addresses: u32,
     ranges: u32,
+    record: u32,
+    pair: u32,
+}
+
+/// Where records are written: a pointer to the words, and where tables have addresses the two words of theirs.
+#[derive(Clone, Copy)]
+pub(crate) struct Output {
+    pub(crate) words: u32,
+    address: Option<u32>,
 }
 
 impl Ids {
@@ -80,7 +90,11 @@ impl Ids {
         let ranges = array(editor, four, 16);
         let ranges = block(editor, &[(ranges, 32)]);
         self.pointers.ranges = pointer(editor, ranges);
-        let tables = [self.pointers.words, self.pointers.words, self.uint_pair, self.uint_pair];
+        // A word, and behind it the beginning of a record: by the places that vectors may have in a structure.
+        let record = block(editor, &[(self.uint, 4), (self.uint_pair, 8), (four, 16), (self.uint_pair, 32)]);
+        self.pointers.pair = pointer(editor, self.uint_pair);
+        self.pointers.record = pointer(editor, record);
+        let tables = [self.uint_pair, self.pointers.words, self.uint_pair, self.uint_pair];
         let mut members: Vec<(u32, u32)> = tables.into_iter().zip([0, 8, 16, 24]).collect();
         members.extend([(self.uint, ROOT_OUTPUT_WORDS * 4), (self.uint, ROOT_OUTPUT_WORDS * 4 + 4)]);
         members.push((self.uint_pair, ROOT_TOUCHES * 4));
@@ -277,13 +291,40 @@ impl Context<'_> {
         }
     }
 
-    /// Stores the first nine words of a record, behind so many words of others. One by one: what makes them fewer takes
-    /// drivers longer than it saves. And no sum is one of another sum, which they would take apart.
-    pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: u32, at: u32, words: [u32; 9]) {
-        for (place, word) in (1..).zip(words) {
-            let place = self.number(place);
-            let place = self.value(code, Op::IAdd, self.ids.uint, &[at, place]);
-            self.store_word(code, output, place, word);
+    /// Stores the first nine words of a record, behind so many words of others. No sum is one of another sum, which
+    /// drivers would take apart.
+    pub(crate) fn store_record(&mut self, code: &mut Vec<u32>, output: Output, at: u32, words: [u32; 9]) {
+        let uint = self.ids.uint;
+        let Some(address) = output.address else {
+            for (place, word) in (1..).zip(words) {
+                let place = self.number(place);
+                let place = self.value(code, Op::IAdd, uint, &[at, place]);
+                self.store_word(code, output.words, place, word);
+            }
+            return;
+        };
+        // The address of the word before it as a number: a pointer that is made of another one ends SwiftShader.
+        let both = self.editor.ty(Op::TypeStruct, &[uint, uint]).0;
+        let by = self.number(2);
+        let bytes = self.value(code, Op::ShiftLeftLogical, uint, &[at, by]);
+        let [low, high] = [0, 1].map(|half| self.value(code, Op::CompositeExtract, uint, &[address, half]));
+        let sum = self.value(code, Op::IAddCarry, both, &[low, bytes]);
+        let [low, carry] = [0, 1].map(|half| self.value(code, Op::CompositeExtract, uint, &[sum, half]));
+        let high = self.value(code, Op::IAdd, uint, &[high, carry]);
+        let address = self.value(code, Op::CompositeConstruct, self.ids.uint_pair, &[low, high]);
+        let record = self.value(code, Op::Bitcast, self.ids.pointers.record, &[address]);
+        let [size, shader, instruction, stage, x, y, z, error, first] = words;
+        let parts: [&[u32]; 4] = [&[size], &[shader, instruction], &[stage, x, y, z], &[error, first]];
+        for (part, words) in (0..).zip(parts) {
+            let part = self.number(part);
+            let (pointer, ty) = match words.len() {
+                1 => (self.ids.pointers.word, None),
+                2 => (self.ids.pointers.pair, Some(self.ids.uint_pair)),
+                _ => (self.ids.pointers.four, Some(self.ids.uint_four)),
+            };
+            let value = ty.map_or(words[0], |it| self.value(code, Op::CompositeConstruct, it, words));
+            let pointer = self.value(code, Op::AccessChain, pointer, &[record, part]);
+            self.store(code, pointer, value);
         }
     }
 
@@ -306,26 +347,37 @@ impl Context<'_> {
         }
     }
 
+    /// Where records are written.
+    pub(crate) fn output(&mut self, code: &mut Vec<u32>) -> Output {
+        let table = self.table(code, Table::Output);
+        let address = (!self.is_bound()).then_some(table);
+        let words = match address {
+            Some(it) => self.value(code, Op::Bitcast, self.ids.pointers.words, &[it]),
+            None => table,
+        };
+        Output { words, address }
+    }
+
     /// What a pointer to a table is based on. Where tables have addresses, code gets it from the root table: the words
-    /// of its address for those of addresses and of cells.
+    /// of its address for all but the one of descriptors.
     pub(crate) fn table(&mut self, code: &mut Vec<u32>, table: Table) -> u32 {
         self.tables_used[table as usize] = true;
         if let Place::Buffers(variables) = self.ids.place {
             return variables[table as usize];
         }
         let ty = match table {
-            Table::Output | Table::Descriptors => self.ids.pointers.words,
-            Table::Addresses | Table::Cells => self.ids.uint_pair,
+            Table::Descriptors => self.ids.pointers.words,
+            Table::Output | Table::Addresses | Table::Cells => self.ids.uint_pair,
         };
         self.member(code, table as u32, ty, 8)
     }
 
     /// How many words of records fit.
-    pub(crate) fn output_words(&mut self, code: &mut Vec<u32>, output: u32) -> u32 {
+    pub(crate) fn output_words(&mut self, code: &mut Vec<u32>, output: Output) -> u32 {
         let uint = self.ids.uint;
         match self.ids.place {
             Place::Buffers(_) => {
-                let all = self.value(code, Op::ArrayLength, uint, &[output, 0]);
+                let all = self.value(code, Op::ArrayLength, uint, &[output.words, 0]);
                 let one = self.number(1);
                 self.value(code, Op::ISub, uint, &[all, one])
             }

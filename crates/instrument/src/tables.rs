@@ -25,7 +25,8 @@ pub struct AddressRange {
     pub bytes: u64,
 }
 
-/// Words of a binding in the table of descriptors: how many elements, where their states begin, which one is safe.
+/// Words of a binding in the table of descriptors: how many elements, where their states begin, which one is safe, and
+/// the state of the first once more, which is mostly the only one.
 pub const BINDING_WORDS: u32 = 4;
 /// The table of descriptors.
 ///
@@ -61,6 +62,7 @@ pub fn empty_descriptors(counts: &[Vec<u32>]) -> Vec<u32> {
 }
 
 /// Says what is bound to the elements of a binding, as many as there are.
+#[inline]
 pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl Iterator<Item = u32>) {
     let head = (table[1 + set as usize] + binding * BINDING_WORDS) as usize;
     let (count, first) = (table[head], table[head + 1] as usize);
@@ -72,6 +74,18 @@ pub fn fill_binding(table: &mut [u32], (set, binding): (u32, u32), states: impl 
         }
     }
     table[head + 2] = safe;
+    table[head + 3] = table[first];
+}
+
+/// Says what is bound to one element of a binding; nothing, where there is no such element. Which one is safe stays.
+pub fn set_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, state: u32) -> Option<()> {
+    let head = (*table.get(1 + set as usize)? + binding * BINDING_WORDS) as usize;
+    let place = (*table.get(head + 1)? + element) as usize;
+    *table.get_mut(place)? = state;
+    if element == 0 {
+        *table.get_mut(head + 3)? = state;
+    }
+    Some(())
 }
 
 /// The published layouts, for tools that read those.
@@ -213,8 +227,9 @@ mod tests {
         let all = [range(0x1_0000_2000, 16), range(0x1000, 0x100), range(0x1080, 0x100), range(0x1180, 8), range(5, 0)];
         let words = addresses(&all, 0xabc);
         assert_eq!(words[..3], [0xabc, 0, 3]);
-        let expected = [0x1000, 0, 0x180, 0, 0x1180, 0, 8, 0, 0x2000, 1, 16, 0];
-        let records: Vec<u32> = words[16..40].chunks(8).flat_map(|it| it[4..].to_vec()).collect();
+        let expected = [0x1000, 0, 0x17f, 0x1180, 0, 7, 0x2000, 1, 15];
+        let record = |it: &[u32]| [it[4].wrapping_neg(), it[5], it[6]];
+        let records: Vec<u32> = words[16..40].chunks(8).flat_map(record).collect();
         assert_eq!(records, expected);
     }
 }

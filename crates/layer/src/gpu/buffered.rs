@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lavascope_abi::*;
+use lavascope_instrument::tables;
 
 use super::addresses::Found;
 use super::arena::Region;
@@ -311,14 +312,16 @@ impl Buffered {
             let address = self.sets.get(*number as usize).copied().flatten();
             let (Some(set), Some(address)) = (set, address) else { continue };
             let slot = layout.slot(*number, *binding).filter(|it| is_sized(it.kind));
-            let (Some(slot), Some(first)) = (slot, state_of(&words, *number, *binding)) else { continue };
+            let Some(slot) = slot else { continue };
             let from = address.wrapping_add(set.offsets.get(*binding as usize).copied().unwrap_or(0));
             for element in 0..slot.elements() {
                 let Some(bound) = state.read_descriptor(slot.kind, from, element) else {
                     is_whole = false;
                     break;
                 };
-                words[first + element as usize] = bound.word(0);
+                if tables::set_state(&mut words, (*number, *binding), element, bound.word(0)).is_none() {
+                    break;
+                }
             }
         }
         self.variant.fixed.iter().for_each(|it| it.add(&words));
@@ -332,12 +335,6 @@ impl Buffered {
         self.words = words;
         is_whole
     }
-}
-
-/// Where the states of a binding begin in a table of descriptors.
-fn state_of(table: &[u32], set: u32, binding: u32) -> Option<usize> {
-    let at = *table.get(1 + set as usize)? + binding * lavascope_instrument::tables::BINDING_WORDS;
-    table.get(at as usize + 1).map(|it| *it as usize)
 }
 
 /// Whether a descriptor has bytes or texels.

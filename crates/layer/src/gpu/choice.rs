@@ -14,19 +14,26 @@ use super::layouts::{TAIL_BYTES, Way};
 use super::variants::{ROOT_SPACE, Variant, root_words};
 use super::{Gpu, descriptors, feedback};
 
-/// What a draw is made with.
-#[derive(Clone)]
+/// What a draw is made with. Where each draw has other sets, there are as many.
+#[derive(Clone, Copy)]
 pub(super) struct Chosen {
+    /// Which of the forms.
+    pub(super) form: u32,
+    /// Whether a set of ours takes away what the application bound.
+    pub(super) is_disturbing: bool,
+    /// None: nothing is told about what is bound.
+    pub(super) table: Option<Region>,
+}
+
+/// What draws with a form of a pipeline have in common in a command buffer.
+#[derive(Clone)]
+pub(super) struct Form {
     pub(super) variant: Arc<Variant>,
     /// Its number among those of the command buffer.
     pub(super) number: u32,
-    /// None: nothing is told about what is bound.
-    pub(super) table: Option<Region>,
-    /// Whether a set of ours takes away what the application bound.
-    pub(super) is_disturbing: bool,
     pub(super) record_words: u32,
     pub(super) touch_words: u32,
-    /// The root table, but for what is the draw's own.
+    /// The root table, but for the table of what is bound and what is the draw's own.
     pub(super) root: [u32; ROOT_SPACE as usize],
     /// The layout and the stages that the address of the root table is pushed with.
     pub(super) push: Option<(PipelineLayout, ShaderStageFlags)>,
@@ -36,6 +43,9 @@ pub(super) struct Chosen {
 #[derive(Default)]
 pub(super) struct Choices {
     pub(super) all: Vec<Chosen>,
+    pub(super) forms: Vec<Form>,
+    /// The form that was the best of a pipeline, by its address and as many writes into sets as there were.
+    best: Option<(usize, u64, u32)>,
     /// By the first bits of a hash of what was bound, one for each. None until something is chosen.
     entries: Vec<Entry>,
     /// What was bound, in words, one behind the other.
@@ -183,6 +193,8 @@ impl Choices {
         self.generation += 1;
         self.all.clear();
         self.keys.clear();
+        self.forms.clear();
+        self.best = None;
     }
 }
 
@@ -200,37 +212,68 @@ impl Gpu {
 
     #[inline(never)]
     fn choose_anew(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
-        let point = &commands.points[at];
-        let checked = point.pipeline.clone()?;
-        let selected = checked.selected()?;
+        let mut form = self.best_form(commands, at, version)?;
         let mut words = std::mem::take(&mut commands.words);
-        descriptors::write_table(&mut words, &selected.layout, &self.state().sets, |it| point.set(it));
-        let form = self.form_for(&checked, &selected, &words);
-        let is_quiet = form.is_none();
-        let variant = form.unwrap_or(selected);
+        let (point, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
+        descriptors::write_table(&mut words, &variant.layout, &self.state().sets, |it| point.set(it));
+        let mut is_quiet = false;
+        if !variant.is_fit_for(&words) {
+            let (checked, selected) = (point.pipeline.clone()?, Arc::clone(variant));
+            let other = self.form_for(&checked, &selected, &words);
+            is_quiet = other.is_none();
+            form = self.form_number(commands, &other.unwrap_or(selected));
+        }
+        let variant = &commands.choices.forms[form as usize].variant;
         variant.fixed.iter().for_each(|it| it.add(&words));
-        let is_quiet = is_quiet || variant.stages.is_empty() || self.has_failed();
-        let table = match is_quiet {
-            true => None,
-            false => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
-        };
-        commands.words = words;
+        is_quiet |= variant.stages.is_empty() || self.has_failed();
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
+        let table = match is_quiet {
+            true => None,
+            false => self.or_fail(self.table_of(commands, at, form, (&mut words, version))),
+        };
+        commands.words = words;
         if commands.choices.all.len() >= CHOICES_MAX {
+            let variant = Arc::clone(&commands.choices.forms[form as usize].variant);
             commands.choices.clear();
             commands.points.iter_mut().for_each(|it| it.chosen = None);
+            form = self.form_number(commands, &variant);
         }
-        let chosen = self.chosen(commands, variant, table, is_disturbing);
+        let chosen = Chosen { form, is_disturbing, table };
         Some(commands.choices.add(&commands.points[at], version, chosen))
+    }
+
+    /// The best form of the pipeline that is bound, whatever else is. Others are made now and then, and then it counts
+    /// as if sets were written.
+    fn best_form(&self, commands: &mut Commands, at: usize, version: u64) -> Option<u32> {
+        let checked = commands.points[at].pipeline.as_ref()?;
+        let address = Arc::as_ptr(checked).addr();
+        if let Some((_, _, form)) = commands.choices.best.filter(|it| (it.0, it.1) == (address, version)) {
+            return Some(form);
+        }
+        let form = self.form_number(commands, &checked.selected()?);
+        commands.choices.best = Some((address, version, form));
+        Some(form)
+    }
+
+    /// The number of a form among those of the command buffer.
+    fn form_number(&self, commands: &mut Commands, variant: &Arc<Variant>) -> u32 {
+        let known = commands.choices.forms.iter().position(|it| Arc::ptr_eq(&it.variant, variant));
+        let number = known.unwrap_or_else(|| {
+            let form = self.form(commands, variant);
+            commands.choices.forms.push(form);
+            commands.choices.forms.len() - 1
+        });
+        number as u32
     }
 
     /// For commands that know what is bound by its handle: in the form that the application has; without tables where
     /// they are fixed before.
     pub(super) fn choose_first(&self, commands: &mut Commands, at: usize, is_fixed: bool) -> Option<Chosen> {
-        let bound = &commands.points[at];
-        let variant = bound.pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
+        let first = commands.points[at].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
+        let form = self.form_number(commands, &first);
+        let (bound, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
         let version = self.sets_version.load(Ordering::Acquire);
         let mut words = descriptors::table(&variant.layout, &self.state().sets, |it| bound.set(it));
         if is_fixed && !variant.stages.is_empty() {
@@ -239,32 +282,23 @@ impl Gpu {
         let is_fit = !is_fixed && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
         let table = match is_fit {
-            true => self.or_fail(self.table_of(commands, at, &variant, (&mut words, version))),
+            true => self.or_fail(self.table_of(commands, at, form, (&mut words, version))),
             false => None,
         };
-        Some(self.chosen(commands, variant, table, is_disturbing))
+        Some(Chosen { form, is_disturbing, table })
     }
 
-    /// What all draws with such a form and table have in common.
-    fn chosen(
-        &self,
-        commands: &mut Commands,
-        variant: Arc<Variant>,
-        table: Option<Region>,
-        is_disturbing: bool,
-    ) -> Chosen {
+    fn form(&self, commands: &mut Commands, variant: &Arc<Variant>) -> Form {
         let stages = self.tail.map(|tail| ShaderStageFlags(variant.layout.stages_of(tail, TAIL_BYTES)));
-        let record_words = self.record_words(&variant);
+        let record_words = self.record_words(variant);
         let records = Region::mapped(0, record_words);
-        Chosen {
-            number: commands.number_of(&variant),
-            table,
-            is_disturbing,
+        Form {
+            number: commands.number_of(variant),
             record_words,
-            touch_words: feedback::touch_words(&variant),
-            root: root_words([records, table.unwrap_or_default(), self.everywhere, variant.cells]),
+            touch_words: feedback::touch_words(variant),
+            root: root_words([records, Region::default(), self.everywhere, variant.cells]),
             push: variant.layout.own.zip(stages),
-            variant,
+            variant: Arc::clone(variant),
         }
     }
 
@@ -273,17 +307,20 @@ impl Gpu {
         &self,
         commands: &mut Commands,
         at: usize,
-        variant: &Arc<Variant>,
+        form: u32,
         (words, version): (&mut Vec<u32>, u64),
     ) -> Option<Region> {
-        let (point, count) = (&commands.points[at], variant.layout.sets.len());
+        let (point, variant) = (&commands.points[at], &commands.choices.forms[form as usize].variant);
+        let count = variant.layout.sets.len();
         if variant.layout.is_in_buffers() {
             let sets = (0..count).map(|it| point.set(it).map(|it| it.0)).collect();
-            return self.buffered_table(commands, variant, sets, words.clone());
+            let variant = Arc::clone(variant);
+            return self.buffered_table(commands, &variant, sets, words.clone());
         }
         if variant.layout.has_late() {
             let sets = (0..count).map(|it| point.set(it)).collect();
-            return self.late_table(commands, variant, sets, (words.clone(), version));
+            let variant = Arc::clone(variant);
+            return self.late_table(commands, &variant, sets, (words.clone(), version));
         }
         let fits = |it: &Region| variant.way != Way::Set || it.is_aligned();
         if let Some(same) = commands.table.1.filter(fits).filter(|_| commands.table.0 == *words) {
@@ -304,17 +341,8 @@ mod tests {
     use super::*;
     use crate::gpu::layouts::Layout;
 
-    fn chosen(number: u32) -> Chosen {
-        Chosen {
-            variant: Arc::new(Variant::empty()),
-            number,
-            table: None,
-            is_disturbing: false,
-            record_words: 0,
-            touch_words: 0,
-            root: [0; ROOT_SPACE as usize],
-            push: None,
-        }
+    fn chosen(form: u32) -> Chosen {
+        Chosen { form, is_disturbing: false, table: None }
     }
 
     #[test]

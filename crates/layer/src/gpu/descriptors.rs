@@ -15,8 +15,10 @@ use crate::application::find_in_chain;
 pub(super) struct Set {
     pub(super) pool: u64,
     layout: Arc<SetLayout>,
-    /// By binding and element.
-    bound: Vec<Vec<Bound>>,
+    /// Elements of the binding that has as many as the set was allocated with.
+    variable: u32,
+    /// The elements of all bindings, one behind the other: draws with other sets read all of them.
+    bound: Vec<Bound>,
 }
 
 /// What is bound to an element of a binding.
@@ -45,47 +47,42 @@ impl Bound {
 
 impl Set {
     pub(super) fn new(pool: u64, layout: &Arc<SetLayout>, variable: u32) -> Set {
-        let bound = layout.bindings.iter().map(|it| {
+        let mut set = Set { pool, layout: Arc::clone(layout), variable, bound: Vec::new() };
+        for it in &layout.bindings {
             let first = match it.kind {
                 DescriptorType::SAMPLER if !it.samplers.is_empty() => Bound::Some(1),
                 _ if it.is_inline() => Bound::Some(u64::from(it.count)),
                 _ => Bound::Nothing,
             };
-            let count = if it.is_variable() && !it.is_inline() { variable } else { it.elements() };
-            vec![first; count as usize]
-        });
-        Set { pool, layout: Arc::clone(layout), bound: bound.collect() }
+            set.bound.resize(set.bound.len() + set.count(it), first);
+        }
+        set
+    }
+
+    /// How many elements a binding has.
+    #[inline(always)]
+    fn count(&self, it: &Slot) -> usize {
+        let count = if it.is_variable() && !it.is_inline() { self.variable } else { it.elements() };
+        count as usize
     }
 
     /// Nothing is known any more.
     pub(super) fn forget(&mut self) {
-        self.bound.iter_mut().flatten().for_each(|it| *it = Bound::Unknown);
+        self.bound.iter_mut().for_each(|it| *it = Bound::Unknown);
     }
 
     /// The places behind each other from one on: what does not fit into a binding goes into the next.
-    fn places(&self, binding: u32, element: u32, count: u32) -> Vec<(usize, usize)> {
-        let (mut binding, mut element) = (binding as usize, element as usize);
-        let mut all = Vec::new();
-        while all.len() < count as usize && binding < self.bound.len() {
-            if element < self.bound[binding].len() {
-                all.push((binding, element));
-                element += 1;
-            } else {
-                (binding, element) = (binding + 1, 0);
-            }
-        }
-        all
+    fn places(&self, binding: u32, element: u32, count: u32) -> std::ops::Range<usize> {
+        let counts = |it: &[Slot]| -> usize { it.iter().map(|it| self.count(it)).sum() };
+        let before = self.layout.bindings.get(..binding as usize).map_or(self.bound.len(), counts);
+        let first = before.saturating_add(element as usize).min(self.bound.len());
+        first..first.saturating_add(count as usize).min(self.bound.len())
     }
 
     /// What is written from an element of a binding on.
     pub(super) fn put_all(&mut self, (binding, element): (u32, u32), bound: Vec<Bound>) {
-        for (place, bound) in self.places(binding, element, bound.len() as u32).into_iter().zip(bound) {
-            self.put(place, bound);
-        }
-    }
-
-    fn put(&mut self, (binding, element): (usize, usize), it: Bound) {
-        self.bound[binding][element] = it;
+        let places = self.places(binding, element, bound.len() as u32);
+        self.bound[places].iter_mut().zip(bound).for_each(|(to, from)| *to = from);
     }
 }
 
@@ -162,15 +159,16 @@ impl State {
     pub(super) fn copy(&mut self, copy: &CopyDescriptorSet) {
         let source = self.sets.get(&copy.src_set.0);
         let from = source.map_or_else(Vec::new, |it| {
-            let places = it.places(copy.src_binding, copy.src_array_element, copy.descriptor_count);
-            places.into_iter().map(|(binding, element)| it.bound[binding][element]).collect()
+            it.bound[it.places(copy.src_binding, copy.src_array_element, copy.descriptor_count)].to_vec()
         });
         let Some(target) = self.sets.get_mut(&copy.dst_set.0) else { return };
+        // Of these bytes are copied, and not descriptors.
+        if target.layout.bindings.get(copy.dst_binding as usize).is_some_and(Slot::is_inline) {
+            return;
+        }
         let places = target.places(copy.dst_binding, copy.dst_array_element, copy.descriptor_count);
-        for (at, place) in places.into_iter().enumerate() {
-            if !target.layout.bindings[place.0].is_inline() {
-                target.put(place, from.get(at).copied().unwrap_or(Bound::Unknown));
-            }
+        for (at, place) in places.enumerate() {
+            target.bound[place] = from.get(at).copied().unwrap_or(Bound::Unknown);
         }
     }
 
@@ -200,9 +198,18 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn bindings(&self) -> impl Iterator<Item = (&Slot, Option<&Vec<Bound>>)> {
-        let bound = |number: usize| self.set.and_then(|it| it.bound.get(number));
-        self.own.bindings.iter().enumerate().map(move |(at, slot)| (slot, bound(at)))
+    fn bindings(&self) -> impl Iterator<Item = (&Slot, Option<&[Bound]>)> {
+        let mut rest = self.set.map_or(&[][..], |it| &it.bound);
+        let slots = self.set.map_or(&[][..], |it| &it.layout.bindings);
+        self.own.bindings.iter().enumerate().map(move |(at, slot)| {
+            let count = slots.get(at).zip(self.set).map(|(it, set)| set.count(it));
+            let bound = count.map(|it| {
+                let (own, behind) = rest.split_at(it);
+                rest = behind;
+                own
+            });
+            (slot, bound)
+        })
     }
 
     /// Whether there are as many descriptors as the layout says.
@@ -288,9 +295,31 @@ mod tests {
     #[test]
     fn writes_go_on_in_the_next_binding() {
         let set = Set::new(1, &layout(&[2, 0, 3]), 0);
-        assert_eq!(set.places(0, 1, 3), [(0, 1), (2, 0), (2, 1)]);
-        assert_eq!(set.places(2, 2, 9), [(2, 2)]);
-        assert_eq!(set.places(7, 0, 1), []);
+        assert_eq!(set.places(0, 1, 3), 1..4, "the last of the first binding, and two of the third");
+        assert_eq!(set.places(2, 2, 9), 4..5);
+        assert!(set.places(7, 0, 1).is_empty());
+    }
+
+    #[test]
+    fn bytes_that_are_copied_are_no_descriptors() {
+        let slot = |kind, count| Slot { kind, count, ..Slot::default() };
+        let bindings = vec![slot(DescriptorType::INLINE_UNIFORM_BLOCK, 64), slot(DescriptorType::STORAGE_BUFFER, 2)];
+        let layout = Arc::new(SetLayout { bindings, ..SetLayout::default() });
+        let mut state = State::default();
+        state.sets.insert(1, Set::new(0, &layout, 0));
+        state.sets.insert(2, Set::new(0, &layout, 0));
+        state.sets.get_mut(&2).expect("it is there").put_all((1, 0), vec![Bound::Some(8), Bound::Some(16)]);
+        let copy = |binding, element, count| {
+            let mut copy = CopyDescriptorSet::zeroed();
+            (copy.src_set.0, copy.src_binding, copy.src_array_element) = (1, binding, element);
+            (copy.dst_set.0, copy.dst_binding, copy.dst_array_element) = (2, binding, element);
+            copy.descriptor_count = count;
+            copy
+        };
+        state.copy(&copy(0, 4, 32));
+        assert_eq!(state.sets[&2].bound, [Bound::Some(64), Bound::Some(8), Bound::Some(16)]);
+        state.copy(&copy(1, 1, 1));
+        assert_eq!(state.sets[&2].bound, [Bound::Some(64), Bound::Some(8), Bound::Nothing]);
     }
 
     #[test]

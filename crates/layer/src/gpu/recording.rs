@@ -9,7 +9,7 @@ use lavascope_instrument::{ROOT_TOUCHES, Table};
 use super::Gpu;
 use super::arena::Region;
 use super::buffered::InBuffers;
-use super::choice::Chosen;
+use super::choice::{Chosen, Form};
 use super::commands::{Bind, Commands, POINTS};
 use super::drawn::{Memory, Place};
 use super::feedback;
@@ -79,9 +79,11 @@ impl Gpu {
         let Some(choice) = known.or_else(|| self.choose(commands, point)) else { return After::default() };
         // Taken out, since the rest of the command buffer changes meanwhile.
         let mut choices = std::mem::take(&mut commands.choices.all);
+        let forms = std::mem::take(&mut commands.choices.forms);
         let chosen = &mut choices[choice as usize];
-        let after = self.record_chosen(commands, handle, point, (number, Some(launch), command), chosen);
-        commands.choices.all = choices;
+        let form = &forms[chosen.form as usize];
+        let after = self.record_chosen(commands, handle, point, (number, Some(launch), command), (form, chosen));
+        (commands.choices.all, commands.choices.forms) = (choices, forms);
         after
     }
 
@@ -92,17 +94,17 @@ impl Gpu {
         handle: CommandBuffer,
         point: usize,
         draw: (u32, Option<u32>, Command),
-        chosen: &mut Chosen,
+        (form, chosen): (&Form, &mut Chosen),
     ) -> After {
-        self.bind_form(commands, handle, point, &chosen.variant);
-        if let Some(place) = self.tell_tables(commands, handle, point, chosen) {
-            commands.keep_draw(draw, chosen.number, place);
+        self.bind_form(commands, handle, point, &form.variant);
+        if let Some(place) = self.tell_tables(commands, handle, point, (form, chosen)) {
+            commands.keep_draw(draw, form.number, place);
         }
-        for fixed in &chosen.variant.fixed {
+        for fixed in &form.variant.fixed {
             let place = Place { memory: Memory::Shared, records: fixed.records, touch_words: 0 };
-            commands.keep_draw(draw, chosen.number, place);
+            commands.keep_draw(draw, form.number, place);
         }
-        let binds_set = chosen.variant.way == Way::Set && !chosen.variant.stages.is_empty();
+        let binds_set = form.variant.way == Way::Set && !form.variant.stages.is_empty();
         self.after(commands, point, (binds_set, chosen.is_disturbing))
     }
 
@@ -137,7 +139,8 @@ impl Gpu {
             self.combine(commands, handle, point);
         }
         let Some(mut chosen) = self.choose_first(commands, point, is_fixed) else { return After::default() };
-        self.record_chosen(commands, handle, point, (number, None, command), &mut chosen)
+        let form = commands.choices.forms[chosen.form as usize].clone();
+        self.record_chosen(commands, handle, point, (number, None, command), (&form, &mut chosen))
     }
 
     /// Binds the form of a pipeline where the driver has another.
@@ -164,56 +167,57 @@ impl Gpu {
         commands: &mut Commands,
         handle: CommandBuffer,
         point: usize,
-        chosen: &mut Chosen,
+        (form, chosen): (&Form, &mut Chosen),
     ) -> Option<Place> {
-        let variant = &chosen.variant;
+        let variant = &form.variant;
         if variant.stages.is_empty() || !variant.fixed.is_empty() {
             return None;
         }
         match (chosen.table, variant.way) {
             (Some(table), Way::Set) => {
-                if let Some((records, set)) = self.or_fail(self.own_set(commands, chosen, table)) {
+                if let Some((records, set)) = self.or_fail(self.own_set(commands, form, table)) {
                     self.bind_set(handle, point, variant, set);
                     return Some(Place { memory: Memory::Records, records, touch_words: 0 });
                 }
             }
-            (Some(_), _) => {
-                if let Some(root) = self.or_fail(self.own_root(commands, chosen)) {
-                    self.push_root(commands, handle, chosen, root);
-                    let records = root.from(ROOT_SPACE).first(chosen.record_words);
-                    return Some(Place { memory: Memory::Root, records, touch_words: chosen.touch_words });
+            (Some(table), _) => {
+                if let Some(root) = self.or_fail(self.own_root(commands, form, table)) {
+                    self.push_root(commands, handle, form, root);
+                    let records = root.from(ROOT_SPACE).first(form.record_words);
+                    return Some(Place { memory: Memory::Root, records, touch_words: form.touch_words });
                 }
             }
             (None, _) => {}
         }
-        self.tell_quietly(commands, handle, point, chosen);
+        chosen.table = None;
+        self.tell_quietly(commands, handle, point, form);
         None
     }
 
     /// A draw without tables of its own, and so are those behind it with the same.
     #[cold]
-    fn tell_quietly(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, chosen: &mut Chosen) {
-        chosen.table = None;
-        match chosen.variant.quiet {
-            Some(Quiet::Root(root)) => self.push_root(commands, handle, chosen, root),
-            Some(Quiet::Set(set)) => self.bind_set(handle, point, &chosen.variant, set),
+    fn tell_quietly(&self, commands: &mut Commands, handle: CommandBuffer, point: usize, form: &Form) {
+        match form.variant.quiet {
+            Some(Quiet::Root(root)) => self.push_root(commands, handle, form, root),
+            Some(Quiet::Set(set)) => self.bind_set(handle, point, &form.variant, set),
             None => {}
         }
     }
 
     /// A root table for a draw, and behind it its records and what it touches.
     #[inline(always)]
-    fn own_root(&self, commands: &mut Commands, chosen: &Chosen) -> Option<Region> {
-        let words = ROOT_SPACE + chosen.record_words + chosen.touch_words;
+    fn own_root(&self, commands: &mut Commands, form: &Form, table: Region) -> Option<Region> {
+        let words = ROOT_SPACE + form.record_words + form.touch_words;
         let all = commands.arena.allocate_lines(self, words)?;
-        let mut root = chosen.root;
+        let mut root = form.root;
+        lead_to(&mut root, Table::Descriptors as u32 * 2, table.device_address);
         lead_to(&mut root, Table::Output as u32 * 2, all.from(ROOT_SPACE).device_address);
-        if chosen.touch_words > 0 {
-            let area = all.from(ROOT_SPACE + chosen.record_words);
+        if form.touch_words > 0 {
+            let area = all.from(ROOT_SPACE + form.record_words);
             lead_to(&mut root, ROOT_TOUCHES, area.device_address);
-            feedback::fill_slots(area, &chosen.variant);
+            feedback::fill_slots(area, &form.variant);
         }
-        if chosen.variant.reads_addresses {
+        if form.variant.reads_addresses {
             let addresses = self.addresses_now().device_address;
             commands.addresses = match commands.addresses {
                 // Roots lead to different tables: all are led to the right one when they are submitted.
@@ -227,22 +231,22 @@ impl Gpu {
     }
 
     /// Records and a set for a draw.
-    fn own_set(&self, commands: &mut Commands, chosen: &Chosen, table: Region) -> Option<(Region, DescriptorSet)> {
-        let records = commands.arena.allocate(self, chosen.record_words)?;
-        let set = commands.write_set(self, [records, table, self.everywhere, chosen.variant.cells])?;
+    fn own_set(&self, commands: &mut Commands, form: &Form, table: Region) -> Option<(Region, DescriptorSet)> {
+        let records = commands.arena.allocate(self, form.record_words)?;
+        let set = commands.write_set(self, [records, table, self.everywhere, form.variant.cells])?;
         Some((records, set))
     }
 
     #[inline(always)]
-    fn push_root(&self, commands: &mut Commands, handle: CommandBuffer, chosen: &Chosen, root: Region) {
-        let (Some(push), Some((layout, stages)), Some(tail)) = (self.next.cmd_push_constants, chosen.push, self.tail)
+    fn push_root(&self, commands: &mut Commands, handle: CommandBuffer, form: &Form, root: Region) {
+        let (Some(push), Some((layout, stages)), Some(tail)) = (self.next.cmd_push_constants, form.push, self.tail)
         else {
             return;
         };
         let bytes = root.device_address.to_ne_bytes();
         // SAFETY: a layout of ours whose push constants reach to the tail, into a command buffer that is recorded now.
         unsafe { push(handle, layout, stages, tail, TAIL_BYTES, Ptr::to_slice(&bytes)) };
-        commands.pushed.disturb(&chosen.variant.layout);
+        commands.pushed.disturb(&form.variant.layout);
     }
 
     fn bind_set(&self, handle: CommandBuffer, point: usize, variant: &Variant, set: DescriptorSet) {

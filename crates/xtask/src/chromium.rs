@@ -34,15 +34,28 @@ pub(crate) const PLACE: &str = "usr/lib/chromium";
 pub(crate) fn swiftshader(root: &Path) -> Result<PathBuf> {
     let (library, manifest) = ("libvk_swiftshader.so", "vk_swiftshader_icd.json");
     let target = root.join("target/swiftshader");
-    if !target.join(library).exists() || !target.join(manifest).exists() {
-        let folder = target.join("package");
-        provide(&folder, &[library, manifest])?;
-        for name in [library, manifest] {
-            let to = target.join(name);
-            std::fs::rename(folder.join(PLACE).join(name), &to)
-                .with_context(|| format!("{} cannot be written", to.display()))?;
-        }
-        std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
-    }
+    fetch(&target, &[library, manifest])?;
     Ok(target.join(manifest))
+}
+
+/// The Khronos layer, newer than the one that Debian has by itself.
+pub(crate) fn khronos(root: &Path) -> Result<PathBuf> {
+    let (library, target) = ("libVkLayer_khronos_validation.so", root.join("target/khronos"));
+    fetch(&target, &[library])?;
+    Ok(target.join(library))
+}
+
+/// Puts files of the package into a folder where they are not there yet.
+fn fetch(target: &Path, names: &[&str]) -> Result<()> {
+    if names.iter().all(|it| target.join(it).exists()) {
+        return Ok(());
+    }
+    let folder = target.join("package");
+    provide(&folder, names)?;
+    for name in names {
+        let to = target.join(name);
+        std::fs::rename(folder.join(PLACE).join(name), &to)
+            .with_context(|| format!("{} cannot be written", to.display()))?;
+    }
+    std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))
 }

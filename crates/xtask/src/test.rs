@@ -18,6 +18,10 @@ pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
         Ok(manifest) => println!("SwiftShader: {}", manifest.display()),
         Err(error) => println!("tests on SwiftShader are left out: {error:#}"),
     }
+    match chromium::khronos(root) {
+        Ok(library) => println!("the newer Khronos layer: {}", library.display()),
+        Err(error) => println!("tests with a newer Khronos layer are left out: {error:#}"),
+    }
     let cargo = cargo();
     process::run(root, &cargo, &["fmt", "--all", "--check"])?;
     process::run(root, &cargo, &["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])?;

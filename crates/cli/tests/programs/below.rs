@@ -1,7 +1,7 @@
 //! The Khronos layer below ours: what it has to say about the calls that checks in shaders make.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::common::{output, text};
 use crate::faults::is_only_for_null;
@@ -11,11 +11,12 @@ use crate::stage::{Stage, names, samples, succeed};
 /// What a sample and all below it say to the Khronos layer: codes, and all the words.
 struct Said(BTreeSet<String>, String);
 
-/// Performs a mended sample over the Khronos layer, with ours between the two or without. None where it is not there.
-fn said_below(stage: &Stage, screen: &Screen, name: &str, is_checked: bool) -> Option<Said> {
-    const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
-    let system = Path::new("/usr/share/vulkan/explicit_layer.d");
-    if !system.join("VkLayer_khronos_validation.json").is_file() {
+const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
+
+/// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without. None where it is
+/// not there.
+fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_checked: bool) -> Option<Said> {
+    if !layers.join("VkLayer_khronos_validation.json").is_file() {
         eprintln!("left out: there is no Khronos layer");
         return None;
     }
@@ -31,7 +32,8 @@ fn said_below(stage: &Stage, screen: &Screen, name: &str, is_checked: bool) -> O
     }
     let both = format!("VK_LAYER_LAVASCOPE_inspect:{KHRONOS}");
     command.env("VK_INSTANCE_LAYERS", if is_checked { &both } else { KHRONOS }).env("LAVASCOPE_GPU", "1");
-    let paths = [ours.as_path(), system];
+    command.env("VK_LOADER_DEBUG", "layer");
+    let paths = [ours.as_path(), layers];
     command.env("VK_LAYER_PATH", std::env::join_paths(paths).expect("paths without colons"));
     if is_only_for_null(name) && !is_pushed(name) {
         let driver = stage.null_driver();
@@ -40,13 +42,19 @@ fn said_below(stage: &Stage, screen: &Screen, name: &str, is_checked: bool) -> O
     let run = output(&mut command);
     assert_eq!(run.status.code(), Some(0), "{name}: {}", text(&run.stderr));
     let all = text(&[run.stdout, run.stderr].concat());
+    // Whoever is not there has nothing to say.
+    assert!(all.contains(&format!("Insert instance layer \"{KHRONOS}\"")), "{name}: {all}");
     let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
     let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
     Some(Said(words.filter(is_code).map(str::to_owned).collect(), all))
 }
 
 fn expect_valid(stage: &Stage, screen: &Screen, name: &str) {
-    let said = |is_checked| said_below(stage, screen, name, is_checked);
+    expect_valid_by(stage, screen, name, Path::new("/usr/share/vulkan/explicit_layer.d"));
+}
+
+fn expect_valid_by(stage: &Stage, screen: &Screen, name: &str, layers: &Path) {
+    let said = |is_checked| said_below(stage, screen, name, layers, is_checked);
     let (Some(alone), Some(below)) = (said(false), said(true)) else { return };
     let more: Vec<_> = below.0.difference(&alone.0).collect();
     assert!(more.is_empty(), "{name}: {more:?}: {}", below.1);
@@ -73,9 +81,42 @@ fn is_pushed(name: &str) -> bool {
 #[test]
 fn calls_of_ours_are_valid_for_rare_extensions() {
     let (stage, screen) = (Stage::new("gpu-rare-valid"), Screen::start());
-    let is_object = |it: &str| it.starts_with("fault-bounds-object") || it.starts_with("fault-observed-object");
     let is_left = |it: &str| is_pushed(it) || is_object(it);
     for name in names().into_iter().filter(|it| is_only_for_null(it) && !is_left(it)) {
         expect_valid(&stage, &screen, &name);
+    }
+}
+
+fn is_object(name: &str) -> bool {
+    name.starts_with("fault-bounds-object") || name.starts_with("fault-observed-object")
+}
+
+/// Where a Khronos layer is that knows shader objects.
+fn newer_khronos() -> Option<PathBuf> {
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/khronos/libVkLayer_khronos_validation.so");
+    let told = std::env::var_os("LAVASCOPE_KHRONOS_LIBRARY").map(PathBuf::from);
+    let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/libVkLayer_khronos_validation.so".into()]);
+    places.into_iter().find(|it| it.is_file())
+}
+
+#[test]
+fn calls_of_ours_are_valid_for_shader_objects() {
+    let Some(library) = newer_khronos() else {
+        println!("left out: no newer Khronos layer is here; `cargo xtask test` fetches it");
+        return;
+    };
+    let (stage, screen) = (Stage::new("gpu-objects-valid"), Screen::start());
+    let layers = stage.folder.join("khronos");
+    std::fs::create_dir_all(&layers).expect("the folder is ours");
+    let layer = serde_json::json!({
+        "name": KHRONOS, "type": "GLOBAL", "library_path": library, "api_version": "1.4.0",
+        "implementation_version": "1", "description": "",
+    });
+    let manifest = serde_json::json!({ "file_format_version": "1.2.0", "layer": layer });
+    std::fs::write(layers.join("VkLayer_khronos_validation.json"), manifest.to_string()).expect("the folder is ours");
+    let objects: Vec<String> = names().into_iter().filter(|it| is_object(it)).collect();
+    assert!(!objects.is_empty());
+    for name in objects {
+        expect_valid_by(&stage, &screen, &name, &layers);
     }
 }

@@ -225,7 +225,7 @@ impl Gpu {
         }
         let variant = &commands.choices.forms[form as usize].variant;
         variant.fixed.iter().for_each(|it| it.add(&words));
-        is_quiet |= variant.stages.is_empty() || self.has_failed();
+        is_quiet |= variant.stages.is_empty() || self.has_failed() || self.is_silent(commands, variant);
         let is_disturbing = variant.way == Way::Set
             && !variant.stages.is_empty()
             && commands.points[at].is_disturbed_by(&variant.layout);
@@ -242,6 +242,14 @@ impl Gpu {
         }
         let chosen = Chosen { form, is_disturbing, table };
         Some(commands.choices.add(&commands.points[at], version, chosen))
+    }
+
+    /// Whether nothing may be told, since shaders cannot write into our memory. It is said once.
+    fn is_silent(&self, commands: &Commands, variant: &Variant) -> bool {
+        if commands.is_protected && !variant.stages.is_empty() {
+            self.say("what protected command buffers run is not checked: it may not write into memory that is not");
+        }
+        commands.is_protected
     }
 
     /// The best form of the pipeline that is bound, whatever else is. Others are made now and then, and then it counts
@@ -279,7 +287,8 @@ impl Gpu {
         if is_fixed && !variant.stages.is_empty() {
             self.say("generated commands that are preprocessed are not checked");
         }
-        let is_fit = !is_fixed && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
+        let can_tell = !is_fixed && !self.is_silent(commands, variant);
+        let is_fit = can_tell && variant.is_fit_for(&words) && !variant.stages.is_empty() && !self.has_failed();
         let is_disturbing = variant.way == Way::Set && bound.is_disturbed_by(&variant.layout);
         let table = match is_fit {
             true => self.or_fail(self.table_of(commands, at, form, (&mut words, version))),

@@ -24,6 +24,8 @@ pub(super) struct Commands {
     /// Counted from zero, in the order of allocation.
     pub(super) number: u32,
     pub(super) is_primary: bool,
+    /// What it runs may write into protected memory only, and so not into ours.
+    pub(super) is_protected: bool,
     /// The last rendering goes on in another command buffer, and nothing may be between.
     pub(super) is_suspended: bool,
     /// How many draws and dispatches were recorded, those that the device generates too.
@@ -341,7 +343,8 @@ impl Commands {
     pub(super) fn renew(&mut self) -> (Vec<Block>, Vec<DescriptorPool>) {
         self.clear_draws();
         self.pieces.iter().for_each(|it| it.zero());
-        let mut old = std::mem::replace(self, Commands::new(self.pool, self.number, self.is_primary));
+        let new = Commands::new(self.pool, self.number, self.is_primary);
+        let mut old = std::mem::replace(self, Commands { is_protected: self.is_protected, ..new });
         old.draws.clear();
         old.variants.clear();
         old.pieces.clear();

@@ -325,7 +325,9 @@ impl Gpu {
         let handles = self.state().pools.get(&pool.0).cloned().unwrap_or_default();
         self.commands_end(&handles, is_freed);
         if is_freed {
-            self.state().pools.remove(&pool.0);
+            let mut state = self.state();
+            state.pools.remove(&pool.0);
+            state.protected_pools.remove(&pool.0);
         }
     }
 

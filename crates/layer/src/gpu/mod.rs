@@ -171,6 +171,8 @@ struct State {
     pushed_sets: u64,
     /// The command buffers of each pool.
     pools: HashMap<u64, Vec<u64>>,
+    /// Pools whose command buffers may write into protected memory only.
+    protected_pools: HashSet<u64>,
     submissions: Vec<Submission>,
     names: HashMap<(i32, u64), String>,
     /// The debug labels of queues, the outermost first.
@@ -352,8 +354,9 @@ impl Gpu {
             // SAFETY: the box stays in the list until the device ends.
             unsafe { &*address }
         });
+        let is_protected = state.protected_pools.contains(&pool);
         drop(state);
-        slot.put(Box::new(Commands::new(pool, number, is_primary)));
+        slot.put(Box::new(Commands { is_protected, ..Commands::new(pool, number, is_primary) }));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::child::{Outcome, child};
 use crate::world::{Setup, World, entry};
 
-const GPU: &[(&CStr, &CStr)] = &[(c"gpu", c"on")];
-const LOG: (&str, &str) = ("LAVASCOPE_NULL_LOG", "{folder}/calls.txt");
-const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
+pub(crate) const GPU: &[(&CStr, &CStr)] = &[(c"gpu", c"on")];
+pub(crate) const LOG: (&str, &str) = ("LAVASCOPE_NULL_LOG", "{folder}/calls.txt");
+pub(crate) const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
 const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json");
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
 /// Reads one buffer and writes another.
@@ -43,14 +43,14 @@ fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool
 }
 
 /// A pipeline whose layout has so many sets; the first one has two buffers.
-struct Compute {
+pub(crate) struct Compute {
     set_layouts: Vec<vk::DescriptorSetLayout>,
     layout: vk::PipelineLayout,
-    pipeline: vk::Pipeline,
+    pub(crate) pipeline: vk::Pipeline,
 }
 
 impl Compute {
-    fn new(world: &World, sets: usize) -> Compute {
+    pub(crate) fn new(world: &World, sets: usize) -> Compute {
         Compute::with_push_constants(world, sets, 0)
     }
 
@@ -105,7 +105,7 @@ impl Compute {
         commands
     }
 
-    fn destroy(self, world: &World) {
+    pub(crate) fn destroy(self, world: &World) {
         // SAFETY: nothing of it is in use.
         unsafe {
             world.device.destroy_pipeline(self.pipeline, None);
@@ -128,10 +128,10 @@ fn run(version: u32, sets: usize, rounds: u32) {
     world.destroy();
 }
 
-struct Calls(Vec<String>);
+pub(crate) struct Calls(Vec<String>);
 
 impl Calls {
-    fn of(outcome: &Outcome) -> Calls {
+    pub(crate) fn of(outcome: &Outcome) -> Calls {
         Calls(outcome.file("calls.txt").lines().map(str::to_owned).collect())
     }
 
@@ -140,14 +140,14 @@ impl Calls {
     }
 
     /// What is recorded into the first command buffer.
-    fn recorded(&self) -> Vec<&str> {
+    pub(crate) fn recorded(&self) -> Vec<&str> {
         let begin = self.0.iter().position(|it| it == "vkBeginCommandBuffer").expect("it began");
         let end = self.0.iter().position(|it| it == "vkEndCommandBuffer").expect("it ended");
         self.0[begin..end].iter().map(String::as_str).filter(|it| it.starts_with("vkCmd")).collect()
     }
 }
 
-fn problems(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn problems(outcome: &Outcome) -> Vec<String> {
     outcome.of_kind("problem").iter().map(|it| it["text"].as_str().unwrap_or_default().to_owned()).collect()
 }
 

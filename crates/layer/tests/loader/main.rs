@@ -17,6 +17,7 @@ mod messages;
 mod objects;
 mod order;
 mod proc_addr;
+mod queues;
 mod threads;
 mod validation;
 mod wanted;

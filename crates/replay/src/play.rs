@@ -91,8 +91,14 @@ impl<'a> Player<'a> {
     }
 
     /// Performs a record, which is used up by that.
+    #[inline]
     pub(crate) fn step(&mut self, it: Taken<'_>) -> Result<(), ReplayError> {
-        let Taken { record: words, time } = it;
+        self.step_words(it.record, it.time)
+    }
+
+    /// As words, which are handed over in registers.
+    #[inline(never)]
+    fn step_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
         // As words, here and below: a head in parts would go by way of memory with every record.
         let head = (words[0], words[1]);
         let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);

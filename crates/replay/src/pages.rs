@@ -35,7 +35,8 @@ pub(crate) fn give_back() {
 #[cfg(target_env = "gnu")]
 pub(crate) fn trim() {
     use std::ffi::c_int;
-    /// Numbers of the C library: which piece is large.
+    /// Numbers of the C library: how much may be free, and which piece is large.
+    const M_TRIM_THRESHOLD: c_int = -1;
     const M_MMAP_THRESHOLD: c_int = -3;
     const LARGE: c_int = 4 << 20;
     unsafe extern "C" {
@@ -45,6 +46,7 @@ pub(crate) fn trim() {
     // SAFETY: functions of the C library that take its locks; a call that opens something has just returned.
     unsafe {
         malloc_trim(0);
+        mallopt(M_TRIM_THRESHOLD, LARGE);
         mallopt(M_MMAP_THRESHOLD, LARGE);
     }
 }
@@ -77,7 +79,7 @@ fn is_unchanged(mapping: &Range<usize>, pages: &File) -> bool {
     const IS_SWAPPED: u64 = 1 << 62;
     const IS_PRESENT: u64 = 1 << 63;
     let mut present = 0;
-    let mut words = [0; 4096];
+    let mut words = [0; 32 << 10];
     let (mut at, end) = (mapping.start / page_size() * 8, mapping.end / page_size() * 8);
     while at < end {
         let size = (end - at).min(words.len());

@@ -6,6 +6,7 @@ mod bad_input;
 mod baseline;
 mod below;
 mod bounds;
+mod cached;
 mod capture;
 mod chains;
 #[path = "../common/mod.rs"]

@@ -303,7 +303,8 @@ hooks! {
     create_command_pool = fn(device: Device, p_info: Ptr<CommandPoolCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<CommandPool>) -> Result, |gpu, next| {
         let result = next(device, p_info, p_allocator, p_made);
         if result == Result::SUCCESS && (*p_info.as_ptr()).flags.0 & CommandPoolCreateFlags::PROTECTED.0 != 0 {
-            fence("vkCreateCommandPool", || drop(gpu.state().protected_pools.insert((*p_made.as_ptr()).0)), || ());
+            let keep = || _ = gpu.state().protected_pools.insert((*p_made.as_ptr()).0);
+            fence("vkCreateCommandPool", keep, || ());
         }
         result
     }

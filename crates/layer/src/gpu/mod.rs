@@ -356,7 +356,9 @@ impl Gpu {
         });
         let is_protected = state.protected_pools.contains(&pool);
         drop(state);
-        slot.put(Box::new(Commands { is_protected, ..Commands::new(pool, number, is_primary) }));
+        let mut commands = Commands::new(pool, number, is_primary);
+        commands.is_protected = is_protected;
+        slot.put(Box::new(commands));
         self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
     }
 

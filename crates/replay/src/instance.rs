@@ -146,6 +146,9 @@ pub(crate) fn out<T>(target: &mut T) -> Ptr<T> {
     Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
 }
 
+/// So many physical devices a machine has at most, or it is asked again.
+const GPUS_MOST: usize = 16;
+
 /// The physical devices here, of an instance.
 fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
     let subject = done.subject();
@@ -153,16 +156,25 @@ fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>,
     let instance = performer.replay.objects.find(subject).ok_or_else(missing)?;
     let functions = performer.replay.functions(instance.owner).ok_or_else(missing)?;
     let ask = |count: &mut u32, first: Ptr<vk::PhysicalDevice>| {
-        driver!(
+        let call = driver!(
             functions,
             EnumeratePhysicalDevices,
             FnEnumeratePhysicalDevices(vk::Instance(instance.handle), out(count), first)
         );
+        call.unwrap_or(vk::Result::ERROR_UNKNOWN)
     };
-    let mut count = 0;
-    ask(&mut count, Ptr::NULL);
-    let mut all = vec![vk::PhysicalDevice(0); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    // Asking takes loaders a millisecond, so there is room for most machines at once.
+    let mut all = vec![vk::PhysicalDevice(0); GPUS_MOST];
+    let mut count = GPUS_MOST as u32;
+    let mut result = ask(&mut count, Ptr::to_slice(&all));
+    if result == vk::Result::INCOMPLETE {
+        ask(&mut count, Ptr::NULL);
+        all.resize(count as usize, vk::PhysicalDevice(0));
+        result = ask(&mut count, Ptr::to_slice(&all));
+    }
+    if result.0 < 0 {
+        count = 0;
+    }
     all.truncate(count as usize);
     let chosen = match performer.replay.options.gpu {
         Some(at) => vec![all.get(at).copied().ok_or_else(|| {

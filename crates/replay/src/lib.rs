@@ -21,6 +21,8 @@ mod chain;
 mod chaos;
 mod clock;
 mod device;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod early;
 mod end;
 mod error;
 mod families;

@@ -18,7 +18,7 @@ use crate::host::HostMemory;
 use crate::objects::{Object, Objects};
 use crate::pair::{gives_objects, pair};
 use crate::replay::{GLOBAL, Replay, lock};
-use crate::straight::Names;
+use crate::straight::{Names, Shortcut};
 use crate::treat::Treatment;
 
 /// A call that was complete in the trace.
@@ -112,6 +112,8 @@ pub(crate) struct Performer<'a> {
     /// By owner, as far as this thread has met them.
     functions: Vec<Option<Arc<Functions>>>,
     pub(crate) names: Names,
+    /// By number of the command; empty until there is one.
+    pub(crate) shortcuts: Vec<Option<Shortcut>>,
 }
 
 /// A call laid out as C memory.
@@ -130,6 +132,7 @@ impl<'a> Performer<'a> {
             host: HostMemory::default(),
             functions: Vec::new(),
             names: Names::new(replay),
+            shortcuts: Vec::new(),
         }
     }
 

@@ -10,10 +10,11 @@ use lavascope_trace::{StreamReader, Taken};
 use crate::end;
 use crate::error::ReplayError;
 use crate::hold::Hold;
+use crate::mark::Mark;
 use crate::memory::Results;
 use crate::perform::{Done, Performer};
 use crate::replay::{Replay, lock};
-use crate::straight::only_code;
+use crate::straight::{Quick, only_code};
 use crate::treat::{Row, is_wait};
 
 /// After so many recorded commands those that sleep are looked for with care.
@@ -23,6 +24,8 @@ const SETTLED: u64 = 64;
 pub(crate) struct Player<'a> {
     performer: Performer<'a>,
     place: usize,
+    /// How far it is.
+    mark: &'a Mark,
     stream: u32,
     /// Calls that have begun and not returned, outermost first: more than one where a callback calls.
     open: Vec<Vec<u64>>,
@@ -40,6 +43,7 @@ impl<'a> Player<'a> {
         Player {
             performer: Performer::new(replay, stream),
             place,
+            mark: replay.positions.mark(place),
             stream,
             open: Vec::new(),
             hold: Hold::new(replay, stream, place),
@@ -82,17 +86,45 @@ impl<'a> Player<'a> {
 
     fn play_all(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
         while let Some(it) = reader.take_next()? {
+            if self.quick(it.record)? {
+                continue;
+            }
             if self.performer.replay.positions.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
-            self.step(it)?;
+            self.step_words(it.record, it.time)?;
         }
         Ok(())
     }
 
     /// Performs a record, which is used up by that.
+    #[inline]
     pub(crate) fn step(&mut self, it: Taken<'_>) -> Result<(), ReplayError> {
-        let Taken { record: words, time } = it;
+        if self.quick(it.record)? { Ok(()) } else { self.step_words(it.record, it.time) }
+    }
+
+    /// Performs most of what is recorded: commands as before, that come after nobody else's. False where nothing has
+    /// happened, and now and then in any case: then there is more to look at.
+    #[inline]
+    fn quick(&mut self, words: &mut [u64]) -> Result<bool, ReplayError> {
+        let head = (words[0], words[1]);
+        let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
+        if kind != Kind::Enter as u8 || touches != 0 || self.calls.is_multiple_of(SETTLED) {
+            return Ok(false);
+        }
+        match self.performer.quick(head, words) {
+            Quick::NotDone => return Ok(false),
+            Quick::Done => {}
+            Quick::Missing => self.performer.replay.leave_out(self.performer.missing(head))?,
+        }
+        self.calls += 1;
+        self.mark.publish(call);
+        Ok(true)
+    }
+
+    /// As words, which are handed over in registers.
+    #[inline(never)]
+    fn step_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
         // As words, here and below: a head in parts would go by way of memory with every record.
         let head = (words[0], words[1]);
         let Head { kind, call, touches, .. } = Head::from_words(head.0, head.1);
@@ -110,7 +142,7 @@ impl<'a> Player<'a> {
             _ => false,
         };
         if is_complete {
-            self.performer.replay.positions.publish(self.place, call);
+            self.mark.publish(call);
         }
         Ok(())
     }
@@ -150,6 +182,9 @@ impl<'a> Player<'a> {
                     Ok(None) => {}
                     result => {
                         self.calls += 1;
+                        if straight.is_recorded && self.hold.is_none() {
+                            self.performer.keep_shortcut(straight);
+                        }
                         return result.map(drop).or_else(|it| replay.leave_out(it)).map(|()| true);
                     }
                 }

@@ -85,6 +85,11 @@ impl Positions {
         }
     }
 
+    /// How far one thread is, for that thread.
+    pub(crate) fn mark(&self, place: usize) -> &Mark {
+        &self.all[place].done
+    }
+
     /// Everything before and including a call is complete.
     #[inline]
     pub(crate) fn publish(&self, place: usize, call: u64) {

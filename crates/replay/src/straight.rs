@@ -87,6 +87,27 @@ pub(crate) fn only_code(head: Head, leave: &[u64]) -> Option<i32> {
     is_plain.then_some(code as u32 as i32)
 }
 
+/// What a command that is recorded needs, as this thread found it out when it performed it last.
+#[derive(Clone, Copy)]
+pub(crate) struct Shortcut {
+    place: in_place::Place<Names>,
+    call: Caller,
+    function: *const (),
+    /// Whose function it is.
+    owner: u32,
+    has_addresses: bool,
+    has_families: bool,
+}
+
+/// How far a command was performed by its shortcut.
+pub(crate) enum Quick {
+    Done,
+    /// Nothing has happened.
+    NotDone,
+    /// It names an object that does not exist.
+    Missing,
+}
+
 /// Finds handles, and remembers what it did not find.
 pub(crate) struct Names {
     objects: Arc<Objects>,
@@ -162,6 +183,49 @@ impl Performer<'_> {
         // SAFETY: the function of this command, with parameters that were looked at, made into C memory, and name
         // objects that are alive. That their use is valid is what the program that was captured promised.
         Ok(Some(unsafe { (it.call)(function, image) }))
+    }
+
+    /// From now on a command that has just been performed is performed by its shortcut.
+    pub(crate) fn keep_shortcut(&mut self, it: &Straight) {
+        let owner = self.names.last.get().1;
+        let Some(function) = self.function(owner, it.command) else { return };
+        let Straight { place, call, has_addresses, has_families, .. } = *it;
+        if self.shortcuts.is_empty() {
+            self.shortcuts.resize(Command::ALL.len(), None);
+        }
+        self.shortcuts[it.command as usize] =
+            Some(Shortcut { place, call, function, owner, has_addresses, has_families });
+    }
+
+    /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::straight`] with
+    /// everything looked up before.
+    #[inline]
+    pub(crate) fn quick(&self, head: (u64, u64), words: &mut [u64]) -> Quick {
+        let Head { command, body_words, .. } = Head::from_words(head.0, head.1);
+        let Some(Some(it)) = self.shortcuts.get(usize::from(command)) else { return Quick::NotDone };
+        let is_other =
+            it.has_addresses && self.replay.addresses.are_used() || it.has_families && self.replay.families.are_used();
+        let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST && !is_other) else {
+            return Quick::NotDone;
+        };
+        if self.names.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.names) {
+            return Quick::NotDone;
+        }
+        if self.names.missing.get().is_some() {
+            return Quick::Missing;
+        }
+        // SAFETY: as in `straight`.
+        unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
+        Quick::Done
+    }
+
+    /// What is said when [`Performer::quick`] found that an object does not exist.
+    #[cold]
+    pub(crate) fn missing(&self, head: (u64, u64)) -> ReplayError {
+        let command = Command::from_number(Head::from_words(head.0, head.1).command);
+        let id = self.names.missing.take().unwrap_or(ObjectId::NULL);
+        // Only commands that are known have shortcuts.
+        self.failed(head, command.unwrap_or(Command::ALL[0]), format!("{id} does not exist at this point"))
     }
 
     /// After a call that succeeded in the trace.

@@ -1,5 +1,7 @@
 //! The records of one stream, in their order: for a thread that replays it.
 
+use std::ops::Range;
+
 use lavascope_event::record::{Head, Touch};
 
 use crate::error::TraceError;
@@ -170,19 +172,28 @@ impl<'t, 'a> StreamReader<'t, 'a> {
     }
 
     /// The next record; none at the end.
-    #[inline]
+    ///
+    /// Always inlined: what it gives has four words, which would otherwise be written one by one and read two at once;
+    /// a processor has to wait for that.
+    #[inline(always)]
     pub fn take_next(&mut self) -> Result<Option<Taken<'_>>, TraceError> {
         if !self.load()? {
             return Ok(None);
         }
-        let Decoded { words, places } = &mut self.block.decoded;
-        let place = places[self.given];
-        let words = &mut words[place.first as usize..place.end as usize];
+        let Place { time, first, end, is_elsewhere, .. } = self.block.decoded.places[self.given];
         self.given += 1;
-        if place.is_elsewhere || self.trace.renumbers() {
-            self.trace.change(self.stream, words, place.is_elsewhere, &mut self.whole)?;
-            return Ok(Some(Taken { time: place.time, record: &mut self.whole }));
-        }
-        Ok(Some(Taken { time: place.time, record: words }))
+        let record = match is_elsewhere || self.trace.renumbers() {
+            true => self.changed(first..end, is_elsewhere)?,
+            false => &mut self.block.decoded.words[first as usize..end as usize],
+        };
+        Ok(Some(Taken { time, record }))
+    }
+
+    /// A record that does not stand in the block as it is meant.
+    #[cold]
+    fn changed(&mut self, place: Range<u32>, is_elsewhere: bool) -> Result<&mut [u64], TraceError> {
+        let words = &self.block.decoded.words[place.start as usize..place.end as usize];
+        self.trace.change(self.stream, words, is_elsewhere, &mut self.whole)?;
+        Ok(&mut self.whole)
     }
 }

@@ -116,6 +116,29 @@ fn what_is_wrong_in_a_trace_is_told_before_a_driver_sees_it() {
     fails(&stage, &pieces, "returns without having begun");
 }
 
+/// What a thread has performed before is looked up no more, and yet its objects are.
+#[test]
+fn a_command_that_is_performed_again_is_looked_at_again() {
+    let stage = Stage::new("hostile-again");
+    let mut pieces = read("compute.lava");
+    let bind = pieces.iter().position(|it| it.is(Command::CmdBindPipeline)).expect("it computes");
+    for _ in 0..3 {
+        let again = Piece { words: pieces[bind].words.clone(), ..pieces[bind] };
+        pieces.insert(bind + 1, again);
+    }
+    write(&stage, &pieces);
+    assert_eq!(replay(&stage, &[]).0, Some(0), "again and again is right");
+    pieces[bind + 3].words[4] = ObjectId::new(HandleType::Pipeline, 999).expect("a small number").raw();
+    fails(&stage, &pieces, "vkCmdBindPipeline: VkPipeline#999 does not exist at this point");
+    let (code, said) = replay(&stage, &["--force"]);
+    assert!(code == Some(0), "it can be left out: {code:?}: {said}");
+    pieces[bind + 3].words[4] = ObjectId::new(HandleType::Buffer, 1).expect("a small number").raw();
+    fails(&stage, &pieces, "vkCmdBindPipeline");
+    pieces[bind + 3].words[4] = pieces[bind].words[4];
+    pieces[bind + 3].words[2] = ObjectId::new(HandleType::CommandBuffer, 999).expect("a small number").raw();
+    fails(&stage, &pieces, "VkCommandBuffer#999 does not exist at this point");
+}
+
 #[test]
 fn a_circle_of_threads_is_told_with_its_calls() {
     let stage = Stage::new("hostile-circle");

@@ -245,6 +245,8 @@ fn a_replay_waits_before_a_call_until_enter() {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(Duration::from_millis(1500));
     assert!(is_running(&mut child));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    assert!(!status.contains("THP_enabled:\t1"), "who only waits clears no large pages: {status}");
     child.stdin.take().expect("it has one").write_all(b"\n").expect("it listens");
     let told = child.wait_with_output().expect("it ends");
     let said = text(&told.stderr);

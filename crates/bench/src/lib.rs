@@ -175,11 +175,19 @@ fn all_minima(
     (Some(least_bare), least_peer, least)
 }
 
-/// How often an operation fits into a batch.
+/// How often an operation fits into a batch. The first thousand may take many times as long as those behind them, so it
+/// is asked again until it hardly changes: a batch that is too short is mostly about what others left in the caches.
 fn times(run: &mut dyn FnMut(u64)) -> u64 {
     run(10);
-    let (once, _) = time(run, 1000);
-    ((BATCH_NS / once.max(0.5)) as u64).clamp(10, 10_000_000)
+    let mut count = 1000;
+    loop {
+        let (once, _) = time(run, count);
+        let fits = ((BATCH_NS / once.max(0.5)) as u64).clamp(10, 10_000_000);
+        if fits <= 2 * count {
+            return fits;
+        }
+        count = fits;
+    }
 }
 
 fn time(run: &mut dyn FnMut(u64), times: u64) -> (f64, f64) {

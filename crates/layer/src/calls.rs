@@ -501,9 +501,9 @@ impl Local {
     #[cold]
     unsafe fn look_at_memory(&mut self, listeners: u8, names: &Names, command: Command, params: *const u8) {
         if let Some(memories) = &names.memories
-            && listeners & Hub::READS != 0
+            && listeners & (Hub::READS | Hub::INLINE) != 0
         {
-            let mut teller = Teller { thread: &mut self.thread, space: &mut self.space };
+            let mut teller = Teller { listeners, thread: &mut self.thread, space: &mut self.space };
             // SAFETY: the caller says that the parameters are valid.
             unsafe { memories.before(command, params, &mut teller) };
         }
@@ -635,20 +635,24 @@ impl Local {
             Said::Begun => names.deferred.begin(unsafe { &*params.cast() }),
             Said::Complete(operation) => learn_deferred(names, operation, touch),
         }
-        if !is_read {
-            return found;
-        }
         if let Some(memories) = &names.memories {
             let id_of = |it: DeviceMemory| HUB.objects.id(names.slot(HandleType::DeviceMemory, it.0)?);
             // SAFETY: as above.
             unsafe { memories.after(command, params, result, id_of) };
+        }
+        if !is_read {
+            return found;
         }
         self.thread.complete(call);
         // SAFETY: as above.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
             if let Some(memories) = &names.memories {
-                memories.learned(&mut Teller { thread: &mut self.thread, space: &mut self.space });
+                memories.learned(&mut Teller {
+                    listeners: entered.listeners(),
+                    thread: &mut self.thread,
+                    space: &mut self.space,
+                });
             }
         }
         found

@@ -378,16 +378,18 @@ impl Work {
             }
             // Only who has the lock writes it.
             HUB.looked_at.store(HUB.looked_at() + 1, Ordering::Relaxed);
-            if !Head::from_words(record[0], record[1]).is_call() {
-                return;
+            let is_call = Head::from_words(record[0], record[1]).is_call();
+            if is_call {
+                stats.record(thread, record);
             }
-            stats.record(thread, record);
             // Taken out meanwhile: what panicked is not asked again.
             if let Some(mut it) = validation.take() {
                 it.record(thread, record);
                 *validation = Some(it);
             }
-            told.after_some(|| tell(stats, validation));
+            if is_call {
+                told.after_some(|| tell(stats, validation));
+            }
         });
         if let Some(it) = capture {
             it.rest(merger);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use lavascope_abi::*;
-use lavascope_settings::{CaptureMemory, Settings, Severity, SyncMode};
+use lavascope_settings::{Settings, Severity, SyncMode};
 
 use crate::application::Wishes;
 use crate::calls::around;
@@ -16,6 +16,7 @@ use crate::gpu;
 use crate::hub::{HUB, Hub, Reading};
 use crate::inline::{self, Inlining};
 use crate::interface::*;
+use crate::memory::Interest;
 use crate::messages::{Message, Messages};
 use crate::names::{Names, PROCESS};
 use crate::validation::Wanted;
@@ -35,8 +36,8 @@ pub(crate) struct InstanceData {
     pub(crate) wanted: Option<Wanted>,
     pub(crate) has_debug_utils: bool,
     pub(crate) has_debug_report: bool,
-    /// How what the host writes into memory is found; none if calls are not captured.
-    pub(crate) memory: Option<CaptureMemory>,
+    /// What of that which the host writes into memory is wanted, if anything.
+    pub(crate) memory: Option<Interest>,
     /// Whether a capture has what the device writes into memory that the host can see.
     pub(crate) wants_results: bool,
     /// The version of Vulkan that the application is written for.
@@ -104,6 +105,13 @@ unsafe fn next_in_chain(params: &CreateInstanceParams) -> Option<Way> {
     Some(Way { get, get_physical: next.get_other_proc_addr, create })
 }
 
+/// A capture has all that the host writes; validation needs the indices of draws when they are submitted.
+fn interest(settings: &Settings) -> Option<Interest> {
+    let is_captured = settings.capture.is_some();
+    let of_draws = settings.sync && settings.sync_submit_time;
+    is_captured.then_some(Interest::Everything(settings.capture_memory)).or(of_draws.then_some(Interest::Indices))
+}
+
 /// # Safety
 ///
 /// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer.
@@ -132,7 +140,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             _listening: listening,
             has_debug_utils: wishes.has_debug_utils,
             has_debug_report: wishes.has_debug_report,
-            memory: settings.capture.is_some().then_some(settings.capture_memory),
+            memory: interest(&settings),
             wants_results: settings.capture_results,
             api_version: wishes.api_version,
             gpu: gpu::Config::of(&settings, &messages).map(Arc::new),

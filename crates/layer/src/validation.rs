@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::Diagnostic;
 use lavascope_event::record::HEAD_SIZE;
-use lavascope_event::{Kind, Record, own};
+use lavascope_event::{Kind, Record, Written, own};
 use lavascope_settings::{Settings, Severity, SyncMode};
 use lavascope_validate::{Feedback, Finding, Validator};
 use serde_json::{Value, json};
@@ -201,6 +201,7 @@ impl Inbox {
 pub(crate) struct Validation {
     validator: Validator,
     mode: SyncMode,
+    hears_host: Hears,
     told: Vec<Cause>,
     /// Where in there a cause is, for the messages of an instance.
     places: HashMap<(usize, usize), usize>,
@@ -233,6 +234,14 @@ impl Cause {
     }
 }
 
+/// Whether it is told what the host writes into memories with indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hears {
+    NotYet,
+    Now,
+    Never,
+}
+
 impl Validation {
     /// For a reader on a thread of ours.
     pub(crate) fn off_thread() -> Validation {
@@ -248,6 +257,7 @@ impl Validation {
         Validation {
             validator: Validator::default(),
             mode,
+            hears_host: Hears::NotYet,
             told: Vec::new(),
             places: HashMap::new(),
             log: None,
@@ -260,6 +270,14 @@ impl Validation {
         if settings.sync_submit_time {
             self.validator.want_submissions();
         }
+        // A capture may end, and then nobody tells what the host writes.
+        if settings.capture.is_some() {
+            self.hears_host = Hears::Never;
+            self.validator.hear_no_host_writes();
+        } else if self.hears_host == Hears::NotYet {
+            self.hears_host = Hears::Now;
+            self.validator.hear_some_host_writes();
+        }
         // Where shaders keep what they touch, what is only possible may turn out to be certain.
         if settings.possible || settings.sync_shader_heuristic || settings.gpu {
             self.validator.want_possible();
@@ -268,7 +286,12 @@ impl Validation {
 
     /// Takes a record in. Gives what messengers must be told at once.
     pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<Waiting>> {
-        let record = own(words)?;
+        let Some(record) = own(words) else {
+            if self.hears_host == Hears::Now {
+                Written::of(words).into_iter().for_each(|it| self.validator.host_wrote(it));
+            }
+            return None;
+        };
         if record.kind() == Kind::Enter {
             self.validator.at_stack(backtrace::take(thread, record.call_number()));
         }

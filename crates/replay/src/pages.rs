@@ -4,6 +4,7 @@
 //! leaves a third of their code in memory; a replay then needs little of it. What a mapping of a file holds that nobody
 //! ever changed is in the file, and comes back when it is needed. So do free pieces of the C library.
 
+use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -13,11 +14,12 @@ use rustix::mm::{Advice, madvise};
 use rustix::param::page_size;
 
 /// Mappings with less in memory are left alone.
-const BYTES_MIN: usize = 512 << 10;
+const BYTES_MIN: usize = 256 << 10;
 
-/// Gives back what opening a driver has left in memory.
+/// Gives back what opening a driver has left in memory. Before a device is made, loaders ask for the same large pieces
+/// again and again: these are kept for now.
 pub(crate) fn give_back() {
-    trim();
+    trim(LARGE);
     // What a page is, is asked only where it matters. `smaps` has both in one file, but goes through all memory for it:
     // that takes longer than most drivers take to open.
     let (Ok(mappings), Ok(pages)) = (File::open("/proc/self/maps"), File::open("/proc/self/pagemap")) else { return };
@@ -30,29 +32,41 @@ pub(crate) fn give_back() {
     }
 }
 
-/// What is free goes back to the system. Loaders ask for large pieces and free them at once; whoever performs has the
-/// C library take those from the system one by one. Drivers do the same again and again, so from here on they are kept.
+/// Gives back what is free, as soon as it is, from when a device was made.
+pub(crate) fn give_back_free() {
+    trim(LITTLE);
+}
+
+/// Bytes of a large piece of memory, and of a small one.
+const LARGE: c_int = 4 << 20;
+const LITTLE: c_int = 128 << 10;
+
+/// What is free goes back to the system, and later what is free at the end, once it is so much. Loaders ask for large
+/// pieces and free them at once; whoever performs has the C library take those from the system one by one. Drivers do
+/// the same again and again, so from here on they are kept.
 #[cfg(target_env = "gnu")]
-pub(crate) fn trim() {
-    use std::ffi::c_int;
-    /// Numbers of the C library: how much may be free, and which piece is large.
+fn trim(most: c_int) {
+    /// Numbers of the C library: how much may be free at the end, and which piece is taken from the system.
     const M_TRIM_THRESHOLD: c_int = -1;
     const M_MMAP_THRESHOLD: c_int = -3;
-    const LARGE: c_int = 4 << 20;
     unsafe extern "C" {
+        fn malloc(size: usize) -> *mut c_void;
+        fn free(memory: *mut c_void);
         fn malloc_trim(keep: usize) -> c_int;
         fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
     // SAFETY: functions of the C library that take its locks; a call that opens something has just returned.
     unsafe {
         malloc_trim(0);
-        mallopt(M_TRIM_THRESHOLD, LARGE);
+        mallopt(M_TRIM_THRESHOLD, most);
         mallopt(M_MMAP_THRESHOLD, LARGE);
+        // What is free at the end of this thread's memory goes when something not small is freed there.
+        free(std::hint::black_box(malloc(LITTLE as usize)));
     }
 }
 
 #[cfg(not(target_env = "gnu"))]
-pub(crate) fn trim() {}
+fn trim(_: c_int) {}
 
 /// Large mappings of files that nobody can write through.
 fn read_only(lines: impl BufRead) -> impl Iterator<Item = Range<usize>> {

@@ -48,12 +48,14 @@ impl Device {
                     images: it.p_image_memory_barriers(),
                 };
                 let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+                self.waits_for_host.note_barrier(src_stages);
                 let dependencies = self.version_1(&lists, out);
                 let barrier = Barrier::One { src_stages, dst_stages, dependencies };
                 self.record(it.command_buffer, Command::Barrier(barrier), out);
             }
             Call::CmdPipelineBarrier2(it) => {
                 let dependencies = it.p_dependency_info().map_or(Vec::new(), |it| self.version_2(it, out));
+                dependencies.iter().for_each(|it| self.waits_for_host.note_barrier(it.scope.src_stages));
                 self.record(it.command_buffer, Command::Barrier(Barrier::Two { dependencies }), out);
             }
             Call::CmdSetEvent(it) => {
@@ -91,6 +93,7 @@ impl Device {
         let events = it.p_events().iter().filter_map(|it| self.event(*it, out)).collect();
         let dependencies = self.version_1(&lists, out);
         let (src_stages, dst_stages) = (u64::from(it.src_stage_mask.0), u64::from(it.dst_stage_mask.0));
+        self.waits_for_host.note_event(src_stages);
         let wait = WaitEvents::One { events, src_stages, dst_stages, dependencies };
         self.record(it.command_buffer, Command::WaitEvents(wait), out);
     }
@@ -101,6 +104,9 @@ impl Device {
             if let Some(event) = self.event(*event, out) {
                 events.push((event, self.version_2(info, out)));
             }
+        }
+        for it in events.iter().flat_map(|it| &it.1) {
+            self.waits_for_host.note_event(it.scope.src_stages);
         }
         self.record(it.command_buffer, Command::WaitEvents(WaitEvents::Two { events }), out);
     }

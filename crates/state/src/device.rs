@@ -16,6 +16,7 @@ use crate::draw::Drawn;
 use crate::external::External;
 use crate::generated_commands::{CommandsLayout, ExecutionSet};
 use crate::image::{Buffer, BufferView, Image, ImageView};
+use crate::indices::{HostWrites, WaitsForHost};
 use crate::memory::Memory;
 use crate::opaque::Opaque;
 use crate::optical_flow::FlowSession;
@@ -87,7 +88,10 @@ pub(crate) struct Device {
     pub(crate) addresses: BTreeMap<u64, (ResourceId, u64)>,
     pub(crate) drawn: Drawn,
     /// Whether somebody tells what the host writes into memory.
-    pub(crate) hears_host_writes: bool,
+    pub(crate) hears_host_writes: HostWrites,
+    /// What lets the host write after a submission what that reads: it waits for events that the host sets, has barriers
+    /// behind the host, and waits for timelines that the host may signal. Said of all that was ever recorded.
+    pub(crate) waits_for_host: WaitsForHost,
     /// Pages that are kept of what it wrote.
     pub(crate) host_pages: usize,
     /// Room for the accesses of the next command.

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_program::{Access, Certainty, ResourceId};
+use lavascope_program::{Access, Certainty, Point, ResourceId};
 
 use crate::device::Device;
 use crate::vertex::{BoundIndices, Elements, Taken};
@@ -22,6 +22,49 @@ pub(crate) struct Indexed {
     vertex_offset: i32,
     read: Vec<Elements>,
     pub(crate) certainty: Certainty,
+}
+
+/// What is told of the writes of the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HostWrites {
+    #[default]
+    None,
+    /// All to some memories, which are told of before anything in them is submitted; nothing of others.
+    Some,
+    All,
+}
+
+/// Ways in which the host may write what was submitted already. A submission sees what the host wrote before it; what
+/// comes later takes a dependency behind the host, and something that makes the device wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WaitsForHost {
+    by_event: bool,
+    by_barrier: bool,
+    by_timeline: bool,
+}
+
+const HOST: u64 = vk::PipelineStageFlags2::HOST.0;
+
+impl WaitsForHost {
+    /// A wait for events has these stages in its first scope.
+    pub(crate) fn note_event(&mut self, stages: u64) {
+        self.by_event |= stages & HOST != 0;
+    }
+
+    /// A barrier has.
+    #[inline]
+    pub(crate) fn note_barrier(&mut self, stages: u64) {
+        self.by_barrier |= stages & HOST != 0;
+    }
+
+    pub(crate) fn note_wait(&mut self, point: Point) {
+        self.by_timeline |= point.value.is_some();
+    }
+
+    /// Whether what is submitted can be read before the host writes it.
+    fn is_possible(self) -> bool {
+        self.by_event || self.by_barrier && self.by_timeline
+    }
 }
 
 /// More indices are not looked at for each submission.
@@ -123,8 +166,10 @@ impl Device {
         read: impl Iterator<Item = Elements>,
     ) -> Option<Indexed> {
         let (vertex_offset, part) = (vertex_offset?, indices.known()?);
-        let buffer = self.buffers.get(bound.buffer).filter(|_| self.hears_host_writes)?;
-        let is_filled = self.memories.get(buffer.memory)?.is_filled_by_host(buffer.resource?);
+        let buffer = self.buffers.get(bound.buffer).filter(|_| self.hears_host_writes != HostWrites::None)?;
+        let memory = self.memories.get(buffer.memory)?;
+        let is_told = self.hears_host_writes == HostWrites::All || memory.is_told();
+        let is_filled = is_told && memory.is_filled_by_host(buffer.resource?);
         let at = |index: u64| Some(bound.bytes.start.saturating_add(index.checked_mul(bound.size)?));
         let bytes = at(part.start)?..at(part.end)?;
         let is_inside = bytes.end <= bound.bytes.end && part.end - part.start <= INDICES_MAX;
@@ -149,6 +194,9 @@ impl Device {
     }
 
     fn vertices_of(&self, it: &Indexed) -> Option<Taken> {
+        if self.waits_for_host.is_possible() || self.hears_host_writes == HostWrites::None {
+            return None;
+        }
         let buffer = self.buffers.get(it.buffer)?;
         let indices = self.memories.get(buffer.memory)?.host_bytes(buffer.resource?, it.bytes.clone())?;
         Some(vertices(&indices, it.size, it.vertex_offset))

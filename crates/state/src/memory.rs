@@ -308,6 +308,11 @@ impl Memory {
         own.is_some_and(|own| self.is_input(&own.bytes)) && self.contents != Contents::Unknown
     }
 
+    /// Whether the host is known to have written something.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self.contents, Contents::Known(_))
+    }
+
     /// Bytes of a resource that the host wrote; none where somebody else may have.
     pub(crate) fn host_bytes(&self, resource: ResourceId, bytes: Range<u64>) -> Option<Vec<u8>> {
         let Contents::Known(pages) = &self.contents else { return None };

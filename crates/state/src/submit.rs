@@ -181,10 +181,11 @@ impl Device {
         self.submitted += 1;
         match (event.call, event.outcome) {
             (Call::QueueSubmit(it), None) => {
+                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
+                self.note_waits(&batches);
                 for buffer in it.p_submits().iter().flat_map(|it| it.p_command_buffers()) {
                     self.settle(buffer.0, out);
                 }
-                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch(it)).collect();
                 let given = it.p_submits().iter().flat_map(|it| {
                     [it.wait_semaphore_count, it.command_buffer_count, it.signal_semaphore_count].map(u64::from)
                 });
@@ -192,10 +193,11 @@ impl Device {
                 self.submit(queue, batches, it.fence, out);
             }
             (Call::QueueSubmit2(it), None) => {
+                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
+                self.note_waits(&batches);
                 for info in it.p_submits().iter().flat_map(|it| it.p_command_buffer_infos().iter()) {
                     self.settle(info.command_buffer.0, out);
                 }
-                let batches: Vec<Batch> = it.p_submits().iter().map(|it| self.batch2(it)).collect();
                 let given = it.p_submits().iter().flat_map(|it| {
                     [it.wait_semaphore_info_count, it.command_buffer_info_count, it.signal_semaphore_info_count]
                         .map(u64::from)
@@ -217,6 +219,13 @@ impl Device {
             _ => return false,
         }
         true
+    }
+
+    /// Before what is submitted is settled: whether the host may still write then.
+    fn note_waits(&mut self, batches: &[Batch]) {
+        for it in batches.iter().flat_map(|it| &it.waits) {
+            self.waits_for_host.note_wait(it.point);
+        }
     }
 
     fn submit(&mut self, queue: QueueId, batches: Vec<Batch>, signaled: vk::Fence, out: &mut Out<'_>) {

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::decision::{Decision, Family, When, decision};
 use crate::device::{Device, Event};
+use crate::indices::HostWrites;
 use crate::listener::{Listener, Missing, Out, Source, Where, object};
 use crate::shader::{NoReflection, Reflect};
 use crate::slab::{Life, Slab};
@@ -32,7 +33,7 @@ pub struct Tracker<L> {
     missing: BTreeMap<Missing, u64>,
     reflect: Box<dyn Reflect + Send>,
     tells_picked: bool,
-    hears_host_writes: bool,
+    hears_host_writes: HostWrites,
     /// How often something changed that commands depend on.
     changes: u64,
 }
@@ -67,7 +68,7 @@ impl<L: Listener> Tracker<L> {
             missing: BTreeMap::new(),
             reflect,
             tells_picked: false,
-            hears_host_writes: false,
+            hears_host_writes: HostWrites::None,
             changes: 0,
         }
     }
@@ -81,9 +82,23 @@ impl<L: Listener> Tracker<L> {
 
     /// All that the host writes into memory that it maps will be told, before the device can read it.
     pub fn hear_host_writes(&mut self) {
-        self.hears_host_writes = true;
+        self.set_host_writes(HostWrites::All);
+    }
+
+    /// The same, of some memories only: of one of which something was told, all will be.
+    pub fn hear_some_host_writes(&mut self) {
+        self.set_host_writes(HostWrites::Some);
+    }
+
+    /// Nothing more will be told of what the host writes: what was told is not relied on any more.
+    pub fn hear_no_host_writes(&mut self) {
+        self.set_host_writes(HostWrites::None);
+    }
+
+    fn set_host_writes(&mut self, told: HostWrites) {
+        self.hears_host_writes = told;
         self.changes += 1;
-        self.devices.iter_mut().for_each(|it| it.hears_host_writes = true);
+        self.devices.iter_mut().for_each(|it| it.hears_host_writes = told);
     }
 
     /// The host wrote into memory. What it did not write is zero.

@@ -184,6 +184,75 @@ fn what_is_not_known_of_indices_is_not_made_up() {
     }
 }
 
+/// Where only some memories are told of, one that was not is like one that nobody tells of.
+#[test]
+fn indices_of_memories_that_are_told_of_are_known() {
+    let index = BufferUsageFlags::INDEX_BUFFER;
+    let mut app = app(index);
+    app.tracker.hear_some_host_writes();
+    record(&mut app);
+    assert_eq!(read(&app), [ALL], "at once, since nothing is expected");
+    host_writes(&mut app, &[9, 1, 0, 1, 5, 7]);
+    app.submit(0, 2, Fence(0));
+    assert_eq!(read(&app), [ALL]);
+    record(&mut app);
+    app.submit(0, 2, Fence(0));
+    let known = [(160..184, Certainty::Certain), (240..248, Certainty::Certain)];
+    assert_eq!(read(&app), known);
+    // What was told is not relied on when nobody tells any more.
+    app.tracker.hear_no_host_writes();
+    app.submit(0, 2, Fence(0));
+    assert_eq!(read(&app), [ALL]);
+}
+
+/// The host writes before a submission, unless the device waits for it with a dependency behind the host.
+#[test]
+fn indices_that_the_host_may_write_later_are_not_known() {
+    use PipelineStageFlags as Stage;
+    let after = |wait: bool, src: Stage| {
+        let mut app = app(BufferUsageFlags::INDEX_BUFFER);
+        app.tracker.hear_host_writes();
+        host_writes(&mut app, &[9, 1, 0, 1, 5, 7]);
+        app.begin(2);
+        let (command_buffer, dst) = (command_buffer(2), Stage::VERTEX_INPUT);
+        if wait {
+            let params = CmdWaitEventsParams {
+                command_buffer,
+                src_stage_mask: src,
+                dst_stage_mask: dst,
+                ..CmdWaitEventsParams::zeroed()
+            };
+            app.call(Api::CmdWaitEvents, &params);
+        } else {
+            let barrier = MemoryBarrier { src_access_mask: AccessFlags::HOST_WRITE, ..MemoryBarrier::zeroed() };
+            let params = CmdPipelineBarrierParams {
+                command_buffer,
+                src_stage_mask: src,
+                dst_stage_mask: dst,
+                memory_barrier_count: 1,
+                p_memory_barriers: Ptr::to(&barrier),
+                ..CmdPipelineBarrierParams::zeroed()
+            };
+            app.call(Api::CmdPipelineBarrier, &params);
+        }
+        draw_with(&mut app, INDICES);
+        app.end(2);
+        app
+    };
+    let last = |app: &App<Collector>| read_by(app, app.program().command_buffers.len() - 1, 1);
+    let known = [(160..184, Certainty::Certain), (240..248, Certainty::Certain)];
+    for (wait, src, expected) in [
+        (true, Stage::HOST, vec![ALL]),
+        (true, Stage::TRANSFER, known.to_vec()),
+        (false, Stage::HOST, known.to_vec()),
+        (false, Stage::ALL_COMMANDS, known.to_vec()),
+    ] {
+        let mut app = after(wait, src);
+        app.submit(0, 2, Fence(0));
+        assert_eq!(last(&app), expected, "{wait} {src:?}");
+    }
+}
+
 /// Records what comes before the draw into command buffer 2, and the draw.
 fn drawn(usage: BufferUsageFlags, between: impl Fn(&mut App<Collector>)) -> Vec<(std::ops::Range<u64>, Certainty)> {
     let mut app = app(usage);

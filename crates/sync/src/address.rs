@@ -70,9 +70,6 @@ struct Placed {
     is_free: bool,
 }
 
-/// Red, green, blue, alpha.
-const COMPONENTS: u64 = 4;
-
 impl Addresses {
     pub(crate) fn add(&mut self, resource: &Resource) -> ResourceId {
         let id = self.take_free().unwrap_or(ResourceId(self.places.len() as u32));
@@ -378,7 +375,9 @@ impl Addresses {
         let old = self.whole(resource);
         self.moves += 1;
         let size = old.end - old.start;
-        let base = self.allocate(size.saturating_mul(COMPONENTS));
+        let texels = self.places.get(resource.0 as usize).and_then(|it| it.texels.as_ref());
+        let components = texels.map_or(Components(0), |it| it.components());
+        let base = self.allocate(size.saturating_mul(plane_count(components)));
         for it in self.places.iter_mut().filter(|it| it.is_opaque() && it.base == old.start) {
             match base {
                 Ok(base) => (it.base, it.has_planes) = (base, true),
@@ -386,7 +385,7 @@ impl Addresses {
             }
         }
         match base {
-            Ok(base) => (old, (0..COMPONENTS).map(|it| base + it * size).collect()),
+            Ok(base) => (old, planes(components).map(|it| base + it * size).collect()),
             Err(why) => {
                 self.note(why);
                 (old, Vec::new())
@@ -645,17 +644,25 @@ impl Placed {
 
     /// The planes that have some components; the first is all there is without planes.
     fn planes(&self, components: Components) -> impl Iterator<Item = u64> {
-        let has_planes = self.has_planes;
-        (0..self.plane_count()).filter(move |it| !has_planes || components.0 >> it & 1 != 0)
+        match &self.texels {
+            Some(texels) if self.has_planes => planes(Components(texels.components().0 & components.0)),
+            _ => planes(Components(1)),
+        }
     }
 
     fn plane_count(&self) -> u64 {
-        if self.has_planes { COMPONENTS } else { 1 }
+        let components = self.texels.as_ref().filter(|_| self.has_planes).map(|it| it.components());
+        components.map_or(1, plane_count)
     }
 
+    #[inline]
     fn wants_planes(&self, region: &Region) -> bool {
-        let is_part = matches!(region, Region::Image(it) if it.components != Components::ALL);
-        is_part && self.is_opaque() && !self.has_planes && self.texels.is_some()
+        let Region::Image(ImageRegion { components, .. }) = region else { return false };
+        *components != Components::ALL && !self.has_planes && self.can_have_planes(*components)
+    }
+
+    fn can_have_planes(&self, components: Components) -> bool {
+        self.is_opaque() && self.texels.as_ref().is_some_and(|it| it.is_part(components))
     }
 
     fn is_opaque(&self) -> bool {
@@ -691,6 +698,16 @@ impl Placed {
             }
         }
     }
+}
+
+/// The planes of some components. One that a format has not has none: nobody would ever write what it had before.
+fn planes(components: Components) -> impl Iterator<Item = u64> {
+    (0..u64::from(u8::BITS)).filter(move |it| components.0 >> it & 1 != 0)
+}
+
+/// Up to the last one.
+fn plane_count(components: Components) -> u64 {
+    u64::from(u8::BITS - components.0.leading_zeros())
 }
 
 fn block((memory, offset): (MemoryId, u64), size: u64) -> Block {

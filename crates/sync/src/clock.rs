@@ -312,29 +312,71 @@ impl Carry {
 /// What is visible to some usages, and what has reached them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    rows: Vec<(Usage, Row, Row)>,
+    rows: Vec<Sight>,
+    /// Those that lead to these usages.
+    stretches: Stretches,
+}
+
+/// What a clock knows of one usage.
+#[derive(Clone, Debug)]
+struct Sight {
+    usage: Usage,
+    visible: Row,
+    reached: Row,
+    points: Row,
+}
+
+impl Sight {
+    fn covers(&self, other: &Sight) -> bool {
+        self.visible.covers(&other.visible) && self.reached.covers(&other.reached) && self.points.covers(&other.points)
+    }
+
+    fn is_zero(&self) -> bool {
+        self.visible.is_zero() && self.reached.is_zero() && self.points.is_zero()
+    }
 }
 
 impl Seen {
     /// Whether it has all that another has.
     pub(crate) fn covers(&self, other: &Seen) -> bool {
-        other.rows.iter().all(|(usage, visible, reached)| {
-            let own = self.rows.iter().find(|it| it.0 == *usage);
-            own.is_some_and(|own| own.1.covers(visible) && own.2.covers(reached))
-                || visible.is_zero() && reached.is_zero()
-        })
+        let has = |it: &Sight| it.is_zero() || self.row(it.usage).is_some_and(|own| own.covers(it));
+        let has_stretch = |it: &Stretch| self.has_stretch(it) || self.stretches.any(|own| own.covers(it));
+        other.rows.iter().all(has) && other.stretches.iter().all(has_stretch)
+    }
+
+    fn row(&self, usage: Usage) -> Option<&Sight> {
+        self.rows.iter().find(|it| it.usage == usage)
+    }
+
+    /// Whether the rows say all that a stretch says.
+    fn has_stretch(&self, it: &Stretch) -> bool {
+        let (lanes, writes) = it.rows();
+        let has = |own: &Sight| own.reached.covers(&lanes) && own.visible.covers(&writes);
+        it.dst_usages.iter().all(|usage| self.row(usage).is_some_and(has))
     }
 
     pub(crate) fn raise_all(&mut self, other: &Seen) {
-        for (usage, visible, reached) in &other.rows {
-            match self.rows.iter_mut().find(|it| it.0 == *usage) {
+        for it in &other.rows {
+            match self.rows.iter_mut().find(|own| own.usage == it.usage) {
                 Some(own) => {
-                    own.1.raise_all(visible);
-                    own.2.raise_all(reached);
+                    own.visible.raise_all(&it.visible);
+                    own.reached.raise_all(&it.reached);
+                    own.points.raise_all(&it.points);
                 }
-                None => self.rows.push((*usage, visible.clone(), reached.clone())),
+                None => self.rows.push(it.clone()),
             }
         }
+        other.stretches.iter().for_each(|it| self.stretches.add(*it));
+        if !self.stretches.is_empty() {
+            let mut stretches = std::mem::take(&mut self.stretches);
+            stretches.retain(|it| !self.has_stretch(it));
+            self.stretches = stretches;
+        }
+    }
+
+    /// Forgets stretches that nobody asks for.
+    pub(crate) fn keep_only(&mut self, asked: &Asked) {
+        self.stretches.keep_only(asked);
     }
 }
 
@@ -525,20 +567,29 @@ impl Clock {
         let row = |usage: Usage| {
             let mut keys = Usages::default();
             keys.add(usage);
-            let mut reached = self.reached.join(keys);
-            reached.raise_all(&self.reached_points.join(keys));
-            (usage, self.visible.join(keys), reached)
+            let (visible, reached) = (self.visible.join(keys), self.reached.join(keys));
+            Sight { usage, visible, reached, points: self.reached_points.join(keys) }
         };
-        Seen { rows: usages.iter().map(row).collect() }
+        let mut stretches = Stretches::default();
+        for it in self.stretches.iter().filter(|it| !it.dst_usages.and(usages).is_none()) {
+            stretches.add(Stretch { dst: Stages::default(), dst_usages: it.dst_usages.and(usages), ..*it });
+        }
+        Seen { rows: usages.iter().map(row).collect(), stretches }
     }
 
     /// What was visible elsewhere to some usages is visible to them here.
     pub(crate) fn see(&mut self, seen: &Seen) {
-        for (usage, visible, reached) in &seen.rows {
+        for it in &seen.rows {
             let mut keys = Usages::default();
-            keys.add(*usage);
-            self.visible.raise(keys, visible);
-            self.reached_points.raise(keys, reached);
+            keys.add(it.usage);
+            self.visible.raise(keys, &it.visible);
+            self.reached.raise(keys, &it.reached);
+            self.reached_points.raise(keys, &it.points);
+        }
+        self.reached_points.forget_covered(&self.reached);
+        seen.stretches.iter().for_each(|it| self.stretches.add(*it));
+        if !self.stretches.is_empty() {
+            self.forget_covered();
         }
     }
 

@@ -80,9 +80,7 @@ pub(crate) struct Timeline {
     /// Scopes that were expanded already: programs use few, and use them again and again.
     expanded: FxHashMap<Scope, Expanded>,
     /// What all signals so far have handed on together.
-    signals: Carry,
-    /// What of it is visible to the host.
-    signals_to_host: Seen,
+    signals: Known,
     /// What is visible to the host, as waits brought it to some stages.
     received: Vec<(Stages, Seen)>,
     parked: VecDeque<Parked>,
@@ -153,6 +151,12 @@ impl Known {
         self.host.raise_all(&other.host);
         self.batches.raise_all(&other.batches);
     }
+
+    /// Forgets stretches that nobody asks for.
+    fn keep_only(&mut self, asked: &Asked) {
+        self.carry.keep_only(asked);
+        self.host.keep_only(asked);
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -186,8 +190,7 @@ impl Device {
             family: it.family,
             clock: Clock::default(),
             expanded: FxHashMap::default(),
-            signals: Carry::default(),
-            signals_to_host: Seen::default(),
+            signals: Known::default(),
             received: Vec::new(),
             parked: VecDeque::new(),
             host: None,
@@ -311,7 +314,9 @@ impl Device {
         let asked = Asked::new(asks.collect());
         own.clock.keep_only(&asked);
         own.signals.keep_only(&asked);
+        own.received.iter_mut().for_each(|it| it.1.keep_only(&asked));
         self.host_clock.keep_only(&asked);
+        Arc::make_mut(&mut self.host).keep_only(&asked);
         own.stretches_kept = count(&own.clock, &self.host_clock);
     }
 
@@ -374,9 +379,9 @@ impl Device {
             }
             self.forget_gone();
         }
-        known.carry.raise_all(&self.queues[queue].signals);
+        known.raise_all(&self.queues[queue].signals);
         if !work.signals.is_empty() || work.fence.is_some() {
-            self.queues[queue].signals = known.carry.clone();
+            self.queues[queue].signals = known.clone();
         }
         for point in &work.signals {
             self.set_semaphore(*point, known.clone());
@@ -465,10 +470,7 @@ impl Device {
 
     fn signal_fence(&mut self, queue: u8, fence: FenceId) {
         let known = self.all_of(queue);
-        let own = &mut self.queues[usize::from(queue)];
-        own.signals.raise_all(&known.carry);
-        own.signals.forget_covered();
-        own.signals_to_host.raise_all(&known.host);
+        self.queues[usize::from(queue)].signals = known.clone();
         if let Some(slot) = self.fences.get_mut(fence.0 as usize) {
             *slot = Some(known);
         }
@@ -489,19 +491,20 @@ impl Device {
         let own = &mut self.queues[usize::from(queue)];
         let stages = scope::signal(signal.stages, own.flags);
         let mut carry = own.clock.first_scope(queue, tag, stages, scope::usages_of(stages));
-        carry.raise_all(&own.signals);
+        carry.raise_all(&own.signals.carry);
         carry.forget_covered();
-        own.signals = carry.clone();
+        own.signals.carry = carry.clone();
         carry.raise_all(&host.carry);
         let is_for_host = stages.0 & EVERYTHING.host.0 != 0;
         let mut host = if is_for_host { own.clock.seen_by(EVERYTHING.host_usages) } else { Seen::default() };
         for (_, seen) in own.received.iter().filter(|it| it.0.0 & stages.0 != 0) {
             host.raise_all(seen);
         }
-        host.raise_all(&own.signals_to_host);
-        own.signals_to_host = host.clone();
+        host.raise_all(&own.signals.host);
+        own.signals.host = host.clone();
         let mut batches = own.clock.batches.clone();
         batches.raise(queue, tag);
+        own.signals.batches.raise_all(&batches);
         self.set_semaphore(signal.point, Known { carry, host, batches });
     }
 
@@ -520,14 +523,14 @@ impl Device {
 
     /// Everything that a queue has done, and all that it knows of others.
     fn all_of(&self, queue: u8) -> Known {
-        let clock = &self.queues[usize::from(queue)].clock;
-        let mut carry = clock.first_scope(queue, self.tag, EVERYTHING.stages, EVERYTHING.usages);
-        carry.raise_all(&self.queues[usize::from(queue)].signals);
-        carry.forget_covered();
-        let host = clock.seen_by(EVERYTHING.host_usages);
+        let Timeline { clock, signals, .. } = &self.queues[usize::from(queue)];
+        let carry = clock.first_scope(queue, self.tag, EVERYTHING.stages, EVERYTHING.usages);
         let mut batches = clock.batches.clone();
         batches.raise(queue, self.tag);
-        Known { carry, host, batches }
+        let mut known = Known { carry, host: clock.seen_by(EVERYTHING.host_usages), batches };
+        known.raise_all(signals);
+        known.carry.forget_covered();
+        known
     }
 
     fn host_learns(&mut self, known: &Known) {

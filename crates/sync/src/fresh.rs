@@ -207,6 +207,13 @@ mod tests {
         let far = [spot(1 << 40..(1 << 40) + 256)];
         assert!(fresh.take_all(&far, 0) && fresh.take_all(&far, 0));
         assert!(!fresh.take_all(&far, 1), "it was read");
+        // What is large lies in large blocks, of which there are few.
+        let mut large = Fresh::default();
+        assert!(large.take_all(&[spot(100..100 + (1 << 36))], 0) && large.count <= 2);
+        // Of three ranges of a command only the last is written.
+        let three = [0, 1, 2].map(|it| (1 << 42) + it * 512).map(|it| spot(it..it + 16));
+        assert!(fresh.take_all(&three, 4));
+        assert!(fresh.take_all(&three[..1], 0) && fresh.take_all(&three[1..2], 0) && !fresh.take_all(&three[2..], 0));
         // One command may read and write the same.
         let far = 1 << 41;
         let both = [spot(far..far + 16), spot(far..far + 16), spot(far + 512..far + 528)];

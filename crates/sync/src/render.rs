@@ -176,12 +176,13 @@ impl Executor<'_> {
         for it in &pass.ended {
             self.clock().pass(&it.clock);
         }
+        // They are no commands behind the render pass: what leads there does not lead to them.
+        self.last_transitions(tag, &pass);
         for subpass in 0..pass.ended.len() {
             for (carry, scope) in pass.to_outside(subpass) {
                 self.clock().second_scope(&carry, scope.dst, scope.dst_usages);
             }
         }
-        self.last_transitions(tag, &pass);
         self.device.sweep_stretches(self.queue);
     }
 

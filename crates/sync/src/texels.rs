@@ -17,6 +17,8 @@ pub(crate) struct Texels {
     aspects: u32,
     /// Whether color stands for all of them.
     has_planes: bool,
+    /// Components that can be used one by one: of others there is nothing. None are where texels are used as a whole.
+    components: Components,
     mips: u32,
     layers: u32,
     size: u64,
@@ -69,7 +71,19 @@ impl Texels {
         let is_dense = !matches!(image.tiling, Tiling::Pitched(_));
         let has_planes = aspects.iter().all(|it| it.bit & PLANES != 0);
         let aspects = aspects.iter().fold(0, |all, it| all | it.bit);
-        Texels { levels, aspects, has_planes, mips: image.mips, layers: image.layers, size, is_dense }
+        let is_color = aspects == ImageAspectFlags::COLOR.0;
+        let components = if is_color { components(image.format) } else { Components(0) };
+        Texels { levels, aspects, has_planes, components, mips: image.mips, layers: image.layers, size, is_dense }
+    }
+
+    /// Whether some components are not all there are.
+    pub(crate) fn is_part(&self, components: Components) -> bool {
+        self.components.0 & !components.0 != 0
+    }
+
+    /// Components that can be used one by one.
+    pub(crate) fn components(&self) -> Components {
+        self.components
     }
 
     /// How many addresses there are.
@@ -309,6 +323,14 @@ impl Aspect {
 
 fn desc(format: Format) -> Option<&'static FormatDesc> {
     FORMATS.iter().find(|it| it.format == format)
+}
+
+/// The components of a color.
+fn components(format: Format) -> Components {
+    let names = desc(format).map_or(&[][..], |it| it.components);
+    let has = |name: &str| names.iter().any(|it| it.name == name);
+    let bits = ["R", "G", "B", "A"].iter().enumerate().map(|(at, name)| u8::from(has(name)) << at);
+    Components(bits.fold(0, |all, bit| all | bit))
 }
 
 /// The aspects of a format, in the order of their addresses.

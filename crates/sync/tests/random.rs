@@ -30,19 +30,28 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+/// As many seeds as asked for, or else a few that are always the same.
+fn seeds(programs: u64) -> std::ops::Range<u64> {
+    let (first, asked) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), number("LAVASCOPE_SAMPLE_PROGRAMS"));
+    first..first + asked.unwrap_or(programs)
+}
+
+/// Whether the seeds are those that are always the same: only of those is known how much they show.
+fn is_usual() -> bool {
+    number("LAVASCOPE_SAMPLE_PROGRAMS").is_none()
+}
+
 /// Compares as many programs as asked for, and shows the first disagreements, made small.
 fn agree(kinds: Kinds, setting: Setting, programs: u64) {
     agree_on(kinds, setting, programs, |it| it);
 }
 
 fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Program) -> Program) {
-    let asked = number("LAVASCOPE_SAMPLE_PROGRAMS");
-    let (first, programs) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), asked.unwrap_or(programs));
     let engine = |it: &Program| check_with(setting.engine, it);
     let (mut shown, mut wrong, mut census) = (Vec::new(), 0, Census::default());
-    for seed in first..first + programs {
+    for seed in seeds(programs) {
         let program = change(random_program(seed, &kinds));
-        if asked.is_some() {
+        if !is_usual() {
             census.count(&program, &find_hazards(&program, setting.oracle));
         }
         if let Some((small, why)) = find_disagreement(&program, setting.oracle, &engine) {
@@ -55,10 +64,10 @@ fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Progr
             }
         }
     }
-    if asked.is_some() {
+    if !is_usual() {
         println!("{census}");
     }
-    assert!(wrong == 0, "{wrong} disagreements in {programs} programs\n{}", shown.join("\n"));
+    assert!(wrong == 0, "{wrong} disagreements in {} programs\n{}", seeds(programs).count(), shown.join("\n"));
 }
 
 #[test]
@@ -80,6 +89,16 @@ fn everything() {
 fn aliases() {
     agree(Kinds::ALIASES, CONTRACT, 5_000);
     agree(Kinds::ALIASES, SPECIFICATION, 2_000);
+}
+
+/// The green of an image with red and green is never all there is of it, and of blue there is nothing: what is known of
+/// a component that a format has not would never be forgotten, and be held against other names of the memory.
+#[test]
+fn components_that_a_format_has_not() {
+    let program = random_program(92_044_261, &Kinds::ALIASES);
+    let engine = |it: &Program| check_with(SPECIFICATION.engine, it);
+    let found = find_disagreement(&program, SPECIFICATION.oracle, &engine);
+    assert!(found.is_none(), "{}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
 }
 
 /// Draw after draw does the same: what a command repeats is not looked at each time.
@@ -178,20 +197,19 @@ fn cause(it: &Found) -> (HazardKind, Place, Place, ResourceId) {
 #[test]
 fn hazards_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
-    for seed in 1..3_000 {
+    for seed in seeds(3_000) {
         let program = random_program(seed, &Kinds::ALL);
         let way = [Way::Plainly, Way::TakingBack, Way::Amending][seed as usize % 3];
         let (inside, others) = tell_both(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
         (told, left) = (told + inside, left + others);
     }
-    assert!(told > 1000 && left > 1000, "{told} were told while recording, {left} when executed");
+    assert!(!is_usual() || (told > 1000 && left > 1000), "{told} were told while recording, {left} when executed");
 }
 
 /// What a command buffer does again and again is left out when it is executed. That changes nothing.
 #[test]
 fn what_is_left_out_changes_nothing() {
-    let (first, asked) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), number("LAVASCOPE_SAMPLE_PROGRAMS"));
-    for seed in first..first + asked.unwrap_or(2_000) {
+    for seed in seeds(2_000) {
         let kinds = if seed.is_multiple_of(2) { Kinds::ALL } else { Kinds::BARRIERS };
         let mut program = random_program(seed, &kinds);
         // All that is done in a command buffer is done twice, with what is between, and some of it more often.
@@ -250,7 +268,7 @@ fn recorded_whole(program: &Program, rules: Rules) -> Vec<Found> {
 #[test]
 fn contents_are_told_while_recording_or_when_executed() {
     let (mut told, mut left) = (0, 0);
-    for seed in 1..=1_000 {
+    for seed in seeds(1_000) {
         let mut program = random_program(seed, &Kinds::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
         program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
@@ -266,7 +284,7 @@ fn contents_are_told_while_recording_or_when_executed() {
         assert!(inside.iter().all(|it| recorded.iter().any(|own| key(own) == key(it))), "seed {seed}");
         (told, left) = (told + inside.len(), left + others.len());
     }
-    assert!(told > 100 && left > 100, "{told} were told while recording, {left} when executed");
+    assert!(!is_usual() || (told > 100 && left > 100), "{told} were told while recording, {left} when executed");
 }
 
 fn path(place: &Place) -> Vec<u32> {
@@ -290,14 +308,14 @@ fn what_is_over_is_no_part_of_a_hazard() {
         }
         engine.take_found()
     };
-    for (seed, kinds) in (1..2_000).flat_map(|seed| [(seed, Kinds::ALL), (seed, Kinds::ALIASES)]) {
+    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, Kinds::ALL), (seed, Kinds::ALIASES)]) {
         let program = random_program(seed, &kinds);
         if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &forgetful) {
             wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(forgotten.get() > 1000, "{} ranges were forgotten", forgotten.get());
+    assert!(!is_usual() || forgotten.get() > 1000, "{} ranges were forgotten", forgotten.get());
 }
 
 /// Whether a hazard is inside of one execution of a command buffer, and the same as one found while recording that.
@@ -354,7 +372,7 @@ fn forget_attachments(pass: &mut RenderPass, seed: u64) {
 #[test]
 fn contents_of_resources() {
     let (mut wrong, mut kinds) = (Vec::new(), BTreeMap::new());
-    for seed in 1..=4_000 {
+    for seed in seeds(4_000) {
         let mut program = random_program(seed, &Kinds::ALL);
         program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
         program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
@@ -365,14 +383,14 @@ fn contents_of_resources() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+    assert!(!is_usual() || FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
 }
 
 /// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.
 #[test]
 fn blocks_and_pitches() {
     let (mut wrong, mut changed) = (Vec::new(), 0);
-    for seed in 1..=3_000 {
+    for seed in seeds(3_000) {
         let mut program = random_program(seed, &Kinds::ALL);
         for it in &mut program.resources {
             let ResourceKind::Image(image) = &mut it.kind else { continue };
@@ -394,14 +412,14 @@ fn blocks_and_pitches() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(changed > 3_000, "{changed} images are other ones");
+    assert!(!is_usual() || changed > 3_000, "{changed} images are other ones");
 }
 
 /// The programs of all tests with a buffer in the memory of attachments, which render passes access by themselves.
 #[test]
 fn attachments_in_shared_memory() {
     let (mut wrong, mut hazards) = (Vec::new(), 0);
-    for seed in 1..=3_000 {
+    for seed in seeds(3_000) {
         let mut program = random_program(seed, &Kinds::ALL);
         share_memory(&mut program);
         hazards += lavascope_sync::check(&program).len();
@@ -410,13 +428,13 @@ fn attachments_in_shared_memory() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(hazards > 1000, "{hazards}");
+    assert!(!is_usual() || hazards > 1000, "{hazards}");
 }
 
 #[test]
 fn sparse_buffers() {
     let (mut wrong, mut hazards) = (Vec::new(), 0);
-    for seed in 1..=3_000 {
+    for seed in seeds(3_000) {
         let mut program = random_program(seed, &Kinds::ALL);
         make_sparse(&mut program, seed);
         hazards += lavascope_sync::check(&program).len();
@@ -425,5 +443,5 @@ fn sparse_buffers() {
         }
     }
     assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
-    assert!(hazards > 1000, "{hazards}");
+    assert!(!is_usual() || hazards > 1000, "{hazards}");
 }

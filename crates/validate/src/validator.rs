@@ -132,6 +132,16 @@ impl Validator {
         self.tracker.hear_host_writes();
     }
 
+    /// The same of some memories only: of one of which something was told, all will be.
+    pub fn hear_some_host_writes(&mut self) {
+        self.tracker.hear_some_host_writes();
+    }
+
+    /// Nothing more is told of what the host writes.
+    pub fn hear_no_host_writes(&mut self) {
+        self.tracker.hear_no_host_writes();
+    }
+
     /// The host wrote into memory.
     pub fn host_wrote(&mut self, written: Written<'_>) {
         self.tracker.host_wrote(written);

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lavascope_abi::*;
 use lavascope_settings::CaptureMemory;
 
+use super::Interest;
 use super::faults::{Faults, Own};
 use crate::DeviceTable;
 use crate::application::{chain_types, find_in_chain};
@@ -58,7 +59,7 @@ impl Wish {
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
     pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<Wish> {
-        let method = instance.memory?;
+        let Interest::Everything(method) = instance.memory? else { return None };
         if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
             return None;
         }

@@ -9,6 +9,9 @@
 //! written it, where it cannot be told apart: to store too much does no harm to a replay that has the same order, and
 //! to store too little does.
 //!
+//! Validation without a capture wants to know little of this, and little time is there for it: only small memories with
+//! index buffers are looked at ([`Interest::Indices`]), each from its first mapping on or never.
+//!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
 mod faults;
@@ -18,7 +21,7 @@ mod protect;
 mod shadow;
 mod watch;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +32,8 @@ use lavascope_stream::Thread;
 
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::hub::HUB;
+use crate::hub::{HUB, Hub};
+use crate::inline;
 use crate::instance::InstanceData;
 use host_copy::Images;
 use import::Import;
@@ -38,6 +42,15 @@ use protect::Guard;
 use shadow::{Shadow, WINDOW};
 use watch::Watch;
 
+/// What of the memories somebody wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// All that the host writes.
+    Everything(CaptureMemory),
+    /// What it writes into small memories with indices: draws read the vertices that these name.
+    Indices,
+}
+
 /// The memories of a device that the host can see.
 pub(crate) struct Memories {
     /// By number of the type, one bit each.
@@ -45,7 +58,7 @@ pub(crate) struct Memories {
     coherent: u32,
     /// None where memory is the driver's own.
     import: Option<Import>,
-    method: CaptureMemory,
+    interest: Interest,
     wants_results: bool,
     images: Images,
     inner: Mutex<Inner>,
@@ -54,6 +67,10 @@ pub(crate) struct Memories {
 #[derive(Default)]
 struct Inner {
     all: HashMap<u64, Arc<Memory>>,
+    /// Buffers that may have indices, where nothing else is of interest.
+    index_buffers: HashSet<u64>,
+    /// Bytes of memories that are looked at because of these.
+    index_bytes: u64,
     /// Those that the host can write to now, in the order of their ids.
     mapped: Vec<Arc<Memory>>,
 }
@@ -62,6 +79,7 @@ struct Memory {
     id: ObjectId,
     size: u64,
     is_coherent: bool,
+    interest: Interest,
     state: Mutex<State>,
 }
 
@@ -74,9 +92,33 @@ struct State {
     is_imported: bool,
     /// Whether the application says what it wrote.
     is_flushed: bool,
+    indices: Indices,
     watch: Watch,
     shadow: Shadow,
 }
+
+/// Whether a memory has indices: all that the host wrote must be told of one that has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Indices {
+    #[default]
+    None,
+    Some,
+    /// It was written before it had any, or there is too much of it.
+    Untold,
+}
+
+impl Indices {
+    /// Nobody will find what was written so far.
+    fn unmap(&mut self) {
+        if *self == Indices::None {
+            *self = Indices::Untold;
+        }
+    }
+}
+
+/// Memories are looked at for their indices before each submission up to so many bytes, and so many of all together.
+const INDEX_MEMORY_MAX: u64 = 128 << 10;
+const INDEX_BYTES_MAX: u64 = 256 << 10;
 
 /// Bytes of a memory that the host can reach.
 #[derive(Clone)]
@@ -88,6 +130,7 @@ struct Mapped {
 
 /// The thread that looks, and space for its records.
 pub(crate) struct Teller<'a> {
+    pub(crate) listeners: u8,
     pub(crate) thread: &'a mut Thread,
     pub(crate) space: &'a mut Space,
 }
@@ -110,7 +153,7 @@ impl Memories {
         physical_device: PhysicalDevice,
         import: Option<(&Wish, &mut DeviceTable)>,
     ) -> Option<Memories> {
-        let (method, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
+        let (interest, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
@@ -122,7 +165,7 @@ impl Memories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
-            method,
+            interest,
             wants_results: instance.wants_results,
             images: Images::default(),
             inner: Mutex::default(),
@@ -176,6 +219,11 @@ impl Memories {
                 self.learned(teller);
                 self.forget_all();
             }
+            C::DestroyBuffer if self.interest == Interest::Indices => {
+                // SAFETY: the caller's word.
+                let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
+                lock(&self.inner).index_buffers.remove(&buffer.0);
+            }
             // SAFETY: the caller's word.
             C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
             C::CopyMemoryToImage => {
@@ -217,6 +265,12 @@ impl Memories {
             }
             // SAFETY: the caller's word.
             Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
+            Command::CreateBuffer | Command::BindBufferMemory | Command::BindBufferMemory2
+                if has_succeeded && self.interest == Interest::Indices =>
+            {
+                // SAFETY: the caller's word.
+                unsafe { self.note_indices(command, params) };
+            }
             Command::MapMemory if has_succeeded => {
                 // SAFETY: the caller's word.
                 let params = unsafe { &*params.cast::<MapMemoryParams>() };
@@ -280,10 +334,75 @@ impl Memories {
             ..State::default()
         };
         let is_coherent = self.coherent & bit != 0;
-        let it = Arc::new(Memory { id, size: info.allocation_size, is_coherent, state: Mutex::new(state) });
+        let (size, interest) = (info.allocation_size, self.interest);
+        let it = Arc::new(Memory { id, size, is_coherent, interest, state: Mutex::new(state) });
         let mut inner = lock(&self.inner);
         inner.all.insert(memory.0, it.clone());
-        if imported.is_some() {
+        if imported.is_some() && interest != Interest::Indices {
+            inner.add_mapped(it);
+        }
+    }
+
+    /// A buffer was made, or got its memory.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command, which succeeded.
+    unsafe fn note_indices(&self, command: Command, params: *const u8) {
+        match command {
+            Command::CreateBuffer => {
+                // SAFETY: the caller's word; a call that succeeded wrote the buffer.
+                let (info, buffer) = unsafe {
+                    let params = &*params.cast::<CreateBufferParams>();
+                    (&*params.p_create_info.as_ptr(), params.p_buffer.as_ptr().read())
+                };
+                let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+                // SAFETY: as above; the structure of this type.
+                let more =
+                    unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
+                let usage = more.map_or(u64::from(info.usage.0), |it| it.usage.0);
+                if usage & u64::from(BufferUsageFlags::INDEX_BUFFER.0) != 0 {
+                    lock(&self.inner).index_buffers.insert(buffer.0);
+                }
+            }
+            Command::BindBufferMemory => {
+                // SAFETY: the caller's word.
+                let params = unsafe { &*params.cast::<BindBufferMemoryParams>() };
+                self.bound(params.buffer, params.memory);
+            }
+            _ => {
+                // SAFETY: the caller's word.
+                let params = unsafe { &*params.cast::<BindBufferMemory2Params>() };
+                for at in 0..params.bind_info_count as usize {
+                    // SAFETY: there are as many as the call says.
+                    let info = unsafe { &*params.p_bind_infos.as_ptr().add(at) };
+                    self.bound(info.buffer, info.memory);
+                }
+            }
+        }
+    }
+
+    /// A buffer lies in a memory.
+    fn bound(&self, buffer: Buffer, memory: DeviceMemory) {
+        let mut inner = lock(&self.inner);
+        if !inner.index_buffers.contains(&buffer.0) {
+            return;
+        }
+        let Some(it) = inner.all.get(&memory.0).cloned() else { return };
+        let mut state = lock(&it.state);
+        if state.indices != Indices::None {
+            return;
+        }
+        let has_room = it.size <= INDEX_MEMORY_MAX && inner.index_bytes + it.size <= INDEX_BYTES_MAX;
+        if !has_room || state.is_imported {
+            state.indices = Indices::Untold;
+            return;
+        }
+        state.indices = Indices::Some;
+        inner.index_bytes += it.size;
+        let is_mapped = state.mapped.is_some();
+        drop(state);
+        if is_mapped {
             inner.add_mapped(it);
         }
     }
@@ -302,13 +421,16 @@ impl Memories {
         let mapped = Mapped { host, bytes: offset..end };
         state.watch = self.watch(memory, &mapped);
         state.mapped = Some(mapped);
+        let is_looked_at = it.is_looked_at(state.indices);
         drop(state);
-        lock(&self.inner).add_mapped(it);
+        if is_looked_at {
+            lock(&self.inner).add_mapped(it);
+        }
     }
 
     /// How writes into a memory are found that was just mapped.
     fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
-        if self.method == CaptureMemory::Mprotect {
+        if self.interest == Interest::Everything(CaptureMemory::Mprotect) {
             let addresses = mapped.host..mapped.address(mapped.bytes.end);
             return Guard::new(addresses).map_or(Watch::All, Watch::Guard);
         }
@@ -323,8 +445,11 @@ impl Memories {
         let Some(it) = self.get(memory) else { return };
         let mut state = lock(&it.state);
         state.mapped = state.before.take().or(state.mapped.take());
+        let is_looked_at = it.is_looked_at(state.indices);
         drop(state);
-        lock(&self.inner).add_mapped(it);
+        if is_looked_at {
+            lock(&self.inner).add_mapped(it);
+        }
     }
 
     fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
@@ -334,6 +459,7 @@ impl Memories {
         }
         it.look(0..it.size, teller);
         let mut state = lock(&it.state);
+        state.indices.unmap();
         if !state.is_imported {
             state.before = state.mapped.take();
             // Before the driver gives the pages to somebody else.
@@ -349,7 +475,13 @@ impl Memories {
         inner.mapped.retain(|other| other.id != it.id);
         drop(inner);
         // Waits for whoever looks at it.
-        lock(&it.state).end();
+        let mut state = lock(&it.state);
+        state.end();
+        let is_counted = state.indices == Indices::Some;
+        drop(state);
+        if is_counted {
+            lock(&self.inner).index_bytes -= it.size;
+        }
     }
 
     fn forget_all(&self) {
@@ -408,6 +540,14 @@ impl Memory {
         self.look(range.offset..end, teller);
     }
 
+    /// Whether anybody wants to know what is written into it.
+    fn is_looked_at(&self, indices: Indices) -> bool {
+        match self.interest {
+            Interest::Everything(_) => HUB.is_capturing(),
+            Interest::Indices => indices == Indices::Some,
+        }
+    }
+
     /// Everything, whoever wrote it: pages tell of the host only.
     fn look_at_results(&self, teller: &mut Teller<'_>) {
         let mut state = lock(&self.state);
@@ -421,10 +561,10 @@ impl Memory {
     fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
-        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
-        if !HUB.is_capturing() {
+        if !self.is_looked_at(state.indices) {
             return;
         }
+        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
         let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
         if wanted.is_empty() {
             return;
@@ -466,12 +606,20 @@ impl Teller<'_> {
             writing.run(it.start as u32, &live[it.clone()]);
         }
         // After the look: what another thread learned and then wrote about comes before.
-        self.thread.barrier(&HUB.threads);
+        let is_read = self.listeners & Hub::READS != 0;
+        if is_read {
+            self.thread.barrier(&HUB.threads);
+        }
         let call = self.thread.begin();
         let record = writing.finish(call, self.thread.touches());
-        self.thread.append(record);
-        self.thread.end_record();
-        self.thread.complete(call);
+        if self.listeners & Hub::INLINE != 0 {
+            inline::take(self.thread.number(), record);
+        }
+        if is_read {
+            self.thread.append(record);
+            self.thread.end_record();
+            self.thread.complete(call);
+        }
     }
 }
 
@@ -490,3 +638,6 @@ impl Teller<'_> {
 fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

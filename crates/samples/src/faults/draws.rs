@@ -3,14 +3,15 @@
 use ash::vk;
 
 use super::faults;
-use super::lab::{EXTENT, FORMAT, GREEN_WORD, Lab};
+use super::lab::{EXTENT, FORMAT, GREEN_WORD, Lab, SIZE};
 use super::program::{Bound, DYNAMIC, Program, RENDERING, attachment, rendering};
 use crate::arguments::Options;
-use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, Scope, scope, shader};
+use crate::common::{Buffer, Feature, GraphicsPipeline, Needs, Place, Scope, scope, shader};
 use crate::failure::Failure;
 
 faults! {
     vertex_buffer: "vertex-buffer", "a draw takes vertices that may still be written.",
+    indexed_vertices: "indexed-vertices", "the host's indices of a draw name vertices that may still be written.",
     index_buffer: "index-buffer", "a draw takes indices that may still be written.",
     indirect: "draw-indirect", "a draw takes its parameters from a buffer that may still be written.",
     indirect_count: "draw-indirect-count", "a draw takes the number of draws from a buffer that may still be written.",
@@ -43,12 +44,11 @@ pub(super) fn picture(
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
-fn vertex_buffer(options: &Options) -> Result<(), Failure> {
-    let lab = Lab::new(options, &RENDERING)?;
-    let [vertices] = lab.words(["vertices"])?;
+/// A pipeline that takes its corners from a vertex buffer.
+fn corners(lab: &Lab) -> Result<vk::Pipeline, Failure> {
     let binding = vk::VertexInputBindingDescription { binding: 0, stride: 8, input_rate: vk::VertexInputRate::VERTEX };
     let format = vk::Format::R32G32_SFLOAT;
-    let pipeline = lab.graphics_pipeline(&GraphicsPipeline {
+    lab.graphics_pipeline(&GraphicsPipeline {
         vertex: shader!("corner.vert"),
         fragment: shader!("green.frag"),
         middle: &[],
@@ -56,7 +56,13 @@ fn vertex_buffer(options: &Options) -> Result<(), Failure> {
         bindings: &[binding],
         attributes: &[vk::VertexInputAttributeDescription { location: 0, binding: 0, format, offset: 0 }],
         target: DYNAMIC,
-    })?;
+    })
+}
+
+fn vertex_buffer(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let [vertices] = lab.words(["vertices"])?;
+    let pipeline = corners(&lab)?;
     let write = |commands| lab.update(commands, &vertices, &CORNERS.map(f32::to_bits));
     picture(&lab, (scope::COPY_WRITE, scope::VERTEX_READ), write, |commands| {
         lab.set_area(commands, EXTENT);
@@ -67,6 +73,39 @@ fn vertex_buffer(options: &Options) -> Result<(), Failure> {
             lab.device.cmd_draw(commands, 6, 1, 0, 0);
         }
     })
+}
+
+/// Other vertices of the same buffer are there already: the draw may take those.
+fn indexed_vertices(options: &Options) -> Result<(), Failure> {
+    let lab = Lab::new(options, &RENDERING)?;
+    let ([vertices, others], [canvas]) = (lab.words(["vertices", "others"])?, lab.texels(["canvas"])?);
+    let indices = lab.buffer("indices", SIZE, vk::BufferUsageFlags::INDEX_BUFFER, Place::Host)?;
+    lab.write(&indices, &std::array::from_fn::<u32, 12, _>(|it| it as u32))?;
+    let pipeline = corners(&lab)?;
+    let corners = CORNERS.map(f32::to_bits);
+    lab.run_once("write all", |commands| {
+        lab.update(commands, &vertices, &corners);
+        lab.update(commands, &others, &corners);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::ALL);
+    })?;
+    let copy = [vk::BufferCopy { src_offset: 0, dst_offset: 48, size: 48 }];
+    let first = lab.choose(6, 0);
+    lab.run_once("write some and draw", |commands| {
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
+        unsafe { lab.device.cmd_copy_buffer(commands, others.handle, vertices.handle, &copy) };
+        let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
+        lab.render(commands, &color, || {
+            lab.set_area(commands, EXTENT);
+            // SAFETY: as above.
+            unsafe {
+                lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
+                lab.device.cmd_bind_vertex_buffers(commands, 0, &[vertices.handle], &[0]);
+                lab.device.cmd_bind_index_buffer(commands, indices.handle, 0, vk::IndexType::UINT32);
+                lab.device.cmd_draw_indexed(commands, 6, 1, first, 0, 0);
+            }
+        });
+    })?;
+    lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }
 
 fn draw_indexed(lab: &Lab, commands: vk::CommandBuffer, program: &Program, indices: &Buffer) {

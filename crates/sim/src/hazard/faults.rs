@@ -179,7 +179,7 @@ fn preservation(trace: &Trace, cells: &Cells<'_>, found: &mut Verdicts) {
     ops.sort_by_key(|it| (it.time, it.is_write));
     for op in ops {
         for number in &op.cells {
-            let verdict = if op.is_write { preserved(trace, op, *number) } else { lost(trace, op, *number) };
+            let verdict = if op.is_write { preserved(trace, op, *number) } else { lost(trace, cells, op, *number) };
             if let Some(verdict) = verdict {
                 found.entry((Sort::Preservation, op.resource.0, texel(cells.get(*number)))).or_insert(verdict);
             }
@@ -198,9 +198,11 @@ fn preserved(trace: &Trace, op: &Op, cell: u32) -> Option<FaultVerdict> {
     })
 }
 
-/// Whether a subpass before a read lost what is read, and nothing has written it since.
-fn lost(trace: &Trace, op: &Op, cell: u32) -> Option<FaultVerdict> {
+/// Whether a subpass before a read lost what is read, and nothing has written it since. Whoever writes one component of
+/// a texel writes the texel: that there was nothing to be kept of the others is not told.
+fn lost(trace: &Trace, cells: &Cells<'_>, op: &Op, cell: u32) -> Option<FaultVerdict> {
     let own = op.subpass?;
+    let is_same = |it: &u32| texel(cells.get(*it)) == texel(cells.get(cell));
     let mut priors = Vec::new();
     for begin in trace.subpasses.iter().filter(|it| it.at.instance == own.instance && it.time < op.time) {
         let paths = &trace.instances[own.instance];
@@ -213,7 +215,7 @@ fn lost(trace: &Trace, op: &Op, cell: u32) -> Option<FaultVerdict> {
             let is_between = begin.time < it.time && it.time < op.time;
             is_between && it.is_write && it.resource == op.resource && !matches!(it.role, Role::Transition { .. })
         };
-        let is_written = || trace.ops.iter().filter(is_write).any(|it| it.cells.contains(&cell));
+        let is_written = || trace.ops.iter().filter(is_write).any(|it| it.cells.iter().any(is_same));
         if leads && begin.lost.iter().any(has) && !is_written() {
             priors.push(begin.place.clone());
         }

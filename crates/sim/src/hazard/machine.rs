@@ -116,10 +116,10 @@ impl<'p> Machine<'p> {
                 self.host_learns(time, scopes);
             }
             Step::ResetFences(fences) => fences.iter().for_each(|it| self.fences[it.0 as usize] = None),
-            Step::QueueIdle(queue) => self.host_learns(time, vec![everything_before(Line::Queue(queue.0), time)]),
+            Step::QueueIdle(queue) => self.host_learns(time, self.idle(queue.0, time).collect()),
             Step::DeviceIdle => {
                 let queues = 0..self.program.queues.len() as u32;
-                self.host_learns(time, queues.map(|it| everything_before(Line::Queue(it), time)).collect());
+                self.host_learns(time, queues.flat_map(|it| self.idle(it, time)).collect());
             }
             Step::WaitSemaphores(points) => {
                 let scopes = points.iter().filter_map(|it| self.signaled(*it)).flatten().collect();
@@ -231,17 +231,18 @@ impl<'p> Machine<'p> {
         self.trace.ops.push(op);
     }
 
+    /// What the host knows when a queue is idle: what a fence behind all of its work would say.
+    fn idle(&self, queue: u32, time: Time) -> impl Iterator<Item = Scope> {
+        let signals = self.queues[queue as usize].signals.iter().copied();
+        signals.chain([everything_before(Line::Queue(queue), time)])
+    }
+
+    /// What is ready on several queues may be executed in any order; what binds memory makes a difference. The first queue
+    /// that can go on does.
     fn run_queues(&mut self) {
-        let mut has_moved = true;
-        while has_moved {
-            has_moved = false;
-            for queue in 0..self.queues.len() {
-                while self.can_run(queue) {
-                    let item = self.queues[queue].items.pop_front().expect("an item that can run is there");
-                    self.run(queue as u32, item);
-                    has_moved = true;
-                }
-            }
+        while let Some(queue) = (0..self.queues.len()).find(|it| self.can_run(*it)) {
+            let item = self.queues[queue].items.pop_front().expect("an item that can run is there");
+            self.run(queue as u32, item);
         }
     }
 
@@ -259,9 +260,11 @@ impl<'p> Machine<'p> {
         match item {
             Item::Batch { step, batch, submitted, content } => self.run_batch(queue, step, batch, submitted, content),
             Item::Fence(fence) => {
+                // Signals that came before it are in its scope, and so is what they came after: of a bind, other queues.
                 let scope = everything_before(Line::Queue(queue), self.tick());
-                self.queues[queue as usize].signals.push(scope);
-                self.fences[fence as usize] = Some(vec![scope]);
+                let signals = &mut self.queues[queue as usize].signals;
+                signals.push(scope);
+                self.fences[fence as usize] = Some(signals.clone());
             }
             Item::Present { step, submitted, waits, images } => self.present(step, submitted, waits, images),
             Item::Bind { submitted, content, .. } => self.bind_sparse(queue, submitted, &content),

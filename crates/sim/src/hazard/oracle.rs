@@ -168,10 +168,13 @@ impl<'t> Judge<'t> {
                 let rest = earlier.iter().zip(&is_right).skip(position + 1);
                 rest.map(|(touch, right)| (*touch, *right, &self.trace.ops[touch.op])).filter(is_between)
             };
+            // Where no subpass leads from one access to the other, a read by the name of the first was in no better place.
+            let is_apart = before.line == after.line && self.is_racing(before, after);
+            let stands = |it: &Touch| !is_apart || it.cell != earlier[position].cell;
             is_right[position] = self.is_ordered(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_forgotten(op, after))
                 || self.is_excused(before, after)
-                    && between().any(|(it, _, op)| !op.is_write && self.executes(it, later));
+                    && between().any(|(it, _, op)| !op.is_write && stands(&it) && self.executes(it, later));
             if !is_right[position] {
                 partners.push(Partner {
                     at: before.place.clone(),

@@ -180,6 +180,40 @@ fn components_have_addresses_of_their_own() {
     assert_eq!(addresses.whole(other), 17..33);
 }
 
+/// A component that the format has not is nothing, and all that it has is all.
+#[test]
+fn components_are_those_of_the_format() {
+    let of = |format| {
+        let mut resource = image(false, Tiling::Optimal, at(0, 64));
+        let ResourceKind::Image(image) = &mut resource.kind else { panic!("an image") };
+        image.format = format;
+        resource
+    };
+    let mut addresses = Addresses::default();
+    let wants =
+        |addresses: &Addresses, it, components| addresses.wants_planes(it, &Region::Image(region(components, None)));
+    let (red, alpha) = (addresses.add(&of(Format::R8_UNORM)), addresses.add(&of(Format::A8_UNORM)));
+    for components in 0..=15 {
+        assert_eq!(wants(&addresses, red, components), components & 1 == 0, "{components}");
+        assert_eq!(wants(&addresses, alpha, components), components & 8 == 0, "{components}");
+    }
+    let two = addresses.add(&of(Format::R8G8_UNORM));
+    assert!(wants(&addresses, two, 1) && wants(&addresses, two, 14) && !wants(&addresses, two, 3));
+    let (_, planes) = addresses.add_planes(two);
+    assert_eq!(planes.len(), 2);
+    let ranges = |components| addresses.ranges(two, &Region::Image(region(components, None)));
+    let both = [planes[0]..planes[0] + 16, planes[1]..planes[1] + 16];
+    assert_eq!((ranges(15), ranges(3)), (both.to_vec(), both.to_vec()));
+    assert_eq!((ranges(14), ranges(12)), (vec![planes[1]..planes[1] + 16], vec![]));
+    assert_eq!(addresses.whole(two), planes[0]..planes[1] + 16);
+    // Depth is no color.
+    let depth = addresses.add(&of(Format::D16_UNORM));
+    assert!((0..=15).all(|it| !wants(&addresses, depth, it)));
+    let (_, planes) = addresses.add_planes(alpha);
+    assert_eq!(addresses.ranges(alpha, &Region::Image(region(15, None))), [planes[0]..planes[0] + 16]);
+    assert_eq!(addresses.whole(alpha).end, planes[0] + 16);
+}
+
 /// Byte by byte there are no components.
 #[test]
 fn linear_images_have_no_planes() {

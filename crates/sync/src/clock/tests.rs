@@ -249,17 +249,29 @@ fn a_scope_forgets_what_it_says_otherwise() {
 #[test]
 fn what_is_seen_by_usages() {
     let [one, two] = [copy_write(), storage_write()];
+    let sight = |usage, visible, reached, points| Sight {
+        usage,
+        visible: lanes(&[(0, 1, visible)]),
+        reached: lanes(&[(0, 1, reached)]),
+        points: lanes(&[(0, 1, points)]),
+    };
     let seen = |usage, visible: Tag, reached: Tag| Seen {
-        rows: vec![(usage, lanes(&[(0, 1, visible)]), lanes(&[(0, 1, reached)]))],
+        rows: vec![sight(usage, visible, reached, 2)],
+        stretches: Stretches::default(),
     };
     let mut all = seen(one, 5, 7);
-    assert!(all.covers(&seen(one, 5, 7)) && all.covers(&seen(one, 0, 7)) && all.covers(&seen(two, 0, 0)));
+    assert!(all.covers(&seen(one, 5, 7)) && all.covers(&seen(one, 0, 7)));
+    let of_points = |usage, points| Seen { rows: vec![sight(usage, 0, 0, points)], stretches: Stretches::default() };
+    assert!(all.covers(&of_points(two, 0)) && all.covers(&of_points(one, 2)) && !all.covers(&of_points(one, 3)));
     assert!(!all.covers(&seen(one, 6, 7)) && !all.covers(&seen(one, 5, 8)) && !all.covers(&seen(one, 6, 8)));
     assert!(!all.covers(&seen(two, 1, 0)) && !all.covers(&seen(two, 0, 1)) && all.covers(&Seen::default()));
     all.raise_all(&seen(two, 3, 4));
     all.raise_all(&seen(one, 9, 1));
     assert_eq!(all.rows.len(), 2);
     assert!(all.covers(&seen(one, 9, 7)) && all.covers(&seen(two, 3, 4)) && !all.covers(&seen(two, 4, 4)));
+    assert!(!all.covers(&of_points(two, 3)));
+    all.raise_all(&of_points(two, 3));
+    assert!(all.covers(&of_points(two, 3)));
 }
 
 /// A dependency of a subpass: what it reaches, and nothing else.

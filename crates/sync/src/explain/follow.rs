@@ -131,7 +131,7 @@ pub(super) struct Follower<'t> {
     suspended: Vec<Marks>,
     /// Whether the first scope of the later layout transition has the earlier access.
     is_gated: bool,
-    /// What was known before the barrier that the later layout transition is part of.
+    /// What was known before the barrier, or the end of the render pass, that the later layout transition is part of.
     before_barrier: Option<Marks>,
     /// Whether the memory was given back: nothing that comes after it is compared with the access.
     is_forgotten: bool,
@@ -434,6 +434,8 @@ impl<'t> Follower<'t> {
                 passed.available = passed.available.union(it.marks.available);
             }
         }
+        // The last layout transitions are no commands behind the render pass: what leads there does not lead to them.
+        self.before_barrier = Some(self.marks[usize::from(moment.queue)]).filter(|_| self.pair.at.0 == self.now + 1);
         for (element, held) in elements.iter().zip(held) {
             self.take_effect(moment.queue, element, held);
         }
@@ -490,7 +492,7 @@ impl<'t> Follower<'t> {
         let queue = usize::from(moment.queue);
         known.join(self.signaled[queue]);
         if is_signaling {
-            self.signaled[queue] = known.on_device();
+            self.signaled[queue] = known;
         }
         self.known.insert(self.now, known);
     }

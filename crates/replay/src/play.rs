@@ -115,7 +115,7 @@ impl<'a> Player<'a> {
         match self.performer.quick(head, words) {
             Quick::NotDone => return Ok(false),
             Quick::Done => {}
-            Quick::Missing => self.performer.replay.leave_out(self.performer.missing(head))?,
+            Quick::Missing(command) => self.performer.replay.leave_out(self.performer.missing(head, command))?,
         }
         self.calls += 1;
         self.mark.publish(call);

@@ -26,9 +26,22 @@ pub(crate) struct Straight {
     command: Command,
     /// Whether it goes into a command buffer, and so does not wait for anybody.
     pub(crate) is_recorded: bool,
-    /// Whether it may hold device addresses or queue families, which may be others here.
+    numbers: Numbers,
+}
+
+/// Whether a command may hold device addresses or queue families, which may be others here.
+#[derive(Clone, Copy)]
+struct Numbers {
     has_addresses: bool,
     has_families: bool,
+}
+
+impl Numbers {
+    /// Whether they mean the same here.
+    #[inline]
+    fn fit(self, replay: &Replay) -> bool {
+        !(self.has_addresses && replay.addresses.are_used() || self.has_families && replay.families.are_used())
+    }
 }
 
 impl Straight {
@@ -52,15 +65,17 @@ impl Straight {
             call: caller(command),
             command,
             is_recorded,
-            has_addresses: has_bytes || holds(desc.parameters, &is_address, 0),
-            has_families: holds(desc.parameters, &is_family, 0),
+            numbers: Numbers {
+                has_addresses: has_bytes || holds(desc.parameters, &is_address, 0),
+                has_families: holds(desc.parameters, &is_family, 0),
+            },
         })
     }
 
     /// Whether its numbers mean the same here.
     #[inline]
     pub(crate) fn fits(&self, replay: &Replay) -> bool {
-        !(self.has_addresses && replay.addresses.are_used() || self.has_families && replay.families.are_used())
+        self.numbers.fit(replay)
     }
 }
 
@@ -92,11 +107,11 @@ pub(crate) fn only_code(head: Head, leave: &[u64]) -> Option<i32> {
 pub(crate) struct Shortcut {
     place: in_place::Place<Names>,
     call: Caller,
+    command: Command,
     function: *const (),
     /// Whose function it is.
     owner: u32,
-    has_addresses: bool,
-    has_families: bool,
+    numbers: Numbers,
 }
 
 /// How far a command was performed by its shortcut.
@@ -105,7 +120,7 @@ pub(crate) enum Quick {
     /// Nothing has happened.
     NotDone,
     /// It names an object that does not exist.
-    Missing,
+    Missing(Command),
 }
 
 /// Finds handles, and remembers what it did not find.
@@ -189,12 +204,11 @@ impl Performer<'_> {
     pub(crate) fn keep_shortcut(&mut self, it: &Straight) {
         let owner = self.names.last.get().1;
         let Some(function) = self.function(owner, it.command) else { return };
-        let Straight { place, call, has_addresses, has_families, .. } = *it;
+        let Straight { place, call, command, numbers, .. } = *it;
         if self.shortcuts.is_empty() {
             self.shortcuts.resize(Command::ALL.len(), None);
         }
-        self.shortcuts[it.command as usize] =
-            Some(Shortcut { place, call, function, owner, has_addresses, has_families });
+        self.shortcuts[command as usize] = Some(Shortcut { place, call, command, function, owner, numbers });
     }
 
     /// Performs a command that is recorded, where its record lies, if it is as usual: [`Performer::straight`] with
@@ -203,16 +217,17 @@ impl Performer<'_> {
     pub(crate) fn quick(&self, head: (u64, u64), words: &mut [u64]) -> Quick {
         let Head { command, body_words, .. } = Head::from_words(head.0, head.1);
         let Some(Some(it)) = self.shortcuts.get(usize::from(command)) else { return Quick::NotDone };
-        let is_other =
-            it.has_addresses && self.replay.addresses.are_used() || it.has_families && self.replay.families.are_used();
-        let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST && !is_other) else {
+        let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
             return Quick::NotDone;
         };
+        if !it.numbers.fit(self.replay) {
+            return Quick::NotDone;
+        }
         if self.names.owner(record[FIRST]) != it.owner || !(it.place)(record, &self.names) {
             return Quick::NotDone;
         }
         if self.names.missing.get().is_some() {
-            return Quick::Missing;
+            return Quick::Missing(it.command);
         }
         // SAFETY: as in `straight`.
         unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
@@ -221,11 +236,9 @@ impl Performer<'_> {
 
     /// What is said when [`Performer::quick`] found that an object does not exist.
     #[cold]
-    pub(crate) fn missing(&self, head: (u64, u64)) -> ReplayError {
-        let command = Command::from_number(Head::from_words(head.0, head.1).command);
+    pub(crate) fn missing(&self, head: (u64, u64), command: Command) -> ReplayError {
         let id = self.names.missing.take().unwrap_or(ObjectId::NULL);
-        // Only commands that are known have shortcuts.
-        self.failed(head, command.unwrap_or(Command::ALL[0]), format!("{id} does not exist at this point"))
+        self.failed(head, command, format!("{id} does not exist at this point"))
     }
 
     /// After a call that succeeded in the trace.

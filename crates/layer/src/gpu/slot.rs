@@ -26,6 +26,9 @@ const BUSY: *mut Commands = std::ptr::dangling_mut();
 /// Who looks does so for a short while: then the thread lets others go first.
 const SPINS: u32 = 64;
 
+/// Somebody else is at it.
+struct Taken;
+
 impl Slot {
     /// Takes out what is here, after whoever looks at it. It is put back, or is the caller's.
     #[inline(always)]
@@ -54,28 +57,27 @@ impl Slot {
     /// What is here, with something else in its place; none where there is nothing.
     #[inline(always)]
     fn exchange(&self, new: *mut Commands) -> Option<*mut Commands> {
+        self.try_exchange(new).unwrap_or_else(|_: Taken| self.exchange_later(new))
+    }
+
+    #[inline(always)]
+    fn try_exchange(&self, new: *mut Commands) -> Result<Option<*mut Commands>, Taken> {
         let found = self.commands.load(Ordering::Relaxed);
         if found.is_null() {
-            return None;
+            return Ok(None);
         }
         let is_free = found != BUSY;
         if is_free && self.commands.compare_exchange(found, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Some(found);
+            return Ok(Some(found));
         }
-        self.exchange_later(new)
+        Err(Taken)
     }
 
-    /// Somebody else is at it.
     #[cold]
     fn exchange_later(&self, new: *mut Commands) -> Option<*mut Commands> {
         for turn in 0_u32.. {
-            let found = self.commands.load(Ordering::Relaxed);
-            if found.is_null() {
-                return None;
-            }
-            let is_free = found != BUSY;
-            if is_free && self.commands.compare_exchange(found, new, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                return Some(found);
+            if let Ok(found) = self.try_exchange(new) {
+                return found;
             }
             match turn < SPINS {
                 true => std::hint::spin_loop(),

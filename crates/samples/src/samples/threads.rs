@@ -3,6 +3,7 @@
 //! Two frames are in flight. Each thread has a command pool per frame in flight and makes and destroys a vertex
 //! buffer per frame. The picture is a checkerboard of tiles, of which each thread draws every n-th row.
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -69,6 +70,8 @@ struct Scene<'a> {
     layout: vk::PipelineLayout,
     pipeline: vk::Pipeline,
     targets: Vec<(Image, vk::Framebuffer)>,
+    /// Held by the thread that destroys what it used.
+    tidying: Mutex<()>,
 }
 
 impl<'a> Scene<'a> {
@@ -81,7 +84,7 @@ impl<'a> Scene<'a> {
             Ok((image, gpu.framebuffer(render_pass, &[image])?))
         };
         let targets = (0..IN_FLIGHT).map(target).collect::<Result<Vec<_>, Failure>>()?;
-        Ok(Scene { gpu, render_pass, layout, pipeline, targets })
+        Ok(Scene { gpu, render_pass, layout, pipeline, targets, tidying: Mutex::new(()) })
     }
 }
 
@@ -188,7 +191,9 @@ impl Worker<'_> {
             // The director is gone only if it failed.
             let _ = results.send(Ok((self.index, commands)));
         }
-        // The director has waited for all frames, and with it the channel ended.
+        // The director has waited for all frames, and with it the channel ended. One thread after the other: pools whose
+        // command buffers one primary executed, destroyed at once, crash older Khronos layers (1.3.239, one run in 100).
+        let _in_turn = self.scene.tidying.lock();
         for slot in self.slots {
             slot.vertices.into_iter().for_each(|it| gpu.destroy_buffer(it));
             // SAFETY: the pool is this thread's, and its command buffers are done (lifetime, owner).

@@ -284,7 +284,8 @@ impl<'a> Executor<'a> {
         let own = self.sources(it).into_iter().map(|it| (it.through, carry(it.usages))).collect();
         let elsewhere = it.sources_elsewhere().iter().map(|(at, it)| (at.clone(), it.through, carry(it.usages)));
         let elsewhere = elsewhere.collect();
-        First { carry: carry(it.global_usages()), own, elsewhere, parts: smallvec![(it.scope.src, tag)] }
+        let (carry, parts) = (carry(it.global_usages()), smallvec![(it.scope.src, tag)]);
+        First { carry, own, elsewhere, parts, ..First::default() }
     }
 
     /// What a dependency makes available of accesses through which resources.

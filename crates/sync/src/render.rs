@@ -366,15 +366,27 @@ impl Pass {
         // Dependencies of subpasses are about all memory, by whatever name.
         scope.dst_everywhere = scope.dst_usages;
         let part = self.views.get(attachment).map(|it| Part::Region(it.resource, Region::Image(it.region.clone())));
-        let first = First { carry, parts: smallvec![(scope.src, until)], ..First::default() };
+        let (parts, racing) = (smallvec![(scope.src, until)], self.racing());
+        let first = First { carry, parts, racing, ..First::default() };
         Ready { first, element: Element { scope, part, is_transition: true } }
     }
 
     /// Ended subpasses from which no path of dependencies leads to the current one.
     fn unordered(&self) -> Vec<(Tag, Tag)> {
-        let mut before = vec![false; self.pass.subpasses.len().max(self.subpass + 1)];
-        before[self.subpass] = true;
-        for subpass in (0..=self.subpass).rev() {
+        self.not_before(self.subpass).collect()
+    }
+
+    /// Pairs of ended subpasses where no path of dependencies leads from the one to the other.
+    fn racing(&self) -> Vec<[(Tag, Tag); 2]> {
+        let ended = self.ended.iter().enumerate().skip(1);
+        ended.flat_map(|(number, it)| self.not_before(number).map(|one| [one, it.stretch()])).collect()
+    }
+
+    /// Ended subpasses before a subpass from which no path of dependencies leads to it.
+    fn not_before(&self, to: usize) -> impl Iterator<Item = (Tag, Tag)> {
+        let mut before = vec![false; to + 1];
+        before[to] = true;
+        for subpass in (1..=to).rev() {
             if before[subpass] {
                 for it in self.pass.dependencies.iter().filter(|it| it.dst == Some(subpass as u32)) {
                     if let Some(src) = it.src.filter(|src| (*src as usize) < subpass) {
@@ -383,9 +395,7 @@ impl Pass {
                 }
             }
         }
-        let ended = self.ended.iter().enumerate().filter(|it| !before[it.0]);
-        // The layout transitions before a subpass count with it.
-        ended.map(|(_, it)| (it.begin - 1, it.end)).collect()
+        self.ended.iter().zip(before).filter(|it| !it.1).map(|it| it.0.stretch())
     }
 
     /// What the current subpass touches of its attachments.
@@ -502,6 +512,11 @@ fn add_implied(pass: &mut RenderPass) {
 }
 
 impl Ended {
+    /// The layout transitions before a subpass count with it.
+    fn stretch(&self) -> (Tag, Tag) {
+        (self.begin - 1, self.end)
+    }
+
     /// What a dependency from this subpass hands on.
     fn carry(&self, scope: &Expanded) -> Carry {
         self.clock.first_scope_of(Stretch {

@@ -130,6 +130,8 @@ pub(crate) struct First {
     pub(crate) elsewhere: Vec<(Range<u64>, Identity, Carry)>,
     /// The stages that it begins with, and up to when: one for a barrier, one for each event of a wait.
     pub(crate) parts: SmallVec<[(Stages, Tag); 1]>,
+    /// Of a render pass: pairs of stretches of its subpasses where nothing leads from the one to the other.
+    pub(crate) racing: Vec<[(Tag, Tag); 2]>,
 }
 
 /// A conflict with an earlier access.
@@ -385,7 +387,8 @@ impl State {
             if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine = self.is_excused(now.rules, write)
+            let is_fine = now.rules.visible_writes
+                && self.reads().any(|it| first.has_read_since(now.queue, write, &it))
                 || write.is_in_scope(now, first, at)
                 || write.is_available(now, TRANSITION);
             if !is_fine {
@@ -604,6 +607,17 @@ impl Shared {
         let old = overlay.clone();
         change(Arc::make_mut(overlay.get_or_insert_default()));
         self.last = overlay.clone().map(|new| (old, new));
+    }
+}
+
+impl First {
+    /// Whether a read came after a write, and did not race it: one that did has been told, and says nothing about
+    /// others.
+    fn has_read_since(&self, queue: u8, write: Write<'_>, read: &Read) -> bool {
+        let is_in = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
+        let is_here = write.queue == queue && read.queue == queue;
+        let races = |[one, other]: &[(Tag, Tag); 2]| is_in(*one, write.tag) && is_in(*other, read.last);
+        read.last > write.tag && !(is_here && self.racing.iter().any(races))
     }
 }
 

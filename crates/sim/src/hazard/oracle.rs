@@ -168,13 +168,12 @@ impl<'t> Judge<'t> {
                 let rest = earlier.iter().zip(&is_right).skip(position + 1);
                 rest.map(|(touch, right)| (*touch, *right, &self.trace.ops[touch.op])).filter(is_between)
             };
-            // Where no subpass leads from one access to the other, a read by the name of the first was in no better place.
-            let is_apart = before.line == after.line && self.is_racing(before, after);
-            let stands = |it: &Touch| !is_apart || it.cell != earlier[position].cell;
+            // A read by the name of the first that races it was wrong itself, which nobody asked for here.
+            let stands = |it: &Touch, op: &Op| it.cell != earlier[position].cell || !self.is_apart(before, op);
             is_right[position] = self.is_ordered(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_forgotten(op, after))
                 || self.is_excused(before, after)
-                    && between().any(|(it, _, op)| !op.is_write && stands(&it) && self.executes(it, later));
+                    && between().any(|(it, _, op)| !op.is_write && stands(&it, op) && self.executes(it, later));
             if !is_right[position] {
                 partners.push(Partner {
                     at: before.place.clone(),
@@ -291,14 +290,19 @@ impl<'t> Judge<'t> {
         }
     }
 
+    /// Whether they are in subpasses of one render pass, and nothing leads from one to the other.
+    fn is_apart(&self, before: &Op, after: &Op) -> bool {
+        let subpasses = before.subpass.zip(after.subpass).filter(|_| before.line == after.line);
+        subpasses.is_some_and(|(one, other)| {
+            let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
+            is_one_instance && !self.trace.instances[one.instance][one.subpass as usize][other.subpass as usize]
+        })
+    }
+
     /// Whether nothing at all leads from one queue, or one subpass, to the other.
     fn is_racing(&self, before: &Op, after: &Op) -> bool {
         if before.line == after.line {
-            let subpasses = before.subpass.zip(after.subpass);
-            return subpasses.is_some_and(|(one, other)| {
-                let is_one_instance = one.instance == other.instance && one.subpass != other.subpass;
-                is_one_instance && !self.trace.instances[one.instance][one.subpass as usize][other.subpass as usize]
-            });
+            return self.is_apart(before, after);
         }
         let all = &self.trace.dependencies;
         let mut from = (0..all.len()).filter(|it| all[*it].first.iter().any(|it| it.spans(before)));

@@ -387,8 +387,7 @@ impl State {
             if write.usage == TRANSITION_WRITE && is_implicit {
                 continue;
             }
-            let is_fine = now.rules.visible_writes
-                && self.reads().any(|it| first.has_read_since(now.queue, write, &it))
+            let is_fine = now.rules.visible_writes && self.reads().any(|it| first.has_read_since(now, write, &it))
                 || write.is_in_scope(now, first, at)
                 || write.is_available(now, TRANSITION);
             if !is_fine {
@@ -611,13 +610,13 @@ impl Shared {
 }
 
 impl First {
-    /// Whether a read came after a write, and did not race it: one that did has been told, and says nothing about
-    /// others.
-    fn has_read_since(&self, queue: u8, write: Write<'_>, read: &Read) -> bool {
+    /// Whether a read came after a write. Where the write races what happens now, a read that raced it, too, was in no
+    /// better place.
+    fn has_read_since(&self, now: &Now<'_>, write: Write<'_>, read: &Read) -> bool {
         let is_in = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
-        let is_here = write.queue == queue && read.queue == queue;
         let races = |[one, other]: &[(Tag, Tag); 2]| is_in(*one, write.tag) && is_in(*other, read.last);
-        read.last > write.tag && !(is_here && self.racing.iter().any(races))
+        let is_lost = || now.is_apart(write.queue, write.tag) && read.queue == now.queue;
+        read.last > write.tag && !(is_lost() && self.racing.iter().any(races))
     }
 }
 

@@ -168,8 +168,9 @@ impl<'t> Judge<'t> {
                 let rest = earlier.iter().zip(&is_right).skip(position + 1);
                 rest.map(|(touch, right)| (*touch, *right, &self.trace.ops[touch.op])).filter(is_between)
             };
-            // A read by the name of the first that races it was wrong itself, which nobody asked for here.
-            let stands = |it: &Touch, op: &Op| it.cell != earlier[position].cell || !self.is_apart(before, op);
+            // Where the two race, a read by the name of the first that races it, too, was in no better place.
+            let is_lost = |op: &Op| self.is_apart(before, after) && self.is_apart(before, op);
+            let stands = |it: &Touch, op: &Op| it.cell != earlier[position].cell || !is_lost(op);
             is_right[position] = self.is_ordered(earlier[position], later)
                 || between().any(|(_, right, op)| right && op.is_write && !self.is_forgotten(op, after))
                 || self.is_excused(before, after)

@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use lavascope_abi as vk;
-use lavascope_program::{Access, Area, AttachmentView, Components, ImageRegion, Region};
+use lavascope_program::{Access, Area, AttachmentView, Certainty, Components, ImageRegion, Region};
 use smallvec::SmallVec;
 
+use crate::format;
 use crate::raster::Raster;
 use crate::shader::{Shader, TileReads};
 use crate::usage::{
@@ -46,17 +47,33 @@ enum Layers {
     Some(Range<u32>),
 }
 
+/// A view as an attachment.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Attached {
+    pub(crate) view: AttachmentView,
+    /// Where its components are not those of the image.
+    pub(crate) recast: Option<Recast>,
+}
+
+/// A view whose components must be found in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Recast {
+    pub(crate) view: vk::Format,
+    /// Undefined where parts of a texel cannot be told from each other.
+    pub(crate) image: vk::Format,
+}
+
 /// The attachments that draws go to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Targets {
-    pub(crate) colors: Vec<Option<AttachmentView>>,
-    pub(crate) depth_stencil: [Option<AttachmentView>; 2],
+    pub(crate) colors: Vec<Option<Attached>>,
+    pub(crate) depth_stencil: [Option<Attached>; 2],
     /// With the texels of the render area that one of its texels is about.
-    pub(crate) shading_rate: Option<(AttachmentView, [u32; 2])>,
-    pub(crate) density_map: Option<AttachmentView>,
+    pub(crate) shading_rate: Option<(Attached, [u32; 2])>,
+    pub(crate) density_map: Option<Attached>,
     /// What takes the places of these where shaders resolve them: colors, and depth and stencil.
-    pub(crate) resolved: Vec<Option<AttachmentView>>,
-    pub(crate) resolved_depth_stencil: [Option<AttachmentView>; 2],
+    pub(crate) resolved: Vec<Option<Attached>>,
+    pub(crate) resolved_depth_stencil: [Option<Attached>; 2],
     pub(crate) is_resolving: bool,
     pub(crate) area: Option<Area>,
     pub(crate) view_mask: u32,
@@ -151,21 +168,20 @@ impl Targets {
     }
 
     fn add_access(&self, touch: &Touch, found: &mut Vec<Access>) {
-        let (Some(view), Some(area)) = (self.view(touch.target), self.area_of(touch)) else { return };
+        let (Some(attached), Some(area)) = (self.attached(touch.target), self.area_of(touch)) else { return };
+        let (components, certainty) = attached.components(touch.components);
+        if components.0 == 0 {
+            return;
+        }
+        let view = &attached.view;
         let aspects = match touch.target {
             Target::Depth => vk::ImageAspectFlags::DEPTH.0,
             Target::Stencil => vk::ImageAspectFlags::STENCIL.0,
             Target::Color(_) | Target::ShadingRate | Target::DensityMap => view.region.aspects,
         };
         let of_part = |layers, area| {
-            let region = ImageRegion {
-                aspects,
-                mips: view.region.mips.clone(),
-                layers,
-                area: Some(area),
-                components: touch.components,
-            };
-            touch.usage.on(view.resource, Region::Image(region))
+            let region = ImageRegion { aspects, mips: view.region.mips.clone(), layers, area: Some(area), components };
+            Access { certainty, ..touch.usage.on(view.resource, Region::Image(region)) }
         };
         let Some(slices) = view.region.area else {
             found.extend(self.layers(&view.region.layers, &touch.layers).map(|it| of_part(it, area)));
@@ -181,7 +197,7 @@ impl Targets {
         found.extend(self.layers(&all, &touch.layers).map(of_slices));
     }
 
-    fn view(&self, target: Target) -> Option<&AttachmentView> {
+    fn attached(&self, target: Target) -> Option<&Attached> {
         let (colors, depth_stencil) = match self.is_resolving {
             false => (&self.colors, &self.depth_stencil),
             true => (&self.resolved, &self.resolved_depth_stencil),
@@ -212,6 +228,16 @@ impl Targets {
         let views = views.filter(move |it| *it < end).map(|it| it..it + 1);
         let whole = Some(wanted.of(own)).filter(|it| mask == 0 && !it.is_empty());
         whole.into_iter().chain(Some(views).filter(|_| mask != 0).into_iter().flatten())
+    }
+}
+
+impl Attached {
+    /// Components of the image that some components of the view are, and how much of them.
+    fn components(&self, own: Components) -> (Components, Certainty) {
+        match self.recast {
+            Some(it) if own != Components::ALL => format::recast(it.view, it.image, own),
+            _ => (own, Certainty::Certain),
+        }
     }
 }
 

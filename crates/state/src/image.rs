@@ -9,6 +9,7 @@ use lavascope_program::{
     self as program, Access, Area, Binding, Certainty, ImageRegion, Region, Resource, ResourceId, ResourceKind, Tiling,
 };
 
+use crate::attachment::Recast;
 use crate::device::{Device, Event};
 use crate::format;
 use crate::listener::Out;
@@ -53,10 +54,11 @@ pub(crate) struct Image {
 pub(crate) struct ImageView {
     pub(crate) resource: ResourceId,
     pub(crate) region: ImageRegion,
-    /// All aspects of the image: what an attachment uses.
+    /// What an attachment uses: of depth and stencil both, whichever the view is of.
     pub(crate) aspects: u32,
     /// A view of single slices of an image with three dimensions.
     pub(crate) has_slices: bool,
+    pub(crate) recast: Option<Recast>,
 }
 
 #[derive(Clone)]
@@ -187,7 +189,9 @@ impl Device {
             region.layers = 0..1;
             region.area = Some(Area { offset: [0, 0, slices.start], extent: part });
         }
-        let view = ImageView { resource, region, aspects: image.aspects, has_slices };
+        let is_color = image.aspects == vk::ImageAspectFlags::COLOR.0;
+        let aspects = if is_color { region.aspects } else { image.aspects };
+        let view = ImageView { resource, region, aspects, has_slices, recast: image.recast(info.format) };
         self.image_views.insert(handle, view);
     }
 
@@ -269,5 +273,16 @@ impl Image {
     pub(crate) fn with(&self, binding: Option<Binding>) -> Resource {
         let resource = Resource::new(ResourceKind::Image(self.info.clone()), binding);
         Resource { is_exclusive: self.is_exclusive, is_sparse: self.is_sparse, ..resource }
+    }
+
+    /// How components of a view are found in it, where they are not its own.
+    fn recast(&self, view: vk::Format) -> Option<Recast> {
+        let image = self.info.format;
+        // Bytes, and texels of planes, are known as a whole.
+        let has_components = self.info.tiling == Tiling::Optimal && format::plane_count(image) == 1;
+        match has_components {
+            true => (view != image).then_some(Recast { view, image }),
+            false => Some(Recast { view, image: vk::Format::UNDEFINED }),
+        }
     }
 }

@@ -9,7 +9,7 @@ use lavascope_program::{
     ResourceId,
 };
 
-use crate::attachment::{self, Targets};
+use crate::attachment::{self, Attached, Targets};
 use crate::bind::State;
 use crate::device::{Device, Event};
 use crate::image::ImageView;
@@ -23,7 +23,7 @@ use crate::undo::Undo;
 pub(crate) struct Open {
     pass: Arc<Pass>,
     /// By attachment.
-    views: Vec<Option<AttachmentView>>,
+    views: Vec<Option<Attached>>,
     area: Area,
     subpass: usize,
 }
@@ -102,10 +102,10 @@ impl Device {
         // With multiview the views decide about the layers, not the framebuffer.
         let is_multiview = pass.subpasses.iter().any(|it| it.view_mask != 0);
         let layers = (!is_multiview).then_some(framebuffer.layers);
-        let views: Vec<Option<AttachmentView>> = views.iter().map(|it| self.attachment(*it, layers, out)).collect();
+        let views: Vec<Option<Attached>> = views.iter().map(|it| self.attachment(*it, layers, out)).collect();
         let area = area_of(info.render_area);
         let Some(id) = pass.id else { return };
-        let told = views.iter().map(|it| it.clone().unwrap_or_else(nothing)).collect();
+        let told = views.iter().map(|it| it.as_ref().map_or_else(nothing, |it| it.view.clone())).collect();
         self.record(buffer, Command::BeginRenderPass { pass: id, views: told, area }, out);
         let Some(own) = self.recording(buffer) else { return };
         let open = Open { pass, views, area, subpass: 0 };
@@ -114,7 +114,7 @@ impl Device {
     }
 
     /// A view as an attachment.
-    fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut Out<'_>) -> Option<AttachmentView> {
+    fn attachment(&self, view: vk::ImageView, layers: Option<u32>, out: &mut Out<'_>) -> Option<Attached> {
         let found = self.image_views.get(view.0);
         if found.is_none() && view.0 != 0 {
             out.missing("a view that nobody created");
@@ -145,20 +145,22 @@ impl Device {
         let mut attachments = Vec::new();
         let mut targets = Targets { area: Some(area), view_mask: info.view_mask, ..Targets::default() };
         for it in info.p_color_attachments().iter() {
-            let found = self.rendering_attachment(it, AttachmentKind::Color, layers, out);
-            targets.colors.push(found.as_ref().map(|it| it.view.clone()));
+            let view = self.attachment(it.image_view, layers, out);
+            attachments
+                .extend(view.as_ref().map(|of| self.rendering_attachment(it, AttachmentKind::Color, of, layers, out)));
+            targets.colors.push(view);
             targets.resolved.push(self.resolved_by_shaders(it, layers, out));
-            attachments.extend(found);
         }
         let depth_stencil = [
             (info.p_depth_attachment(), AttachmentKind::Depth),
             (info.p_stencil_attachment(), AttachmentKind::Stencil),
         ];
         for (at, (it, kind)) in depth_stencil.into_iter().enumerate() {
-            let found = it.and_then(|it| self.rendering_attachment(it, kind, layers, out));
-            targets.depth_stencil[at] = found.as_ref().map(|it| it.view.clone());
-            targets.resolved_depth_stencil[at] = it.and_then(|it| self.resolved_by_shaders(it, layers, out));
-            attachments.extend(found);
+            let Some(it) = it else { continue };
+            let view = self.attachment(it.image_view, layers, out);
+            attachments.extend(view.as_ref().map(|of| self.rendering_attachment(it, kind, of, layers, out)));
+            targets.depth_stencil[at] = view;
+            targets.resolved_depth_stencil[at] = self.resolved_by_shaders(it, layers, out);
         }
         if let Some(rate) = info.chained::<vk::RenderingFragmentShadingRateAttachmentInfoKHR>() {
             let size = rate.shading_rate_attachment_texel_size;
@@ -186,19 +188,19 @@ impl Device {
         &self,
         it: View<'_, vk::RenderingAttachmentInfo>,
         kind: AttachmentKind,
+        of: &Attached,
         layers: Option<u32>,
         out: &mut Out<'_>,
-    ) -> Option<RenderingAttachment> {
-        let view = self.attachment(it.image_view, layers, out)?;
+    ) -> RenderingAttachment {
         let is_resolved = it.resolve_mode.0 != 0 && !is_custom(it.resolve_mode);
         let resolve = is_resolved.then(|| self.attachment(it.resolve_image_view, layers, out)).flatten();
-        Some(RenderingAttachment {
+        RenderingAttachment {
             kind,
-            view,
+            view: of.view.clone(),
             load: load_op(it.load_op),
             store: store_op(it.store_op),
-            resolve: resolve.map(|view| Resolve { view, mode: it.resolve_mode.0 }),
-        })
+            resolve: resolve.map(|of| Resolve { view: of.view, mode: it.resolve_mode.0 }),
+        }
     }
 
     /// The attachment that draws fill once they resolve another one.
@@ -207,7 +209,7 @@ impl Device {
         it: View<'_, vk::RenderingAttachmentInfo>,
         layers: Option<u32>,
         out: &mut Out<'_>,
-    ) -> Option<AttachmentView> {
+    ) -> Option<Attached> {
         let view = Some(it.resolve_image_view).filter(|_| is_custom(it.resolve_mode))?;
         self.attachment(view, layers, out)
     }
@@ -266,7 +268,7 @@ impl Open {
         let slots = self.pass.subpasses.get(self.subpass).unwrap_or(&none);
         let view = |at: u32| self.views.get(at as usize).cloned().flatten();
         let of_aspect = |aspect: vk::ImageAspectFlags| {
-            slots.depth_stencil.and_then(view).filter(|it| it.region.aspects & aspect.0 != 0)
+            slots.depth_stencil.and_then(view).filter(|it| it.view.region.aspects & aspect.0 != 0)
         };
         Targets {
             colors: slots.colors.iter().map(|it| it.and_then(view)).collect(),
@@ -296,8 +298,8 @@ fn nothing() -> AttachmentView {
 }
 
 impl ImageView {
-    /// As an attachment: all aspects of the image, layers as the framebuffer has them.
-    fn attachment(&self, layers: Option<u32>) -> AttachmentView {
+    /// As an attachment: depth and stencil together, layers as the framebuffer has them.
+    fn attachment(&self, layers: Option<u32>) -> Attached {
         let mut region = self.region.clone();
         region.aspects = self.aspects;
         match (layers, &mut region.area) {
@@ -308,6 +310,6 @@ impl ImageView {
             }
             (None, _) => {}
         }
-        AttachmentView { resource: self.resource, region }
+        Attached { view: AttachmentView { resource: self.resource, region }, recast: self.recast }
     }
 }

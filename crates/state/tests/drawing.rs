@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use lavascope_abi::{AccessFlags2 as Bits, Command as Api, PipelineStageFlags2 as Stage, *};
-use lavascope_program::{Access, Area, Command, HazardKind, LoadOp, RasterOrder, Region, StoreOp};
+use lavascope_program::{Access, Area, Certainty, Command, HazardKind, LoadOp, RasterOrder, Region, StoreOp};
 use lavascope_state::{Collector, ShaderInterface, Tracker};
 use lavascope_sync::check;
 
@@ -329,6 +329,96 @@ fn masked_components_are_not_written() {
     app.draw(2, 3, 0);
     let Region::Image(region) = &accesses(app.program(), 0, 1)[1].region else { panic!("no image") };
     assert_eq!(region.components, lavascope_program::Components(5));
+}
+
+/// What a draw writes through a view.
+fn written_through(app: &mut App<Collector>, view: u64, write_mask: u32) -> Vec<Access> {
+    make_pipeline(app, 1, Options { write_mask, ..PLAIN });
+    app.begin(2);
+    begin_rendering_to(app, 2, view, None);
+    app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+    app.draw(2, 3, 0);
+    end_rendering(app, 2);
+    app.end(2);
+    accesses(app.program(), 0, 1).iter().filter(|it| it.access == COLOR_WRITE.2).cloned().collect()
+}
+
+fn components(all: &[Access]) -> Vec<(u8, Certainty)> {
+    let of = |it: &Access| match &it.region {
+        Region::Image(region) => (region.components.0, it.certainty),
+        Region::Buffer(_) => panic!("no image"),
+    };
+    all.iter().map(of).collect()
+}
+
+/// A mask is about the components of the view, whatever the image calls them.
+#[test]
+fn masked_components_of_a_view_are_those_of_its_format() {
+    use Certainty::{Certain, Somewhere};
+    let written = |format, mask| {
+        let mut app = app();
+        app.make_view(9, COLOR_IMAGE, format, ImageAspectFlags::COLOR);
+        components(&written_through(&mut app, 9, mask))
+    };
+    assert_eq!(written(Format::R8G8B8A8_SRGB, 5), [(5, Certain)]);
+    assert_eq!(written(Format::B8G8R8A8_UNORM, 9), [(12, Certain)]);
+    assert_eq!(written(Format::R32_UINT, 1), [(15, Certain)]);
+    assert_eq!(written(Format::R32_UINT, 14), []);
+    assert_eq!(written(Format::A2R10G10B10_UNORM_PACK32, 4), [(3, Somewhere)]);
+}
+
+/// The bytes of a linear image are not told apart by components.
+#[test]
+fn masked_components_of_bytes_are_somewhere() {
+    let written = |mask| {
+        let mut app = app();
+        let info = ImageCreateInfo {
+            image_type: ImageType::_2D,
+            format: Format::R8G8B8A8_UNORM,
+            extent: Extent3D { width: 64, height: 64, depth: 1 },
+            mip_levels: 1,
+            array_layers: 1,
+            tiling: ImageTiling::LINEAR,
+            ..ImageCreateInfo::zeroed()
+        };
+        create!(app, CreateImage, CreateImageParams, info, p_image: image(9));
+        let params = BindImageMemoryParams {
+            device: device(DEVICE),
+            image: image(9),
+            memory: memory(MEMORY),
+            memory_offset: 1 << 22,
+        };
+        app.call(Api::BindImageMemory, &params);
+        app.make_view(9, 9, Format::R8G8B8A8_UNORM, ImageAspectFlags::COLOR);
+        components(&written_through(&mut app, 9, mask))
+    };
+    assert_eq!(written(5), [(15, Certainty::Somewhere)]);
+    assert_eq!(written(15), [(15, Certainty::Certain)]);
+}
+
+/// Each plane of an image is an attachment of its own.
+#[test]
+fn planes_are_drawn_to_one_by_one() {
+    let mut app = app();
+    app.make_image(9, Format::G8_B8R8_2PLANE_420_UNORM, [64, 64], 1, 1 << 22);
+    app.make_view(10, 9, Format::R8_UNORM, ImageAspectFlags::PLANE_0);
+    app.make_view(11, 9, Format::R8G8_UNORM, ImageAspectFlags::PLANE_1);
+    make_pipeline(&mut app, 1, PLAIN);
+    app.begin(2);
+    for view in [10, 11] {
+        begin_rendering_to(&mut app, 2, view, None);
+        app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+        app.draw(2, 3, 0);
+        end_rendering(&mut app, 2);
+    }
+    app.end(2);
+    app.submit(0, 2, Fence(0));
+    let aspect = |at: usize| match &accesses(app.program(), 0, at)[0].region {
+        Region::Image(region) => region.aspects,
+        Region::Buffer(_) => panic!("no image"),
+    };
+    assert_eq!([1, 4].map(aspect), [ImageAspectFlags::PLANE_0.0, ImageAspectFlags::PLANE_1.0]);
+    assert_eq!(check(app.program()), []);
 }
 
 #[test]

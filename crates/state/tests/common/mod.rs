@@ -282,11 +282,16 @@ impl<L: Listener> App<L> {
                 memory_offset: offset,
             },
         );
+        self.make_view(serial, serial, format, aspects(format));
+    }
+
+    /// A view of all of an image.
+    pub(crate) fn make_view(&mut self, serial: u64, of: u64, format: Format, aspects: ImageAspectFlags) {
         let info = ImageViewCreateInfo {
-            image: image(serial),
+            image: image(of),
             view_type: ImageViewType::_2D_ARRAY,
             format,
-            subresource_range: whole(aspects(format)),
+            subresource_range: whole(aspects),
             ..ImageViewCreateInfo::zeroed()
         };
         self.call(

@@ -194,7 +194,8 @@ impl Scripts {
         }
         let first = script.words.first().map_or(0, |it| *it as u32 as usize);
         let calls = script.words[first..].to_vec();
-        if script.pause > 0 {
+        // One that has a call stack may have another one the next time.
+        if script.pause > 0 || now.stack != 0 {
             script.clear();
         }
         calls

@@ -185,13 +185,14 @@ impl<L: Listener> Tracker<L> {
         if family == Family::Device {
             return self.device_commands(thread, record, event);
         }
-        if !self.is_recent(record) {
-            self.out(thread, record, 0).missing("an object of a device that nobody created");
-            return true;
-        }
+        let is_known = self.is_recent(record);
         let Recent { device: handle, object, .. } = self.recent;
         let Tracker { listener, devices, missing, reflect, tells_picked, queues, changes, .. } = self;
-        let Some(device) = devices.get_mut(handle) else { return true };
+        // Queues outlive their devices here.
+        let Some(device) = devices.get_mut(handle).filter(|_| is_known) else {
+            self.out(thread, record, 0).missing("an object of a device that nobody created");
+            return true;
+        };
         if !keeps_attachments(family, record.command()) {
             device.drawn.forget();
         }

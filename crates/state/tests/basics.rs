@@ -8,6 +8,7 @@ use lavascope_program::{
     Access, Area, Barrier, Batch, Binding, Command, CommandBufferId, Dependency, FenceId, HazardKind, MemoryId, Origin,
     Ownership, QueueId, Region, Resource, ResourceId, ResourceKind, Scope, Step, Tiling, What,
 };
+use lavascope_state::Collector;
 use lavascope_sync::check;
 
 const COPY: u64 = PipelineStageFlags2::COPY.0;
@@ -263,4 +264,26 @@ fn submit(app: &mut App<lavascope_state::Collector>, index: u64, info: &SubmitIn
         Api::QueueSubmit,
         &QueueSubmitParams { queue: queue(index), submit_count: 1, p_submits: Ptr::to(info), fence: Fence(0) },
     );
+}
+
+/// Calls about objects of a device that is gone, or about none, are told of, also where the last call was about the same.
+#[test]
+fn objects_of_no_device_are_told_of() {
+    let reason = "an object of a device that nobody created";
+    let counts = |app: &App<Collector>| app.tracker.missing().map(|(it, count)| (it.reason, count)).collect::<Vec<_>>();
+    let end = |app: &mut App<Collector>, command_buffer: CommandBuffer| {
+        app.call(Api::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+    };
+    let mut app = App::collecting();
+    app.make_command_buffer(2, CommandBufferLevel::PRIMARY);
+    app.begin(2);
+    end(&mut app, command_buffer(2));
+    assert_eq!(counts(&app), []);
+    app.call(Api::DestroyDevice, &DestroyDeviceParams { device: device(DEVICE), p_allocator: Ptr::NULL });
+    end(&mut app, command_buffer(2));
+    assert_eq!(counts(&app), [(reason, 1)]);
+    end(&mut app, CommandBuffer(0));
+    assert_eq!(counts(&app), [(reason, 2)]);
+    app.call(Api::QueueWaitIdle, &QueueWaitIdleParams { queue: queue(0) });
+    assert_eq!(counts(&app), [(reason, 2), (reason, 1)]);
 }

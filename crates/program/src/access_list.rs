@@ -64,6 +64,19 @@ impl AccessList {
         }
     }
 
+    /// The same for one that uses what it is to as the one at a place does; to a buffer, as that one is.
+    #[inline]
+    pub fn push_like(&mut self, at: usize, access: &Access, resource: ResourceId) {
+        let Kept { stage, access: bit, order, .. } = self.all[at];
+        match &access.region {
+            Region::Buffer(bytes) if stage != OTHER => {
+                let (bytes, origin, inset, certainty) = (bytes.clone(), access.origin, access.inset, access.certainty);
+                self.all.push(Kept { bytes, origin, resource, inset, stage, access: bit, order, certainty });
+            }
+            _ => self.push_other(access, resource),
+        }
+    }
+
     fn push_other(&mut self, access: &Access, resource: ResourceId) {
         let Access { order, certainty, inset, origin, .. } = *access;
         let at = self.others.len() as u64;
@@ -106,27 +119,17 @@ impl AccessList {
         }
     }
 
-    /// Whether the one at a place does the same as this one, to the same part of whatever the two are to.
+    /// Whether the one at a place does the same as this one, and whether to the same part of whatever the two are to.
     #[inline]
-    pub fn is_same_use(&self, at: usize, access: &Access) -> bool {
+    pub fn compare(&self, at: usize, access: &Access) -> (bool, bool) {
         let kept = &self.all[at];
         match (kept.other(), &access.region) {
-            (None, Region::Buffer(bytes)) => kept.uses(access) && kept.bytes == *bytes,
-            (None, Region::Image(_)) => false,
+            (None, Region::Buffer(bytes)) => (kept.uses(access), kept.bytes == *bytes),
+            (None, Region::Image(_)) => (kept.uses(access), false),
             (Some(other), _) => {
                 let (key, other) = (|it: &Access| (it.stage, it.access, it.order), &self.others[other]);
-                key(other) == key(access) && other.region == access.region
+                (key(other) == key(access), other.region == access.region)
             }
-        }
-    }
-
-    /// The stage and the access of the one at a place, and what orders it.
-    #[inline]
-    pub fn usage(&self, at: usize) -> (u64, u64, RasterOrder) {
-        let kept = &self.all[at];
-        match kept.other() {
-            Some(other) => (self.others[other].stage, self.others[other].access, kept.order),
-            None => (1 << kept.stage, 1 << kept.access, kept.order),
         }
     }
 
@@ -225,11 +228,16 @@ mod tests {
             let same: Vec<bool> = all.iter().map(|it| list.is(at, it)).collect();
             let expected: Vec<bool> = all.iter().map(|it| it == access).collect();
             assert_eq!(same, expected, "{access:?}");
-            let key = |it: &Access| (it.stage, it.access, it.order, it.region.clone());
+            let key = |it: &Access| (it.stage, it.access, it.order);
             for other in &all {
-                assert_eq!(list.is_same_use(at, other), key(access) == key(other), "{access:?} {other:?}");
+                let expected = (key(access) == key(other), access.region == other.region);
+                assert_eq!(list.compare(at, other), expected, "{access:?} {other:?}");
+                let mut more = list.clone();
+                if expected.0 {
+                    more.push_like(at, other, ResourceId(3));
+                    assert_eq!(more.get(all.len()), Access { resource: ResourceId(3), ..other.clone() });
+                }
             }
-            assert_eq!(list.usage(at), (access.stage, access.access, access.order));
         }
         // Each of what an access has counts.
         let changes: [fn(&mut Access); 8] = [

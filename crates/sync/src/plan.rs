@@ -322,17 +322,24 @@ impl Plans {
         addresses: &Addresses,
     ) -> bool {
         let (old, new) = (last.first as usize, self.spots.len());
-        self.spots.reserve(accesses.len());
         // What is different, and which of it does something else.
         let (mut different, mut other) = (0_u64, 0_u64);
         for (index, access) in accesses.iter().enumerate() {
             let mut spot = self.spots[old + index].clone();
-            let is_same_use = self.accesses.is_same_use(spot.access as usize, access);
-            if !is_same_use || access.resource != self.last[index] {
+            let (is_same_usage, is_same_region) = self.accesses.compare(spot.access as usize, access);
+            let is_same_resource = access.resource == self.last[index];
+            if !(is_same_usage && is_same_region && is_same_resource) {
                 different |= 1 << index;
-                match self.make_other(&mut spot, index, access, number, addresses) {
-                    Some(is_other) => other |= u64::from(is_other) << index,
-                    None => return false,
+                other |= u64::from(!is_same_usage) << index;
+                if !is_same_resource {
+                    (self.last[index], spot.resource) = (access.resource, number(access.resource));
+                }
+                let is_one = match is_same_usage {
+                    true => self.make_other(&mut spot, access, addresses),
+                    false => self.make_other_use(&mut spot, access, addresses),
+                };
+                if !is_one {
+                    return false;
                 }
             }
             self.spots.push(spot);
@@ -368,29 +375,26 @@ impl Plans {
         true
     }
 
-    /// A spot, which is that of the command before, becomes the one of another access. Gives whether that does something
-    /// else; none if it is not one spot.
+    /// A spot, which is that of the command before but for its resource, becomes the one of an access that does the same
+    /// to something else. False if it is not one spot.
     #[inline]
-    fn make_other(
-        &mut self,
-        spot: &mut Spot,
-        index: usize,
-        access: &Access,
-        number: &impl Fn(ResourceId) -> ResourceId,
-        addresses: &Addresses,
-    ) -> Option<bool> {
-        if access.resource != self.last[index] {
-            (self.last[index], spot.resource) = (access.resource, number(access.resource));
-        }
-        let is_other = self.accesses.usage(spot.access as usize) != (access.stage, access.access, access.order);
-        if is_other {
-            spot.usage = TABLES.usage(access.stage, access.access)?;
-        }
-        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return None };
-        (spot.range, spot.through, spot.order) = (range, through, access.order.into());
-        spot.access = self.accesses.len() as u32;
+    fn make_other(&mut self, spot: &mut Spot, access: &Access, addresses: &Addresses) -> bool {
+        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
+        self.accesses.push_like(spot.access as usize, access, spot.resource);
+        (spot.range, spot.through, spot.access) = (range, through, at);
+        true
+    }
+
+    /// The same for one that does something else.
+    fn make_other_use(&mut self, spot: &mut Spot, access: &Access, addresses: &Addresses) -> bool {
+        let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
+        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
         self.accesses.push_with(access, spot.resource);
-        Some(is_other)
+        let (resource, order) = (spot.resource, access.order.into());
+        *spot = Spot { range, resource, through, access: at, usage, order };
+        true
     }
 
     /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives

@@ -1,17 +1,21 @@
 //! A map from a key and a tag to a word, read without locks on every recorded call.
 //!
-//! Open addressing with linear probing. Readers take no lock and write nothing. Writers, which are rare, hold a
-//! mutex. The tag is the top byte of the value, so a slot is two words: one cache line holds four of them.
+//! Keys and values lie one behind the other as they came: applications use objects much in the order in which they made
+//! them, and then what is asked for next is near. Where a key lies is in an index, by open addressing with linear probing,
+//! of four bytes a slot: it is the one place that is looked at somewhere else each time, so it is small. Readers take no
+//! lock and write nothing. Writers, which are rare, hold a mutex. The tag is the top byte of the value.
 //!
 //! A reader may race a writer only for keys that the application itself uses unsynchronized, which it must not do;
 //! even then the reader gets an old value, a new one or none, never a torn one.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// No key, and a slot of the index that was never used.
 const EMPTY: u64 = 0;
-const DEAD: u64 = u64::MAX;
+const UNUSED: u32 = 0;
 const TAG_SHIFT: u32 = 56;
+const SLOTS_MIN: usize = 16;
 
 /// A map from non-zero keys to values whose top byte is part of the key.
 pub struct TaggedMap {
@@ -27,18 +31,26 @@ struct Writer {
     #[expect(clippy::vec_box, reason = "readers hold addresses of tables, which must not move")]
     tables: Vec<Box<Table>>,
     live: usize,
-    /// Slots that were used once, dead ones included.
+    /// Slots of the index that were used once, dead ones included.
     used: usize,
+    /// Entries that were used and are not any more; behind `next` none was.
+    free: Vec<u32>,
+    next: u32,
 }
 
 struct Table {
-    slots: Box<[Slot]>,
-    shift: u32,
+    /// The number of an entry plus one in the low bits, as many as the number of slots has, and a part of its hash above
+    /// them. A dead slot has no number, but all bits above. Release in `put`, after the entry; pairs with Acquire in
+    /// `get`.
+    index: Box<[AtomicU32]>,
+    entries: Box<[Entry]>,
+    /// How many bits a number has.
+    bits: u32,
 }
 
 #[derive(Default)]
-struct Slot {
-    /// Release in `insert`, after the value; pairs with Acquire in `get`.
+struct Entry {
+    /// Release in `put`, after the value; pairs with Acquire in `get`.
     key: AtomicU64,
     value: AtomicU64,
 }
@@ -53,15 +65,15 @@ impl TaggedMap {
     /// Room for `count` keys before the first growth.
     pub fn with_capacity(count: usize) -> TaggedMap {
         let map = TaggedMap { current: AtomicPtr::default(), writer: Mutex::default() };
-        map.publish(&mut map.lock(), Table::new((count * 2).next_power_of_two().max(16)));
+        map.publish(&mut map.lock(), Table::new((count * 2).next_power_of_two().max(SLOTS_MIN)));
         map
     }
 
     /// The value of a key and tag.
     #[inline(always)]
     pub fn get(&self, key: u64, tag: u8) -> Option<u64> {
-        // These two mark slots; an application's garbage may well be one of them.
-        if key == EMPTY || key == DEAD {
+        // It marks entries that nobody has; an application's garbage may well be it.
+        if key == EMPTY {
             return None;
         }
         self.table().get(key, tag)
@@ -69,44 +81,43 @@ impl TaggedMap {
 
     /// Sets the value, whose top byte is the tag. Gives the one it replaces.
     pub fn insert(&self, key: u64, value: u64) -> Option<u64> {
-        assert!(key != EMPTY && key != DEAD, "these keys mark slots");
+        assert!(key != EMPTY, "this key marks entries that nobody has");
         let mut writer = self.lock();
         let tag = (value >> TAG_SHIFT) as u8;
-        let table = self.table();
-        if let Some(at) = table.find(key, tag) {
-            return Some(table.slots[at].value.swap(value, Ordering::Release));
+        if let Some((_, entry)) = self.table().find(key, tag) {
+            return Some(self.table().entries[entry].value.swap(value, Ordering::Release));
         }
-        let is_full = (writer.used + 1) * 4 > table.slots.len() * 3 || (writer.live + 1) * 2 > table.slots.len();
-        if is_full {
+        if (writer.used + 1) * 4 > self.table().index.len() * 3 {
             self.grow(&mut writer);
         }
-        let was_empty = self.table().put(key, value);
+        let number = writer.free.pop().unwrap_or(writer.next);
+        writer.next = writer.next.max(number + 1);
+        let was_unused = self.table().put(number, key, value);
         writer.live += 1;
-        writer.used += usize::from(was_empty);
+        writer.used += usize::from(was_unused);
         None
     }
 
     /// Forgets a key and tag, and gives the value it had.
     pub fn remove(&self, key: u64, tag: u8) -> Option<u64> {
-        if key == EMPTY || key == DEAD {
+        if key == EMPTY {
             return None;
         }
         let mut writer = self.lock();
         let table = self.table();
-        let at = table.find(key, tag)?;
-        let value = table.slots[at].value.load(Ordering::Relaxed);
+        let (slot, entry) = table.find(key, tag)?;
+        let value = table.entries[entry].value.load(Ordering::Relaxed);
+        table.entries[entry].key.store(EMPTY, Ordering::Release);
         writer.live -= 1;
-        writer.used -= table.bury(at);
+        writer.used -= table.bury(slot);
+        writer.free.push(entry as u32);
         Some(value)
     }
 
     /// All keys and values, in no order.
     pub fn entries_unsorted(&self) -> Vec<(u64, u64)> {
         let _writer = self.lock();
-        let all = self.table().slots.iter();
-        all.map(|it| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed)))
-            .filter(|it| it.0 != EMPTY && it.0 != DEAD)
-            .collect()
+        self.table().entries().map(|(_, key, value)| (key, value)).collect()
     }
 
     pub fn len(&self) -> usize {
@@ -118,7 +129,7 @@ impl TaggedMap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        // A panic of a writer leaves a consistent table: every change is one store.
+        // A panic of a writer leaves a consistent table: a key is there from one store on.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,14 +145,12 @@ impl TaggedMap {
         writer.tables.push(table);
     }
 
+    /// Entries keep their numbers.
     fn grow(&self, writer: &mut Writer) {
         let old = self.table();
-        let table = Table::new(old.slots.len() * 2);
-        for slot in &old.slots {
-            let key = slot.key.load(Ordering::Relaxed);
-            if key != EMPTY && key != DEAD {
-                table.put(key, slot.value.load(Ordering::Relaxed));
-            }
+        let table = Table::new(old.index.len() * 2);
+        for (number, key, value) in old.entries() {
+            table.put(number, key, value);
         }
         writer.used = writer.live;
         self.publish(writer, table);
@@ -150,49 +159,60 @@ impl TaggedMap {
 
 impl Table {
     fn new(slots: usize) -> Table {
-        assert!(slots.is_power_of_two(), "the hash is cut to a power of two");
-        let all = (0..slots).map(|_| Slot::default()).collect();
-        Table { slots: all, shift: 64 - slots.trailing_zeros() }
+        let bits = slots.trailing_zeros();
+        assert!(slots.is_power_of_two() && bits < 32, "the hash is cut to a power of two, and a slot has 32 bits");
+        let index = (0..slots).map(|_| AtomicU32::new(UNUSED)).collect();
+        // No more slots than that are ever used.
+        let entries = (0..slots * 3 / 4).map(|_| Entry::default()).collect();
+        Table { index, entries, bits }
     }
 
-    /// Multiplicative hashing: the top bits depend on all bits of the key.
+    /// The first slot for a key, and what a slot has above the number. Multiplicative hashing: the top bits depend on all
+    /// bits of the key.
     #[inline(always)]
-    fn home(&self, key: u64) -> usize {
-        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    fn home(&self, key: u64) -> (usize, u32) {
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((hash >> (64 - self.bits)) as usize, ((hash << self.bits) >> 32) as u32 & !self.numbers())
+    }
+
+    /// The bits of numbers.
+    #[inline(always)]
+    fn numbers(&self) -> u32 {
+        (1 << self.bits) - 1
     }
 
     #[inline(always)]
     fn get(&self, key: u64, tag: u8) -> Option<u64> {
-        let mask = self.slots.len() - 1;
-        let mut at = self.home(key);
+        let (numbers, (mut at, above)) = (self.numbers(), self.home(key));
         loop {
-            // SAFETY: `mask` is one less than the number of slots.
-            let slot = unsafe { self.slots.get_unchecked(at & mask) };
-            let have = slot.key.load(Ordering::Acquire);
-            if have == key {
-                let value = slot.value.load(Ordering::Acquire);
-                // The slot may have been given to another key between the loads, and back again.
-                let is_same = slot.key.load(Ordering::Acquire) == key && slot.value.load(Ordering::Acquire) == value;
-                if is_same && (value >> TAG_SHIFT) as u8 == tag {
+            // SAFETY: there are as many slots as the bits of numbers can tell, and one more.
+            let slot = unsafe { self.index.get_unchecked(at & numbers as usize) }.load(Ordering::Acquire);
+            if slot == UNUSED {
+                return None;
+            }
+            let number = slot & numbers;
+            if slot & !numbers == above && number != 0 {
+                // SAFETY: slots have numbers of entries that there are.
+                let entry = unsafe { self.entries.get_unchecked(number as usize - 1) };
+                if let Some(value) = entry.get(key).filter(|it| (it >> TAG_SHIFT) as u8 == tag) {
                     return Some(value);
                 }
-            } else if have == EMPTY {
-                return None;
             }
             at += 1;
         }
     }
 
-    /// Marks a slot dead, for writers. Dead slots in front of an empty one lead nowhere and become empty again;
-    /// gives their number.
+    /// Marks a slot dead, for writers. Dead slots in front of an unused one lead nowhere and become unused again; gives
+    /// their number.
     fn bury(&self, at: usize) -> usize {
-        let mask = self.slots.len() - 1;
-        self.slots[at].key.store(DEAD, Ordering::Release);
+        let mask = self.index.len() - 1;
+        let dead = !self.numbers();
+        self.index[at].store(dead, Ordering::Release);
         let mut freed = 0;
         let mut at = at;
-        if self.slots[(at + 1) & mask].key.load(Ordering::Relaxed) == EMPTY {
-            while self.slots[at].key.load(Ordering::Relaxed) == DEAD {
-                self.slots[at].key.store(EMPTY, Ordering::Release);
+        if self.index[(at + 1) & mask].load(Ordering::Relaxed) == UNUSED {
+            while self.index[at].load(Ordering::Relaxed) == dead {
+                self.index[at].store(UNUSED, Ordering::Release);
                 freed += 1;
                 at = at.wrapping_sub(1) & mask;
             }
@@ -200,36 +220,61 @@ impl Table {
         freed
     }
 
-    /// For writers, under the lock.
-    fn find(&self, key: u64, tag: u8) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let mut at = self.home(key);
+    /// The slot and the entry of a key, for writers, under the lock.
+    fn find(&self, key: u64, tag: u8) -> Option<(usize, usize)> {
+        let (mask, (mut at, above)) = (self.index.len() - 1, self.home(key));
         loop {
-            let slot = &self.slots[at & mask];
-            match slot.key.load(Ordering::Relaxed) {
-                EMPTY => return None,
-                have if have == key && (slot.value.load(Ordering::Relaxed) >> TAG_SHIFT) as u8 == tag => {
-                    return Some(at & mask);
-                }
-                _ => at += 1,
+            let slot = self.index[at & mask].load(Ordering::Relaxed);
+            if slot == UNUSED {
+                return None;
             }
-        }
-    }
-
-    /// Puts a key that is not there into the first dead or empty slot; says whether the slot was empty.
-    fn put(&self, key: u64, value: u64) -> bool {
-        let mask = self.slots.len() - 1;
-        let mut at = self.home(key);
-        loop {
-            let slot = &self.slots[at & mask];
-            let have = slot.key.load(Ordering::Relaxed);
-            if have == EMPTY || have == DEAD {
-                slot.value.store(value, Ordering::Release);
-                slot.key.store(key, Ordering::Release);
-                return have == EMPTY;
+            let number = slot & self.numbers();
+            if slot & !self.numbers() == above && number != 0 {
+                let found = self.entries[number as usize - 1].get(key);
+                if found.is_some_and(|it| (it >> TAG_SHIFT) as u8 == tag) {
+                    return Some((at & mask, number as usize - 1));
+                }
             }
             at += 1;
         }
+    }
+
+    /// Puts a key that is not there into an entry that nobody has, and into the first dead or unused slot; says whether
+    /// the slot was unused. For writers, under the lock.
+    fn put(&self, number: u32, key: u64, value: u64) -> bool {
+        let entry = &self.entries[number as usize];
+        entry.value.store(value, Ordering::Release);
+        entry.key.store(key, Ordering::Release);
+        let (mask, (mut at, above)) = (self.index.len() - 1, self.home(key));
+        loop {
+            let slot = self.index[at & mask].load(Ordering::Relaxed);
+            if slot & self.numbers() == 0 {
+                self.index[at & mask].store(above | (number + 1), Ordering::Release);
+                return slot == UNUSED;
+            }
+            at += 1;
+        }
+    }
+
+    /// Those that somebody has, with their numbers.
+    fn entries(&self) -> impl Iterator<Item = (u32, u64, u64)> {
+        let words = |it: &Entry| (it.key.load(Ordering::Relaxed), it.value.load(Ordering::Relaxed));
+        let all = (0..).zip(&self.entries).map(move |(number, it)| (number, words(it)));
+        all.filter(|it| it.1.0 != EMPTY).map(|(number, (key, value))| (number, key, value))
+    }
+}
+
+impl Entry {
+    /// The value, if it is that of a key.
+    #[inline(always)]
+    fn get(&self, key: u64) -> Option<u64> {
+        if self.key.load(Ordering::Acquire) != key {
+            return None;
+        }
+        let value = self.value.load(Ordering::Acquire);
+        // It may have been given to another key between the loads, and back again.
+        let is_same = self.key.load(Ordering::Acquire) == key && self.value.load(Ordering::Acquire) == value;
+        is_same.then_some(value)
     }
 }
 
@@ -256,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_marks_of_slots_are_no_keys() {
+    fn what_marks_entries_is_no_key() {
         let map = TaggedMap::default();
         assert_eq!(map.get(0, 3), None);
         map.insert(5, value(3, 1));
@@ -264,6 +309,34 @@ mod tests {
         map.insert(6, value(3, 2));
         assert_eq!((map.get(u64::MAX, 3), map.remove(u64::MAX, 3), map.remove(0, 3)), (None, None, None));
         assert_eq!(map.len(), 1);
+        map.insert(u64::MAX, value(3, 4));
+        assert_eq!((map.get(u64::MAX, 3), map.entries_unsorted().len()), (Some(value(3, 4)), 2));
+    }
+
+    /// Addresses with strides, numbers, and numbers with a kind above them.
+    #[test]
+    fn keys_of_all_sorts_are_found_in_few_steps() {
+        let steps: [fn(u64) -> u64; 5] = [
+            |it| it + 1,
+            |it| (0x7f00 << 32) + it * 208,
+            |it| it << 12 | 1 << 40,
+            |it| it | 9 << 56,
+            |it| it << 32 | 5,
+        ];
+        for key in steps {
+            let map = TaggedMap::with_capacity(16);
+            for it in 0..70_000 {
+                map.insert(key(it), value(1, it));
+            }
+            (0..70_000).for_each(|it| assert_eq!(map.get(key(it), 1), Some(value(1, it))));
+            let table = map.table();
+            let steps = (0..70_000).map(|it| {
+                let slot = table.find(key(it), 1).expect("it is there").0;
+                slot.wrapping_sub(table.home(key(it)).0) & (table.index.len() - 1)
+            });
+            let (all, most) = steps.fold((0, 0), |(all, most), it| (all + it, most.max(it)));
+            assert!(all < 4 * 70_000 && most < 1000, "{all} steps, {most} at most, to {:x} and the like", key(1));
+        }
     }
 
     #[test]
@@ -294,7 +367,7 @@ mod tests {
                 map.remove(key - 50, 1);
             }
         }
-        let slots = map.table().slots.len();
+        let slots = map.table().index.len();
         assert!(slots <= 4096, "50 live keys take {slots} slots");
     }
 

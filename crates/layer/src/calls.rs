@@ -9,7 +9,7 @@ use lavascope_abi::desc::{Access, Layout};
 use lavascope_abi::*;
 use lavascope_event::{Call, Touch, check};
 use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
-use lavascope_stream::{Keeper, Parent, Slot, Thread};
+use lavascope_stream::{Keeper, Parent, Thread};
 
 use crate::backtrace::Stacks;
 use crate::breach;
@@ -222,15 +222,6 @@ pub(crate) struct Look<'a> {
     recorder: Option<&'a Recorder>,
 }
 
-impl Look<'_> {
-    /// The id of an object that is alive, and where it lives.
-    #[inline(always)]
-    fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Slot)> {
-        let slot = self.names.of(ty).slot(ty, handle)?;
-        Some((ObjectId::checked(HUB.objects.raw_id(slot), ty)?, slot))
-    }
-}
-
 impl Ids for Look<'_> {
     #[inline(always)]
     fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
@@ -239,7 +230,7 @@ impl Ids for Look<'_> {
         {
             return it.id;
         }
-        let Some((id, slot)) = self.object(ty, handle) else { return ObjectId::unknown(ty) };
+        let Some((id, slot)) = self.names.of(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
         if !self.is_ordered {
             return id;
         }

@@ -40,6 +40,11 @@ struct Known {
 /// The names of what belongs to no device.
 pub(crate) static PROCESS: LazyLock<Names> = LazyLock::new(Names::default);
 
+/// Of the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so that
+/// most ids need no look at the slot; zero if that is too large.
+const SLOT_BITS: u32 = 32;
+const SERIAL_MAX: u64 = (1 << 24) - 1;
+
 /// The next serial number of each type. Relaxed: numbers only have to differ.
 static SERIALS: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
@@ -77,6 +82,18 @@ impl Names {
         self.slots.get(handle, ty as u8).map(|it| Slot(it as u32))
     }
 
+    /// The same with the id of the object.
+    #[inline(always)]
+    pub(crate) fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Slot)> {
+        let value = self.slots.get(handle, ty as u8)?;
+        let slot = Slot(value as u32);
+        let id = match value >> SLOT_BITS & SERIAL_MAX {
+            0 => ObjectId::checked(HUB.objects.raw_id(slot), ty)?,
+            serial => ObjectId::new(ty, serial - 1)?,
+        };
+        Some((id, slot))
+    }
+
     /// The handle of an object that is alive. Looks at all of them.
     pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
         let is_it = |value: u64| HUB.objects.id(Slot(value as u32)) == Some(id);
@@ -89,12 +106,14 @@ impl Names {
             return None;
         }
         self.forget(ty, handle);
-        let id = ObjectId::new(ty, SERIALS[ty as usize].fetch_add(1, Ordering::Relaxed))?;
+        let serial = SERIALS[ty as usize].fetch_add(1, Ordering::Relaxed);
+        let id = ObjectId::new(ty, serial)?;
         let slot = HUB.objects.add(id, parent, note)?;
         if let Parent::Owner(parent) | Parent::Keeper(parent) = parent {
             self.children().entry(parent).or_default().insert((ty, handle));
         }
-        self.slots.insert(handle, (ty as u64) << 56 | u64::from(slot.0));
+        let short = if serial < SERIAL_MAX { serial + 1 } else { 0 };
+        self.slots.insert(handle, (ty as u64) << 56 | short << SLOT_BITS | u64::from(slot.0));
         Some(slot)
     }
 
@@ -226,4 +245,25 @@ fn library_use(it: View<'_, GraphicsPipelineCreateInfo>) -> Option<LibraryUse> {
         has_mesh: it.p_stages().iter().any(|it| it.stage.0 & mesh != 0),
         discards_always: discards && !is_dynamic,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_of_their_slots_also_when_they_are_large() {
+        let (names, ty) = (Names::default(), HandleType::Buffer);
+        for first in [0, SERIAL_MAX - 2, 1 << 40] {
+            SERIALS[ty as usize].store(first, Ordering::Relaxed);
+            for serial in first..first + 4 {
+                let handle = 0x1000 + serial * 16;
+                let slot = names.add(ty, handle, Parent::None, 0).expect("there is room");
+                let expected = (ObjectId::new(ty, serial).expect("it is not too large"), slot);
+                assert_eq!(names.object(ty, handle), Some(expected));
+                assert_eq!((names.slot(ty, handle), HUB.objects.id(slot)), (Some(slot), Some(expected.0)));
+            }
+        }
+        assert_eq!(names.object(ty, 0x10), None);
+    }
 }

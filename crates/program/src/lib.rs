@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access_list;
 mod command;
 mod hazard;
 mod origin;
@@ -18,6 +19,7 @@ mod render_pass;
 mod resource;
 mod step;
 
+pub use access_list::AccessList;
 pub use command::{
     Access, Barrier, Certainty, Command, CommandBuffer, Dependency, Ownership, RasterOrder, Scope, SetEvent,
     WaitEvents, What,

@@ -15,7 +15,7 @@ use crate::descriptor::{DescriptorPool, Set, SetLayout};
 use crate::draw::Drawn;
 use crate::external::External;
 use crate::generated_commands::{CommandsLayout, ExecutionSet};
-use crate::image::{Buffer, BufferView, Image, ImageView};
+use crate::image::{Buffer, BufferPart, BufferView, Image, ImageView};
 use crate::indices::{HostWrites, WaitsForHost};
 use crate::memory::Memory;
 use crate::opaque::Opaque;
@@ -45,6 +45,8 @@ pub(crate) struct Device {
     pub(crate) queues: Queues,
     pub(crate) memories: Slab<Memory>,
     pub(crate) buffers: Slab<Buffer>,
+    /// Of buffers that are resources: what is asked for all the time, in little room.
+    pub(crate) buffer_parts: Slab<BufferPart>,
     pub(crate) images: Slab<Image>,
     pub(crate) image_views: Slab<ImageView>,
     pub(crate) buffer_views: Slab<BufferView>,

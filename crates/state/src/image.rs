@@ -28,6 +28,12 @@ pub(crate) struct Buffer {
     pub(crate) address: Option<u64>,
 }
 
+/// What of a buffer every access needs.
+pub(crate) struct BufferPart {
+    resource: ResourceId,
+    size: u64,
+}
+
 pub(crate) struct Image {
     pub(crate) info: program::Image,
     pub(crate) aspects: u32,
@@ -130,7 +136,9 @@ impl Device {
         };
         // What is sparse is there before it has memory.
         if buffer.is_sparse {
-            buffer.resource = Some(self.add_resource(handle, &buffer.with(None), out));
+            let resource = self.add_resource(handle, &buffer.with(None), out);
+            buffer.resource = Some(resource);
+            self.buffer_parts.insert(handle, BufferPart { resource, size: buffer.size });
         }
         self.buffers.insert(handle, buffer);
     }
@@ -193,6 +201,7 @@ impl Device {
 
     fn destroy_buffer(&mut self, handle: u64, out: &mut Out<'_>) {
         let Some(buffer) = self.buffers.remove(handle) else { return };
+        self.buffer_parts.remove(handle);
         if let Some(address) = buffer.address {
             self.addresses.remove(&address);
         }
@@ -206,8 +215,15 @@ impl Device {
 
     /// The resource and the bytes of a part of a buffer.
     pub(crate) fn buffer_part(&self, buffer: vk::Buffer, offset: u64, size: u64) -> Option<(ResourceId, Range<u64>)> {
-        let buffer = self.buffers.get(buffer.0)?;
-        Some((buffer.resource?, region::bytes(offset, size, buffer.size)))
+        let part = self.buffer_parts.get(buffer.0)?;
+        Some((part.resource, region::bytes(offset, size, part.size)))
+    }
+
+    /// A buffer has memory.
+    pub(crate) fn set_buffer_memory(&mut self, handle: u64, resource: ResourceId, memory: u64) {
+        let Some(buffer) = self.buffers.get_mut(handle) else { return };
+        (buffer.resource, buffer.memory) = (Some(resource), memory);
+        self.buffer_parts.insert(handle, BufferPart { resource, size: buffer.size });
     }
 
     /// An image with its resource.

@@ -167,9 +167,7 @@ impl Device {
         let is_index = |it: &Buffer| it.usage & u64::from(vk::BufferUsageFlags::INDEX_BUFFER.0) != 0;
         let may_have_indices = is_input && self.buffers.get(handle).is_some_and(is_index);
         self.add_resident(memory, Resident { resource: id, bytes, whole: None, is_input, may_have_indices, is_opaque });
-        if let Some(buffer) = self.buffers.get_mut(handle) {
-            (buffer.resource, buffer.memory) = (Some(id), memory);
-        }
+        self.set_buffer_memory(handle, id, memory);
     }
 
     fn bind_image_by(&mut self, info: View<'_, vk::BindImageMemoryInfo>, out: &mut Out<'_>) {

@@ -27,7 +27,7 @@ impl Executor<'_> {
     /// All accesses of a command are checked before any of them is kept: they do not conflict with each other. Takes
     /// whether the command before was an action without a conflict, and gives whether this one is.
     pub(crate) fn action(&mut self, tag: Tag, accesses: Accesses<'_>, commands: &Prepared, index: usize) -> bool {
-        let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'_>>>();
+        let uses = || accesses.iter().filter_map(Use::of).collect::<Vec<Use<'static>>>();
         if self.is_watching() {
             self.watch_contents(tag, &uses());
         }
@@ -311,11 +311,11 @@ pub(crate) struct Use<'a> {
     pub(crate) order: Order,
 }
 
-impl<'a> Use<'a> {
+impl Use<'static> {
     /// None for an access that its stage cannot make: that is another's to report.
-    fn of(access: &'a Access) -> Option<Use<'a>> {
+    fn of(access: Access) -> Option<Use<'static>> {
         let usage = TABLES.usage(access.stage, access.access)?;
-        let (resource, region) = (access.resource, Cow::Borrowed(&access.region));
+        let (resource, region) = (access.resource, Cow::Owned(access.region));
         Some(Use { resource, region, usage, order: access.order.into() })
     }
 }

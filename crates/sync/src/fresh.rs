@@ -4,9 +4,11 @@
 //! Whether a range was used is found out roughly, by blocks: a range may be taken for one that was used, and then the
 //! check is made, but never the other way round.
 
+use std::ops::RangeInclusive;
+
 use lavascope_program::{Barrier, Dependency, What};
 
-use crate::plan::{Last, Plans};
+use crate::plan::{Last, Plans, valid};
 use crate::spot::Spot;
 
 /// Blocks that were used. A range lies in one or two blocks, which are as large as it is at most.
@@ -62,7 +64,7 @@ impl Fresh {
             while spots.get(at).is_some_and(|it| it.range == spot.range) {
                 at += 1;
             }
-            let is_write = writes >> first & !(u64::MAX << (at - first)) != 0;
+            let is_write = writes >> first & valid(at - first) != 0;
             if !self.take(spot, is_write) {
                 return false;
             }
@@ -78,17 +80,26 @@ impl Fresh {
             return false;
         }
         self.sizes |= 1 << size;
-        blocks(spot, size).all(|block| {
-            let key = key(block, size);
-            let place = self.place(key);
-            let slot = &mut self.slots[place];
-            if *slot == 0 {
-                *slot = key | u64::from(is_write);
-                self.count += 1;
+        let (mut block, last) = blocks(spot, size).into_inner();
+        while self.take_block(key(block, size), is_write) {
+            if block == last {
                 return true;
             }
-            !is_write && *slot & 1 == 0
-        })
+            block += 1;
+        }
+        false
+    }
+
+    #[inline]
+    fn take_block(&mut self, key: u64, is_write: bool) -> bool {
+        let place = self.place(key);
+        let slot = &mut self.slots[place];
+        if *slot == 0 {
+            *slot = key | u64::from(is_write);
+            self.count += 1;
+            return true;
+        }
+        !is_write && *slot & 1 == 0
     }
 
     /// Whether it is not in blocks of other sizes.
@@ -110,9 +121,9 @@ impl Fresh {
     /// The slot of a block, or the one that it would have. There are empty ones.
     #[inline]
     fn place(&self, key: u64) -> usize {
-        let mask = self.slots.len() - 1;
+        let (slots, mask) = (&self.slots[..], self.slots.len() - 1);
         let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while self.slots[at] != 0 && self.slots[at] & !1 != key {
+        while slots[at] != 0 && slots[at] & !1 != key {
             at = (at + 1) & mask;
         }
         at
@@ -143,7 +154,7 @@ fn size_of(spot: &Spot) -> u32 {
 
 /// The blocks of a size that a range reaches.
 #[inline]
-fn blocks(spot: &Spot, size: u32) -> impl Iterator<Item = u64> {
+fn blocks(spot: &Spot, size: u32) -> RangeInclusive<u64> {
     let last = spot.range.end.max(spot.range.start + 1) - 1;
     (spot.range.start >> size)..=(last >> size)
 }
@@ -218,5 +229,9 @@ mod tests {
         let far = 1 << 41;
         let both = [spot(far..far + 16), spot(far..far + 16), spot(far + 512..far + 528)];
         assert!(fresh.take_all(&both, 2) && !fresh.take_all(&both[..1], 0) && fresh.take_all(&both[2..], 0));
+        // As many as a command can have here, all of the same range, of which the last is written.
+        let far = 1 << 43;
+        let all = [0; 64].map(|_| spot(far..far + 16));
+        assert!(fresh.take_all(&all, 1 << 63) && !fresh.take_all(&all[..1], 0));
     }
 }

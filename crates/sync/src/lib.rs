@@ -47,5 +47,5 @@ mod usage;
 pub use check::{Engine, check, check_all, check_with};
 pub use memories::NoRoom;
 pub use prepare::Prepared;
-pub use races::{EventRace, EventRaces, RaceKind, event_races, uses_events};
+pub use races::{Commands, EventRace, EventRaces, RaceKind, event_races, uses_events};
 pub use rules::Rules;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lavascope_program::{Access, Barrier, Command, Region, ResourceId};
+use lavascope_program::{Access, AccessList, Barrier, Command, Region, ResourceId};
 
 use crate::address::{Addresses, Identity, Looked};
 use crate::mark::{Made, Marks};
@@ -17,7 +17,7 @@ use crate::usage::TABLES;
 pub(crate) struct Plans {
     plans: Vec<Plan>,
     /// Of all actions; what a command does as the one before is not there again.
-    accesses: Vec<Access>,
+    accesses: AccessList,
     spots: Vec<Spot>,
     /// For each 64 spots of a command.
     marks: Vec<Marks>,
@@ -38,6 +38,8 @@ struct Plan {
     kind: PlanKind,
     /// Whether each access has one spot, in the order of accesses, and there are at most 64.
     is_straight: bool,
+    /// Whether all accesses are to buffers.
+    is_on_buffers: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,19 +70,18 @@ pub(crate) enum Last<'a> {
 
 /// The accesses of an action.
 #[derive(Clone, Copy)]
-pub(crate) enum Accesses<'a> {
-    Own(&'a [Access]),
-    /// Of spots, among those of all commands.
-    Straight(&'a [Spot], &'a [Access]),
+pub(crate) struct Accesses<'a> {
+    /// Of all commands.
+    all: &'a AccessList,
+    /// Where they are, unless there are spots that say so.
+    own: (u32, u32),
+    spots: &'a [Spot],
 }
 
 impl<'a> Accesses<'a> {
-    pub(crate) fn iter(self) -> impl Iterator<Item = &'a Access> {
-        let (own, spots, all) = match self {
-            Accesses::Own(own) => (own, &[][..], &[][..]),
-            Accesses::Straight(spots, all) => (&[][..], spots, all),
-        };
-        own.iter().chain(spots.iter().map(|it| &all[it.access as usize]))
+    pub(crate) fn iter(self) -> impl Iterator<Item = Access> + 'a {
+        let places = (self.own.0..self.own.1).chain(self.spots.iter().map(|it| it.access));
+        places.map(move |it| self.all.get(it as usize))
     }
 }
 
@@ -118,13 +119,12 @@ impl Plans {
     pub(crate) fn last(&self) -> Last<'_> {
         let Some(plan) = self.plans.last() else { return Last::Else };
         let spots = &self.spots[plan.first as usize..plan.end as usize];
-        let is_buffer = |it: &Spot| matches!(self.accesses[it.access as usize].region, Region::Buffer(_));
         match plan.kind {
             PlanKind::Other => match &self.others[plan.accesses.0 as usize] {
                 Command::Barrier(it) => Last::Barrier(it),
                 _ => Last::Else,
             },
-            PlanKind::Apart if plan.is_straight && spots.iter().all(is_buffer) => {
+            PlanKind::Apart if plan.is_straight && plan.is_on_buffers => {
                 Last::OnBuffers(spots, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
             }
             _ => Last::Else,
@@ -142,7 +142,7 @@ impl Plans {
         let first = self.accesses.len() as u32;
         if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::Other) {
             (plan.accesses, plan.is_straight) = ((first, first + accesses.len() as u32), false);
-            self.accesses.extend_from_slice(accesses);
+            self.accesses.extend(accesses);
         }
     }
 
@@ -156,7 +156,7 @@ impl Plans {
                 self.plans.push(it);
             } else {
                 own.clear();
-                own.extend(it.accesses_in(&spots, &accesses).iter().cloned());
+                own.extend(it.accesses_in(&spots, &accesses).iter());
                 self.add_action(&own, |it| it, addresses);
             }
         }
@@ -244,7 +244,8 @@ impl Plans {
     /// The next command is not an action.
     pub(crate) fn add_other(&mut self, command: Command) {
         let (at, kind) = (self.others.len() as u32, PlanKind::Other);
-        self.plans.push(Plan { first: 0, end: 0, marks: 0, accesses: (at, at), kind, is_straight: false });
+        let accesses = (at, at);
+        self.plans.push(Plan { first: 0, end: 0, marks: 0, accesses, kind, is_straight: false, is_on_buffers: false });
         self.others.push(command);
     }
 
@@ -266,33 +267,42 @@ impl Plans {
                 self.accesses.truncate(own as usize);
                 self.last.clear();
                 self.last.extend(accesses.iter().map(|it| it.resource));
-                let numbered = |it: &Access| Access { resource: number(it.resource), ..it.clone() };
-                self.accesses.extend(accesses.iter().map(numbered));
-                self.add_all(first as usize, own as usize, addresses)
+                self.add_all(first as usize, accesses, &number, addresses)
             }
         };
+        let is_on_buffers = accesses.iter().all(|it| matches!(it.region, Region::Buffer(_)));
         let (end, accesses) = (self.spots.len() as u32, (own, self.accesses.len() as u32));
-        self.plans.push(Plan { first, end, marks, accesses, kind, is_straight });
+        self.plans.push(Plan { first, end, marks, accesses, kind, is_straight, is_on_buffers });
     }
 
-    fn add_all(&mut self, first: usize, own: usize, addresses: &Addresses) -> (PlanKind, bool) {
-        let accesses = &self.accesses[own..];
-        let mut is_straight = (1..=WORD).contains(&accesses.len());
-        for (access, at) in accesses.iter().zip(own as u32..) {
+    fn add_all(
+        &mut self,
+        first: usize,
+        accesses: &[Access],
+        number: &impl Fn(ResourceId) -> ResourceId,
+        addresses: &Addresses,
+    ) -> (PlanKind, bool) {
+        let (mut is_straight, mut is_known) = ((1..=WORD).contains(&accesses.len()), true);
+        for access in accesses {
+            let (resource, at) = (number(access.resource), self.accesses.len() as u32);
+            self.accesses.push_with(access, resource);
             // An access that its stage cannot make is another's to report.
             let usage = TABLES.usage(access.stage, access.access);
-            match usage.map_or(Looked::Nothing, |_| addresses.look_up(access.resource, &access.region)) {
-                Looked::One(range, through) => self.spots.extend(spot(access, at, range, through)),
+            let looked = usage.map_or(Looked::Nothing, |_| addresses.look_up(resource, &access.region));
+            let spot = |range, through| spot(access, resource, at, range, through);
+            match looked {
+                Looked::One(range, through) => self.spots.extend(spot(range, through)),
                 Looked::Many(ranges, through) => {
                     is_straight = false;
-                    self.spots.extend(ranges.into_iter().filter_map(|it| spot(access, at, it, through)));
+                    self.spots.extend(ranges.into_iter().filter_map(|it| spot(it, through)));
                 }
                 Looked::Nothing => is_straight = false,
-                Looked::Unsettled => {
-                    self.spots.truncate(first);
-                    return (PlanKind::Unknown, false);
-                }
+                Looked::Unsettled => is_known = false,
             }
+        }
+        if !is_known {
+            self.spots.truncate(first);
+            return (PlanKind::Unknown, false);
         }
         let (kind, has_moved) = self.group(first);
         let before = self.plans.last().copied().filter(|it| it.kind == PlanKind::Apart && kind == it.kind);
@@ -311,20 +321,28 @@ impl Plans {
         number: &impl Fn(ResourceId) -> ResourceId,
         addresses: &Addresses,
     ) -> bool {
-        let (old, new) = (last.first as usize..last.end as usize, self.spots.len());
-        let before = accesses.iter().zip(&self.last).zip(&self.spots[old.clone()]).enumerate();
-        let different = before.fold(0_u64, |all, (index, ((access, told), spot))| {
-            let is_same = access.resource == *told && is_same_use(access, &self.accesses[spot.access as usize]);
-            all | u64::from(!is_same) << index
-        });
-        self.spots.extend_from_within(old);
-        // Which of it does something else.
-        let mut other = 0_u64;
-        for index in bits(different) {
-            match self.put_other(new + index, index, &accesses[index], number, addresses) {
-                Some(is_other) => other |= u64::from(is_other) << index,
-                None => return false,
+        let (old, new) = (last.first as usize, self.spots.len());
+        // What is different, and which of it does something else.
+        let (mut different, mut other) = (0_u64, 0_u64);
+        for (index, access) in accesses.iter().enumerate() {
+            let mut spot = self.spots[old + index].clone();
+            let (is_same_usage, is_same_region) = self.accesses.compare(spot.access as usize, access);
+            let is_same_resource = access.resource == self.last[index];
+            if !(is_same_usage && is_same_region && is_same_resource) {
+                different |= 1 << index;
+                other |= u64::from(!is_same_usage) << index;
+                if !is_same_resource {
+                    (self.last[index], spot.resource) = (access.resource, number(access.resource));
+                }
+                let is_one = match is_same_usage {
+                    true => self.make_other(&mut spot, access, addresses),
+                    false => self.make_other_use(&mut spot, access, addresses),
+                };
+                if !is_one {
+                    return false;
+                }
             }
+            self.spots.push(spot);
         }
         let (spots, marks) = (&self.spots[new..], &self.marks[last.marks as usize]);
         let meets_write = |it: usize| bits(marks.writes).any(|write| spots[it].overlaps(&spots[write]));
@@ -357,31 +375,26 @@ impl Plans {
         true
     }
 
-    /// A spot, which is that of the command before, becomes the one of another access. Gives whether that does something
-    /// else; none if it is not one spot.
-    fn put_other(
-        &mut self,
-        spot: usize,
-        index: usize,
-        access: &Access,
-        number: &impl Fn(ResourceId) -> ResourceId,
-        addresses: &Addresses,
-    ) -> Option<bool> {
-        let spot = &mut self.spots[spot];
-        let before = &self.accesses[spot.access as usize];
-        if access.resource != self.last[index] {
-            (self.last[index], spot.resource) = (access.resource, number(access.resource));
-        }
-        let is_same_usage = (access.stage, access.access) == (before.stage, before.access);
-        let is_other = !is_same_usage || access.order != before.order;
-        if !is_same_usage {
-            spot.usage = TABLES.usage(access.stage, access.access)?;
-        }
-        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return None };
-        (spot.range, spot.through, spot.order) = (range, through, access.order.into());
-        spot.access = self.accesses.len() as u32;
-        self.accesses.push(Access { resource: spot.resource, ..access.clone() });
-        Some(is_other)
+    /// A spot, which is that of the command before but for its resource, becomes the one of an access that does the same
+    /// to something else. False if it is not one spot.
+    #[inline]
+    fn make_other(&mut self, spot: &mut Spot, access: &Access, addresses: &Addresses) -> bool {
+        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
+        self.accesses.push_like(spot.access as usize, access, spot.resource);
+        (spot.range, spot.through, spot.access) = (range, through, at);
+        true
+    }
+
+    /// The same for one that does something else.
+    fn make_other_use(&mut self, spot: &mut Spot, access: &Access, addresses: &Addresses) -> bool {
+        let Some(usage) = TABLES.usage(access.stage, access.access) else { return false };
+        let Looked::One(range, through) = addresses.look_up(spot.resource, &access.region) else { return false };
+        let at = self.accesses.len() as u32;
+        self.accesses.push_with(access, spot.resource);
+        let (resource, order) = (spot.resource, access.order.into());
+        *spot = Spot { range, resource, through, access: at, usage, order };
+        true
     }
 
     /// Puts what is written next to other spots of the same range, and marks it, in the spots of a new command. Gives
@@ -453,10 +466,10 @@ impl Plan {
     }
 
     /// Its accesses, out of those of all commands.
-    fn accesses_in<'a>(&self, spots: &'a [Spot], accesses: &'a [Access]) -> Accesses<'a> {
+    fn accesses_in<'a>(&self, spots: &'a [Spot], all: &'a AccessList) -> Accesses<'a> {
         match self.is_straight {
-            true => Accesses::Straight(&spots[self.first as usize..self.end as usize], accesses),
-            false => Accesses::Own(&accesses[self.accesses.0 as usize..self.accesses.1 as usize]),
+            true => Accesses { all, own: (0, 0), spots: &spots[self.first as usize..self.end as usize] },
+            false => Accesses { all, own: self.accesses, spots: &[] },
         }
     }
 }
@@ -487,7 +500,7 @@ impl<'a> Marked<'a> {
 
 /// The first bits, as many as there are spots.
 #[inline]
-fn valid(spots: usize) -> u64 {
+pub(crate) fn valid(spots: usize) -> u64 {
     if spots >= WORD { u64::MAX } else { (1 << spots) - 1 }
 }
 
@@ -499,16 +512,9 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 #[inline]
-fn spot(access: &Access, at: u32, range: Range<u64>, through: Identity) -> Option<Spot> {
+fn spot(access: &Access, resource: ResourceId, at: u32, range: Range<u64>, through: Identity) -> Option<Spot> {
     let usage = TABLES.usage(access.stage, access.access)?;
-    Some(Spot { range, resource: access.resource, through, access: at, usage, order: access.order.into() })
-}
-
-/// Whether two accesses do the same, to the same part of whatever they are to.
-#[inline]
-fn is_same_use(one: &Access, other: &Access) -> bool {
-    let key = |it: &Access| (it.stage, it.access, it.order);
-    key(one) == key(other) && one.region == other.region
+    Some(Spot { range, resource, through, access: at, usage, order: access.order.into() })
 }
 
 #[inline]

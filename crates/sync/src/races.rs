@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_program::{
-    At, Barrier, Batch, Command, CommandBuffer, CommandBufferId, Dependency, EventId, Place, Queue, QueueId, SetEvent,
-    Step, WaitEvents,
+    At, Barrier, Batch, Command, CommandBufferId, Dependency, EventId, Place, Queue, QueueId, SetEvent, Step,
+    WaitEvents,
 };
 
 use crate::scope;
@@ -58,6 +58,9 @@ pub struct EventRaces {
     queues: BTreeMap<QueueId, BTreeMap<EventId, Used>>,
 }
 
+/// Commands of a command buffer, each with its place there; actions may be left out.
+pub type Commands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>;
+
 /// The last use of an event.
 #[derive(Clone, Debug)]
 struct Used {
@@ -81,7 +84,10 @@ enum How {
 /// The races of a whole program.
 pub fn event_races(program: &lavascope_program::Program) -> Vec<EventRace> {
     let mut races = EventRaces::default();
-    let buffer = |id: CommandBufferId| program.command_buffers.get(id.0 as usize);
+    let buffer = |id: CommandBufferId| -> Option<Commands<'_>> {
+        let buffer = program.command_buffers.get(id.0 as usize)?;
+        Some(Box::new((0..).zip(&buffer.commands)))
+    };
     let steps = program.steps.iter().enumerate();
     steps.flat_map(|(index, step)| races.step(index as u32, step, &program.queues, &buffer)).collect()
 }
@@ -103,7 +109,7 @@ impl EventRaces {
         number: u32,
         step: &Step,
         queues: &[Queue],
-        buffer: &dyn Fn(CommandBufferId) -> Option<&'b CommandBuffer>,
+        buffer: &dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
     ) -> Vec<EventRace> {
         match step {
             Step::Submit { queue, batches, .. } => {
@@ -136,7 +142,7 @@ impl EventRaces {
 struct Walk<'a, 'b> {
     events: &'a mut BTreeMap<EventId, Used>,
     flags: u32,
-    buffer: &'a dyn Fn(CommandBufferId) -> Option<&'b CommandBuffer>,
+    buffer: &'a dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
     found: Vec<EventRace>,
 }
 
@@ -149,9 +155,8 @@ impl Walk<'_, '_> {
     }
 
     fn commands(&mut self, id: CommandBufferId, at: &mut At) {
-        let Some(buffer) = (self.buffer)(id) else { return };
-        for (index, command) in buffer.commands.iter().enumerate() {
-            at.path.push(index as u32);
+        for (index, command) in (self.buffer)(id).into_iter().flatten() {
+            at.path.push(index);
             self.command(command, at);
             at.path.pop();
         }

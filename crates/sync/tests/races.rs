@@ -1,6 +1,6 @@
 //! Events that are set, reset and waited for without order.
 
-use lavascope_program::{Command, CommandBuffer, CommandBufferId, EventId, SetEvent, WaitEvents};
+use lavascope_program::{Command, CommandBufferId, EventId, SetEvent, WaitEvents};
 use lavascope_scenario::parse;
 use lavascope_sync::{EventRaces, RaceKind, event_races, uses_events};
 
@@ -134,12 +134,12 @@ fn whoever_uses_no_events_need_not_ask() {
     let wait = Command::WaitEvents(WaitEvents::Two { events: Vec::new() });
     assert!(uses_events(&set) && uses_events(&wait) && uses_events(&Command::ResetEvent { event, stages: 1 }));
     assert!(!uses_events(&Command::NextSubpass) && !uses_events(&Command::Action(Vec::new())));
-    let (mut races, buffer) = (EventRaces::default(), CommandBuffer { is_secondary: false, commands: vec![set] });
+    let (mut races, buffer) = (EventRaces::default(), [set]);
     assert!(races.is_idle());
     let batch = lavascope_program::Batch { command_buffers: vec![CommandBufferId(0)], ..Default::default() };
     let step =
         lavascope_program::Step::Submit { queue: lavascope_program::QueueId(0), batches: vec![batch], fence: None };
-    races.step(0, &step, &[lavascope_program::Queue { family: 0, flags: 7 }], &|_| Some(&buffer));
+    races.step(0, &step, &[lavascope_program::Queue { family: 0, flags: 7 }], &|_| Some(Box::new((0..).zip(&buffer))));
     assert!(!races.is_idle());
     races.forget(event);
     assert!(races.is_idle());

@@ -165,7 +165,7 @@ impl Device {
             return Findings::default();
         }
         let found = self.live.record(id, &command);
-        own.push(command, &[], mark);
+        own.push(command, mark);
         found
     }
 
@@ -186,7 +186,7 @@ impl Device {
             own = self.recordings.get_mut(&id)?;
         }
         let found = self.live.record_action(id, accesses);
-        own.push(Command::Action(Vec::new()), accesses, mark);
+        own.push_action(accesses, mark);
         found
     }
 
@@ -197,7 +197,7 @@ impl Device {
         let Some(own) = self.recordings.get_mut(&id).filter(|it| it.is_repeated()) else { return };
         own.keep_repeated();
         let body = own.recorded();
-        self.live.begin_recording(id, kind, body.outline.is_secondary);
+        self.live.begin_recording(id, kind, body.is_secondary);
         let mut is_clean = true;
         for command in body.commands() {
             is_clean &= self.live.record(id, &command).is_empty();
@@ -221,7 +221,9 @@ impl Device {
         let Some(own) = self.recordings.get_mut(&id) else { return };
         if (index as usize) < own.len() {
             self.live.amend(id, index, &command);
-            own.replace(index as usize, command);
+            if let Command::Action(accesses) = command {
+                own.replace(index as usize, accesses);
+            }
         }
     }
 
@@ -243,9 +245,9 @@ impl Device {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_so_far()));
         let mut all: Vec<(CommandBufferId, Recorded)> = all.collect();
         // Whoever executes others comes after them.
-        all.sort_unstable_by_key(|it| (!it.1.outline.is_secondary, it.0));
+        all.sort_unstable_by_key(|it| (!it.1.is_secondary, it.0));
         for (id, recorded) in all {
-            self.live.begin_recording(id, self.kind(id), recorded.outline.is_secondary);
+            self.live.begin_recording(id, self.kind(id), recorded.is_secondary);
             recorded.commands().for_each(|it| drop(self.live.record(id, &it)));
             self.live.end_recording(id);
         }
@@ -266,7 +268,7 @@ impl Device {
 
     pub(crate) fn reset(&mut self, id: CommandBufferId) {
         if let Some(own) = self.recordings.get(&id) {
-            let (object, is_secondary, resets) = (own.object(), own.outline().is_secondary, own.resets());
+            let (object, is_secondary, resets) = (own.object(), own.so_far().is_secondary, own.resets());
             self.start(id, object, is_secondary, resets);
         }
     }
@@ -325,7 +327,7 @@ impl Device {
             return Vec::new();
         }
         let Device { races, recordings, objects, .. } = self;
-        let buffer = |id: CommandBufferId| recordings.get(&id).map(Recording::outline);
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.so_far().others());
         races.step(index, step, &objects.queues, &buffer)
     }
 

@@ -204,7 +204,7 @@ impl Device {
 
 fn accesses(it: Located<'_>) -> Option<Vec<Access>> {
     let (recorded, index) = it.recorded?;
-    recorded.accesses(index as usize).map(<[Access]>::to_vec)
+    recorded.accesses(index as usize)
 }
 
 impl Devices {

@@ -126,8 +126,8 @@ impl Slice<'_> {
                 }
                 Command::Action(accesses) => {
                     if let Some((launch, is_single)) = feedback.and_then(|it| it.launch(mark)) {
-                        let all = recorded.accesses(index).unwrap_or(&[]);
-                        *accesses = touched(accesses, all, launch, is_single);
+                        let all = recorded.accesses(index).unwrap_or_default();
+                        *accesses = touched(accesses, &all, launch, is_single);
                         is_other = true;
                     }
                 }
@@ -158,9 +158,9 @@ pub(crate) fn touched_resources(kept: &Kept, feed: &Feed, about: &[ResourceId]) 
     let buffers = kept.buffers.iter().flatten();
     for recorded in buffers.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1))) {
         let feedback = feed.of(recorded.object, kept.index);
-        for (index, (mark, command)) in recorded.marks.iter().zip(&recorded.outline.commands).enumerate() {
-            let Some(all) = recorded.accesses(index) else {
-                translate::command(command, &mut found);
+        for (mark, command) in recorded.marks.iter().zip(recorded.commands()) {
+            let Command::Action(all) = &*command else {
+                translate::command(&command, &mut found);
                 continue;
             };
             let own: Vec<Access> = all.iter().filter(|it| found.is_about(it.resource)).cloned().collect();

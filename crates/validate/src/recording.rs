@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_event::LabelPath;
-use lavascope_program::{Access, Command, CommandBuffer, CommandBufferId};
-use lavascope_sync::uses_events;
+use lavascope_program::{Access, AccessList, Command, CommandBuffer, CommandBufferId};
+use lavascope_sync::{Commands, uses_events};
 
 /// Accesses for which room is not worth giving back.
 const ROOM_MIN: usize = 1024;
@@ -36,14 +36,26 @@ pub(crate) struct Recorded {
 
 #[derive(Clone, Default)]
 pub(crate) struct Body {
-    /// Actions are empty lists here; their accesses lie one behind the other, unless they became known later.
-    pub(crate) outline: CommandBuffer,
-    accesses: Vec<Access>,
-    /// For each command, where its accesses begin and end.
-    spans: Vec<(u32, u32)>,
+    pub(crate) is_secondary: bool,
+    pub(crate) has_events: bool,
+    /// For each command.
+    places: Vec<Place>,
     /// For each command.
     pub(crate) marks: Vec<Mark>,
-    pub(crate) has_events: bool,
+    /// Of all actions.
+    accesses: AccessList,
+    /// Commands that are not actions.
+    others: Vec<Command>,
+    /// Accesses that became known later, each with the number of its command.
+    later: Vec<(u32, Vec<Access>)>,
+}
+
+/// Where a command is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Where its accesses begin and end.
+    Action(u32, u32),
+    Other(u32),
 }
 
 /// The call that a command comes from.
@@ -74,7 +86,7 @@ impl Recording {
     /// Whether it is the same command buffer, and something was recorded into it.
     pub(crate) fn is_like(&mut self, object: ObjectId, is_secondary: bool) -> bool {
         let Recorded { object: own, body, .. } = self.recorded();
-        *own == object && body.outline.is_secondary == is_secondary && !body.spans.is_empty()
+        *own == object && body.is_secondary == is_secondary && !body.places.is_empty()
     }
 
     /// Recorded anew, in the same way so far.
@@ -96,7 +108,7 @@ impl Recording {
             // Somebody looks: what is recorded next is about as much.
             None => Box::new(Body { has_events: false, ..self.recorded.body.first(0) }),
         };
-        body.outline.is_secondary = is_secondary;
+        body.is_secondary = is_secondary;
         self.open = Some(body);
     }
 
@@ -117,9 +129,9 @@ impl Recording {
         &self.recorded
     }
 
-    /// The outline of that.
-    pub(crate) fn outline(&self) -> &CommandBuffer {
-        self.open.as_ref().map_or(&self.recorded.outline, |it| &it.outline)
+    /// That, for those who only look at it.
+    pub(crate) fn so_far(&self) -> &Body {
+        self.open.as_deref().unwrap_or(&self.recorded.body)
     }
 
     #[inline]
@@ -130,14 +142,14 @@ impl Recording {
     /// Whether the next command is what it was the last time.
     pub(crate) fn repeats(&self, command: &Command, mark: &Mark) -> bool {
         let (Some(next), body) = (self.repeated, &self.recorded) else { return false };
-        body.outline.commands.get(next) == Some(command) && body.marks[next] == *mark
+        body.other(next) == Some(command) && body.marks[next] == *mark
     }
 
     /// The same for an action.
     #[inline]
     pub(crate) fn repeats_action(&self, accesses: &[Access], mark: &Mark) -> bool {
         let (Some(next), body) = (self.repeated, &self.recorded) else { return false };
-        body.accesses(next) == Some(accesses) && body.marks[next] == *mark
+        body.is_action(next, accesses) && body.marks[next] == *mark
     }
 
     /// Whether it is repeated; if so, by one command more.
@@ -172,7 +184,7 @@ impl Recording {
 
     /// How many commands were recorded.
     pub(crate) fn len(&self) -> usize {
-        self.open.as_ref().map_or(&*self.recorded.body, |it| it).len()
+        self.so_far().len()
     }
 
     /// Nothing more is recorded. False if it is not all that it was before.
@@ -191,13 +203,19 @@ impl Recording {
         self.recorded().clone()
     }
 
-    pub(crate) fn push(&mut self, command: Command, accesses: &[Access], mark: Mark) {
+    pub(crate) fn push(&mut self, command: Command, mark: Mark) {
         let body = self.body();
-        let first = body.accesses.len();
-        body.accesses.extend_from_slice(accesses);
-        body.spans.push((first as u32, body.accesses.len() as u32));
         body.has_events |= uses_events(&command);
-        body.outline.commands.push(command);
+        body.places.push(Place::Other(body.others.len() as u32));
+        body.others.push(command);
+        body.marks.push(mark);
+    }
+
+    pub(crate) fn push_action(&mut self, accesses: &[Access], mark: Mark) {
+        let body = self.body();
+        let first = body.accesses.len() as u32;
+        body.accesses.extend(accesses);
+        body.places.push(Place::Action(first, body.accesses.len() as u32));
         body.marks.push(mark);
     }
 
@@ -206,11 +224,13 @@ impl Recording {
         body.truncate(body.len().saturating_sub(1));
     }
 
-    /// A command is another one from now on. Its accesses do not fit where the old ones are.
-    pub(crate) fn replace(&mut self, index: usize, command: Command) {
+    /// An action makes other accesses from now on. They do not fit where the old ones are.
+    pub(crate) fn replace(&mut self, index: usize, accesses: Vec<Access>) {
         let body = self.body();
-        body.spans[index].1 = body.spans[index].0;
-        body.outline.commands[index] = command;
+        let Some(Place::Action(first, end)) = body.places.get_mut(index) else { return };
+        *end = *first;
+        body.later.retain(|it| it.0 as usize != index);
+        body.later.push((index as u32, accesses));
     }
 
     /// Of its own: what was submitted stays as it is.
@@ -238,7 +258,7 @@ impl Deref for Recorded {
 impl Body {
     fn clear(&mut self) {
         if self.accesses.capacity() > 4 * self.accesses.len() + ROOM_MIN {
-            self.accesses = Vec::new();
+            self.accesses = AccessList::default();
         }
         self.has_events = false;
         self.truncate(0);
@@ -246,65 +266,104 @@ impl Body {
 
     /// What is kept for long takes no more room than it needs.
     fn give_room_back(&mut self) {
-        let Body { outline, accesses, spans, marks, .. } = self;
-        if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || spans.capacity() > 4 * spans.len() + ROOM_MIN {
-            outline.commands.shrink_to_fit();
+        let Body { places, marks, accesses, others, .. } = self;
+        if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || places.capacity() > 4 * places.len() + ROOM_MIN {
+            others.shrink_to_fit();
             accesses.shrink_to_fit();
-            spans.shrink_to_fit();
+            places.shrink_to_fit();
             marks.shrink_to_fit();
         }
     }
 
     /// The first commands, with room for as many as there are here.
     fn first(&self, len: usize) -> Body {
-        let end = self.spans.get(len).map_or(self.accesses.len(), |it| it.0 as usize);
-        let commands = first_of(&self.outline.commands, len);
+        let (accesses, others) = self.before(len);
         Body {
-            outline: CommandBuffer { commands, is_secondary: self.outline.is_secondary },
-            accesses: first_of(&self.accesses, end),
-            spans: first_of(&self.spans, len),
-            marks: first_of(&self.marks, len),
+            is_secondary: self.is_secondary,
             has_events: self.has_events,
+            places: first_of(&self.places, len),
+            marks: first_of(&self.marks, len),
+            accesses: self.accesses.first(accesses),
+            others: first_of(&self.others, others),
+            later: self.later.iter().filter(|it| (it.0 as usize) < len).cloned().collect(),
         }
     }
 
     /// Only the first commands stay.
     fn truncate(&mut self, len: usize) {
-        let end = self.spans.get(len).map(|it| it.0 as usize);
-        self.accesses.truncate(end.unwrap_or(self.accesses.len()));
-        self.outline.commands.truncate(len);
-        self.spans.truncate(len);
+        let (accesses, others) = self.before(len);
+        self.accesses.truncate(accesses);
+        self.others.truncate(others);
+        self.later.retain(|it| (it.0 as usize) < len);
+        self.places.truncate(len);
         self.marks.truncate(len);
     }
 
+    /// How many accesses and other commands the first commands have.
+    fn before(&self, len: usize) -> (usize, usize) {
+        if len == 0 {
+            return (0, 0);
+        }
+        let (mut action, mut other) = (None, None);
+        for place in self.places.get(len..).unwrap_or(&[]) {
+            match *place {
+                Place::Action(first, _) => action = action.or(Some(first as usize)),
+                Place::Other(at) => other = other.or(Some(at as usize)),
+            }
+        }
+        (action.unwrap_or(self.accesses.len()), other.unwrap_or(self.others.len()))
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.spans.len()
+        self.places.len()
     }
 
     /// The accesses of an action.
+    pub(crate) fn accesses(&self, index: usize) -> Option<Vec<Access>> {
+        let Place::Action(first, end) = *self.places.get(index)? else { return None };
+        let later = self.later.iter().find(|it| it.0 as usize == index);
+        Some(later.map_or_else(|| self.accesses.range(first as usize..end as usize), |it| it.1.clone()))
+    }
+
+    /// Whether a command is an action with these accesses.
     #[inline]
-    pub(crate) fn accesses(&self, index: usize) -> Option<&[Access]> {
-        let Command::Action(later) = self.outline.commands.get(index)? else { return None };
-        let (first, end) = self.spans[index];
-        Some(if later.is_empty() { &self.accesses[first as usize..end as usize] } else { later })
+    fn is_action(&self, index: usize, accesses: &[Access]) -> bool {
+        if !self.later.is_empty() {
+            return self.accesses(index).is_some_and(|it| it == accesses);
+        }
+        let Some(Place::Action(first, end)) = self.places.get(index) else { return false };
+        let mut places = *first as usize..*end as usize;
+        places.len() == accesses.len()
+            && accesses.iter().all(|it| places.next().is_some_and(|at| self.accesses.is(at, it)))
+    }
+
+    /// A command that is not an action.
+    pub(crate) fn other(&self, index: usize) -> Option<&Command> {
+        let Place::Other(at) = self.places.get(index)? else { return None };
+        self.others.get(*at as usize)
+    }
+
+    /// Commands that are not actions, each with its number.
+    pub(crate) fn others(&self) -> Commands<'_> {
+        Box::new((0..self.len()).filter_map(|it| Some((it as u32, self.other(it)?))))
     }
 
     /// What was recorded.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Cow<'_, Command>> {
-        self.outline.commands.iter().enumerate().map(|(index, it)| match self.accesses(index) {
-            Some(accesses) => Cow::Owned(Command::Action(accesses.to_vec())),
-            None => Cow::Borrowed(it),
+        (0..self.len()).filter_map(|index| match self.other(index) {
+            Some(command) => Some(Cow::Borrowed(command)),
+            None => Some(Cow::Owned(Command::Action(self.accesses(index)?))),
         })
     }
 
     pub(crate) fn buffer(&self) -> CommandBuffer {
         let commands = self.commands().map(Cow::into_owned).collect();
-        CommandBuffer { commands, is_secondary: self.outline.is_secondary }
+        CommandBuffer { commands, is_secondary: self.is_secondary }
     }
 
     /// The secondary command buffers that it executes.
     pub(crate) fn executes(&self) -> impl Iterator<Item = CommandBufferId> {
-        let lists = self.outline.commands.iter().filter_map(|it| match it {
+        let lists = self.others.iter().filter_map(|it| match it {
             Command::Execute(all) => Some(all),
             _ => None,
         });

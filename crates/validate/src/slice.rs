@@ -255,7 +255,7 @@ impl<'a> Dense<'a> {
 
     fn fill(&mut self, place: CommandBufferId, recorded: &Recorded) {
         let commands = recorded.commands().map(|it| self.command(&it)).collect();
-        self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.outline.is_secondary };
+        self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.is_secondary };
     }
 
     fn command(&mut self, it: &Command) -> Command {

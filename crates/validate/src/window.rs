@@ -122,8 +122,8 @@ impl Submitted {
     }
 
     fn commands(&self) -> usize {
-        let own = self.own.iter().map(|it| it.outline.commands.len()).sum::<usize>();
-        own + self.executed.iter().map(|it| it.1.outline.commands.len()).sum::<usize>()
+        let own = self.own.iter().map(|it| it.len()).sum::<usize>();
+        own + self.executed.iter().map(|it| it.1.len()).sum::<usize>()
     }
 
     /// The command of a path, as the engine counts: indices of `Execute` with the place in its list, and the command.
@@ -131,7 +131,7 @@ impl Submitted {
         let (last, way) = path.split_last()?;
         let mut recorded: &Recorded = self.own.as_ref()?;
         for step in way.chunks_exact(2) {
-            let Command::Execute(all) = recorded.outline.commands.get(step[0] as usize)? else { return None };
+            let Command::Execute(all) = recorded.other(step[0] as usize)? else { return None };
             let next = all.get(step[1] as usize)?;
             recorded = &self.executed.iter().find(|it| it.0 == *next)?.1;
         }

@@ -275,7 +275,7 @@ fn commands_are_taken_back_and_replaced() {
     assert_eq!((spots(0), spots(1), spots(2)), (vec![4, 5], vec![1, 2], vec![]));
     assert!(matches!(plans.command(2), Recorded::Other(Command::Barrier(_))));
     let Recorded::Action(accesses) = plans.command(0) else { panic!("an action") };
-    assert!(accesses.iter().eq(&[read(4), write(5)]));
+    assert!(accesses.iter().eq([read(4), write(5)]));
     assert_eq!((plans.pop(), plans.pop(), plans.pop(), plans.pop()), (Some(barrier()), None, None, None));
     assert_eq!(plans.len(), 0);
 }

@@ -306,12 +306,15 @@ mod tests {
     #[test]
     fn somebody_who_waits_for_ever_is_told() {
         let positions = Positions::new(&[1], Arc::default());
-        let mut watch = positions.watch(Duration::from_millis(20));
+        let mut watch = positions.watch(Duration::from_secs(3600));
         assert!(watch.look(|| "a fence".to_owned()).is_ok());
-        thread::sleep(Duration::from_millis(15));
+        let before = watch.since;
+        thread::sleep(Duration::from_millis(1));
+        assert!(watch.look(|| "a fence".to_owned()).is_ok() && watch.since == before);
         positions.publish(0, 1);
-        assert!(watch.look(|| "a fence".to_owned()).is_ok());
-        thread::sleep(Duration::from_millis(30));
+        assert!(watch.look(|| "a fence".to_owned()).is_ok() && watch.since > before);
+        watch.patience = Duration::from_millis(1);
+        thread::sleep(watch.patience);
         assert!(watch.look(|| "a fence".to_owned()).is_err_and(|it| it.to_string().contains("a fence")));
     }
 }

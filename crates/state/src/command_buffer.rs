@@ -143,7 +143,7 @@ impl Device {
             pool.buffers.push(buffer);
             let is_same = |it: &&Queue| it.family == pool.family;
             if let Some(queue) = self.queues.all().iter().find(is_same) {
-                out.listener.command_buffer(out.at, id, *queue);
+                out.listener.command_buffer(out.at, id, object(buffer), *queue);
             }
         }
         self.born.push(buffer);

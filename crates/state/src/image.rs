@@ -209,12 +209,12 @@ impl Device {
         if let Some(address) = buffer.address {
             self.addresses.remove(&address);
         }
-        self.destroy_resource(buffer.resource, buffer.memory, out);
+        self.destroy_bound(handle, buffer.resource, buffer.memory, out);
     }
 
     fn destroy_image(&mut self, handle: u64, out: &mut Out<'_>) {
         let Some(image) = self.images.remove(handle) else { return };
-        self.destroy_resource(image.resource, image.memory, out);
+        self.destroy_bound(handle, image.resource, image.memory, out);
     }
 
     /// The resource and the bytes of a part of a buffer.

@@ -60,6 +60,9 @@ pub trait Listener {
     /// A buffer or an image has its memory from now on.
     fn resource(&mut self, _at: Where, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
 
+    /// A buffer or an image is no more that never had memory.
+    fn unbound_gone(&mut self, _at: Where, _object: ObjectId) {}
+
     fn render_pass(&mut self, _at: Where, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
 
     fn event(&mut self, _at: Where, _id: EventId, _object: ObjectId) {}
@@ -69,7 +72,7 @@ pub trait Listener {
     fn fence(&mut self, _at: Where, _id: FenceId, _object: ObjectId) {}
 
     /// There is a command buffer, for queues like this one.
-    fn command_buffer(&mut self, _at: Where, _id: CommandBufferId, _queue: Queue) {}
+    fn command_buffer(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _queue: Queue) {}
 
     /// A command buffer is recorded anew.
     fn begin(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}

@@ -225,6 +225,14 @@ impl Device {
         }
     }
 
+    /// A buffer or an image is destroyed, with its memory or without.
+    pub(crate) fn destroy_bound(&mut self, handle: u64, resource: Option<ResourceId>, memory: u64, out: &mut Out<'_>) {
+        if resource.is_none() {
+            out.listener.unbound_gone(out.at, object(handle));
+        }
+        self.destroy_resource(resource, memory, out);
+    }
+
     pub(crate) fn destroy_resource(&mut self, resource: Option<ResourceId>, memory: u64, out: &mut Out<'_>) {
         let Some(resource) = resource else { return };
         if let Some(memory) = self.memories.get_mut(memory) {

@@ -223,6 +223,7 @@ impl Engine {
 }
 
 fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
+    device.sweep();
     match step {
         Step::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
         Step::WaitFences(fences) => device.wait_fences(fences),
@@ -240,6 +241,7 @@ fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
                 device.states.remove(range);
             }
             device.contents.forget(*resource);
+            device.forget_presented(*resource);
             device.addresses.destroy(*resource);
             device.remove_destroyed();
         }

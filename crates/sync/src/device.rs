@@ -59,6 +59,9 @@ pub(crate) struct Device {
     tag: Tag,
     /// Images that were presented or acquired, numbered, with what their presentation came after.
     presented: FxHashMap<ResourceId, (usize, Known)>,
+    /// Numbers of images that are gone. They are given again: tags only grow, so nothing that is known of the one
+    /// before says anything of the next.
+    unpresented: Vec<usize>,
     pub(crate) places: Places,
     /// Ranges that were left when they were looked at last.
     kept: usize,
@@ -209,6 +212,7 @@ impl Device {
             host_clock: Clock::default(),
             tag: TAGS_PER_COMMAND,
             presented: FxHashMap::default(),
+            unpresented: Vec::new(),
             places: Places::default(),
             kept: 0,
             found: Vec::new(),
@@ -289,7 +293,7 @@ impl Device {
     }
 
     /// Forgets what nobody can ask for any more, once enough has come together.
-    fn sweep(&mut self) {
+    pub(crate) fn sweep(&mut self) {
         if self.states.len() > 2 * self.kept + SWEEP_MIN {
             self.forget_known();
         }
@@ -335,7 +339,6 @@ impl Device {
         fence: Option<FenceId>,
         execute: Execute<'_>,
     ) {
-        self.sweep();
         let Some(timeline) = self.queues.get_mut(queue.0 as usize) else { return };
         let batches = batches.iter().enumerate().map(|(index, batch)| Work::Batch(index as u32, batch.clone()));
         for work in batches.chain(fence.map(Work::Fence)) {
@@ -586,10 +589,16 @@ impl Device {
 
     /// The number among the queues of the presentation engine's dealings with an image: each is by itself.
     pub(crate) fn presentation_queue(&mut self, image: ResourceId) -> u8 {
-        let next = self.presented.len();
-        let slot = self.presented.entry(image).or_insert_with(|| (next, Known::default())).0;
+        let (next, free) = (self.presented.len(), &mut self.unpresented);
+        let new = || (free.pop().unwrap_or(next), Known::default());
+        let slot = self.presented.entry(image).or_insert_with(new).0;
         // More images than that share the last number.
         (self.queues.len() + 1 + slot).min(usize::from(u8::MAX)) as u8
+    }
+
+    /// An image is no more, nor are its ways through the presentation engine.
+    pub(crate) fn forget_presented(&mut self, image: ResourceId) {
+        self.unpresented.extend(self.presented.remove(&image).map(|it| it.0));
     }
 
     /// The host accessed something: what is submitted from now on comes after it, and sees what it wrote.

@@ -140,4 +140,17 @@ mod tests {
         let many: Vec<u8> = (10..400).map(|it| device.presentation_queue(ResourceId(it))).collect();
         assert_eq!((many[0], many.last()), (6, Some(&u8::MAX)));
     }
+
+    /// A window that changes its size has new images every time.
+    #[test]
+    fn the_numbers_of_images_that_are_gone_are_given_again() {
+        let mut device = Device::new(&[lavascope_program::Queue { family: 0, flags: 1 }], 0, 0, 0);
+        for round in 0..1000 {
+            let images = [2 * round, 2 * round + 1].map(ResourceId);
+            let mut numbers = images.map(|it| device.presentation_queue(it));
+            numbers.sort_unstable();
+            assert_eq!(numbers, [2, 3]);
+            images.iter().for_each(|it| device.forget_presented(*it));
+        }
+    }
 }

@@ -152,7 +152,8 @@ impl Memories {
             return;
         };
         self.idles += 1;
-        memory.idle = Some(self.idles);
+        // Many are kept, so that nothing else of them is.
+        *memory = Memory { base: memory.base, idle: Some(self.idles), ..Memory::default() };
         self.idle.push_back((id, self.idles));
         if self.idle.len() > IDLE_MAX
             && let Some((oldest, since)) = self.idle.pop_front()

@@ -113,8 +113,9 @@ impl Device {
     }
 
     /// There is a command buffer, for queues like this one.
-    pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, queue: Queue) {
+    pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, object: ObjectId, queue: Queue) {
         self.kinds.insert(id, queue);
+        self.objects.command_buffers.insert(id, object);
     }
 
     /// Says whether it may turn out to be what was recorded the last time.

@@ -207,6 +207,10 @@ impl Listener for Devices {
         }
     }
 
+    fn unbound_gone(&mut self, _: Where, object: ObjectId) {
+        self.titles.forget(object);
+    }
+
     fn render_pass(&mut self, at: Where, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
         if let Some(it) = self.at(at) {
             it.add_render_pass(id, object, pass);
@@ -231,9 +235,9 @@ impl Listener for Devices {
         }
     }
 
-    fn command_buffer(&mut self, at: Where, id: CommandBufferId, queue: Queue) {
+    fn command_buffer(&mut self, at: Where, id: CommandBufferId, object: ObjectId, queue: Queue) {
         if let Some(it) = self.at(at) {
-            it.add_command_buffer(id, queue);
+            it.add_command_buffer(id, object, queue);
         }
     }
 
@@ -298,7 +302,7 @@ impl Listener for Devices {
         let (found, races) = device.step(at.source, step, (labels, self.stack));
         if self.checks_when_executed {
             self.is_in_doubt |= !(found.is_empty() && races.is_empty());
-            device.forgotten.clear();
+            device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
             return self.note_unplaced(at);
         }
         let hazards = device.hold_step(found.hazards);

@@ -63,7 +63,7 @@ impl App {
 
     fn record(&mut self, id: u32, commands: impl IntoIterator<Item = Command>) {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
-        self.devices.command_buffer(at, CommandBufferId(id), GRAPHICS);
+        self.devices.command_buffer(at, CommandBufferId(id), object, GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
         for it in commands {
             let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };

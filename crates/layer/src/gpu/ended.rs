@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lavascope_instrument::decode;
 
 use super::commands::Commands;
-use super::tell::{Finding, counts_of};
-use super::variants::Variant;
+use super::tell::{Finding, Told, counts_of};
+use super::variants::{Checked, Variant};
 use super::{Gpu, State};
 
 impl State {
@@ -28,6 +28,22 @@ impl State {
         let (rest, ended) = std::mem::take(&mut self.variants).into_iter().partition(is_there);
         self.variants = rest;
         ended
+    }
+
+    /// The shader objects of forms that were taken out, as far as nothing else is left of them.
+    fn objects_gone(&self, ended: &[Arc<Variant>]) -> HashSet<u32> {
+        let numbers = |all: &[Arc<Variant>]| -> HashSet<u32> {
+            all.iter().flat_map(|it| &it.stages).filter_map(|it| Some(it.object?.1)).collect()
+        };
+        let mut gone = numbers(ended);
+        let left = numbers(&self.variants);
+        gone.retain(|it| !left.contains(it) && !self.objects.live.values().any(|live| live.number == *it));
+        gone
+    }
+
+    /// Takes out what was told of pipelines or shader objects.
+    fn take_told(&mut self, is_it: impl Fn(u32) -> bool) -> Vec<Told> {
+        self.told.extract_if(.., |it| is_it(it.pipeline())).collect()
     }
 
     /// Records of draws with a pipeline that no work uses any more.
@@ -51,8 +67,8 @@ impl State {
 
 impl Gpu {
     /// A pipeline is about to be destroyed, and no work uses it.
-    pub(super) fn pipeline_ends(&self, number: u32) {
-        let mut state = self.state();
+    pub(super) fn pipeline_ends(&self, checked: &Checked) {
+        let (mut state, number) = (self.state(), checked.number);
         let ended = state.take_forms(number);
         let has_news = ended.iter().any(|it| state.has_untold(it));
         drop(state);
@@ -62,13 +78,14 @@ impl Gpu {
         }
         let mut state = self.state();
         let found = state.find_unrecorded(&ended);
-        let all = std::mem::take(&mut state.told);
-        let (mut told, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.is_of(number));
-        state.told = rest;
+        state.forget_found(&ended, |it| it == number);
         drop(state);
         self.tell_all(found);
-        let counts = counts_of(&ended);
-        told.iter_mut().for_each(|it| it.tell_more(&counts));
+        let (told, counts) = (self.state().take_told(|it| it == number), counts_of(&ended));
+        told.into_iter().for_each(|mut it| it.tell_more(&counts));
+        self.destroy_forms(checked);
+        // One that nobody drew with may have been made meanwhile.
+        drop(self.state().take_forms(number));
     }
 
     /// Shader objects are about to be destroyed, and no work uses them.
@@ -93,8 +110,11 @@ impl Gpu {
             let (now, rest) = (counts_of(&all), counts_of(&state.variants));
             state.told.iter_mut().for_each(|it| it.tell_and_forget(&now, &rest));
         }
+        let gone = state.objects_gone(&ended);
+        state.forget_found(&ended, |it| gone.contains(&it));
         drop(state);
         self.tell_all(found);
+        drop(self.state().take_told(|it| gone.contains(&it)));
     }
 
     /// What command buffers have of a pipeline, where the application found out about its end in a way of its own.

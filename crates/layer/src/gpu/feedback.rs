@@ -251,6 +251,7 @@ mod tests {
     use lavascope_instrument::{Options, Root, Touches, instrument};
     use lavascope_spirv::Module;
 
+    use super::super::names::Name;
     use super::*;
 
     /// Writes what binding 0 is, from where binding 1 says.
@@ -269,6 +270,7 @@ mod tests {
             kind,
             index,
             module,
+            name: Name::default(),
             object: None,
             made: Arc::new(made),
             original,

@@ -314,6 +314,9 @@ impl Gpu {
         let (found, again) = self.read_all(handles);
         let mut state = self.state();
         handles.iter().for_each(|it| state.take_commands(*it));
+        if is_freed {
+            handles.iter().for_each(|it| _ = state.names.end(ObjectType::COMMAND_BUFFER, *it));
+        }
         drop(state);
         handles.iter().for_each(|it| self.clear_commands(*it, is_freed));
         self.tell_all(found);

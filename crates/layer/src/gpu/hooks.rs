@@ -79,7 +79,8 @@ hooks! {
             let keep = || {
                 let (words, handle) = (read_words(&*p_info.as_ptr()), (*p_made.as_ptr()).0);
                 let mut state = gpu.state();
-                state.modules.insert(handle, words);
+                let name = state.names.share(ObjectType::SHADER_MODULE, handle);
+                state.modules.insert(handle, (words, name));
                 if scope::is_marked((*p_info.as_ptr()).p_next) {
                     state.marked_modules.insert(handle);
                 }
@@ -92,6 +93,7 @@ hooks! {
         let forget = || {
             let mut state = gpu.state();
             state.modules.remove(&it.0);
+            state.names.end(ObjectType::SHADER_MODULE, it.0);
             state.marked_modules.remove(&it.0);
         };
         fence("vkDestroyShaderModule", forget, || ());
@@ -158,11 +160,11 @@ hooks! {
             drop(state);
             if let Some(checked) = removed {
                 gpu.sets_changed();
-                gpu.pipeline_ends(checked.number);
-                gpu.destroy_forms(&checked);
+                gpu.pipeline_ends(&checked);
                 drop(checked);
                 gpu.sweep_passes();
             }
+            gpu.state().names.end(ObjectType::PIPELINE, it.0);
         };
         fence("vkDestroyPipeline", forget, || ());
         next(device, it, p_allocator);
@@ -215,7 +217,7 @@ hooks! {
             state.buffers.remove(&it.0);
             state.bindable.remove(&it.0);
             state.buffered.forget(it);
-            let name = state.names.get(&(ObjectType::BUFFER.0, it.0)).cloned();
+            let name = state.names.end(ObjectType::BUFFER, it.0);
             state.addresses.remove(it.0, name);
         };
         fence("vkDestroyBuffer", forget, || ());
@@ -431,11 +433,7 @@ hooks! {
         let note = || {
             let it = &*p_info.as_ptr();
             let name = crate::entry::text(it.p_object_name).map(|it| it.to_string_lossy().into_owned());
-            let key = (it.object_type.0, it.object_handle);
-            match name.filter(|it| !it.is_empty()) {
-                Some(name) => _ = gpu.state().names.insert(key, name),
-                None => _ = gpu.state().names.remove(&key),
-            }
+            gpu.state().names.set(it.object_type, it.object_handle, name);
         };
         fence("vkSetDebugUtilsObjectNameEXT", note, || ());
         next(device, p_info)

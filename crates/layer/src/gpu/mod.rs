@@ -25,6 +25,7 @@ mod hooks;
 mod labels;
 mod late;
 mod layouts;
+mod names;
 mod objects;
 mod pieces;
 mod pipelines;
@@ -70,6 +71,7 @@ use features::AddressExtension;
 pub(crate) use features::Wish;
 use harvest::Submission;
 use layouts::{Layout, SetLayout, TAIL_BYTES};
+use names::{Name, Names};
 use objects::Objects;
 use pieces::Pieces;
 use pipelines::{Key, Library, SCRATCH_BYTES};
@@ -151,7 +153,8 @@ pub(crate) struct Gpu {
 struct State {
     set_layouts: HashMap<u64, Arc<SetLayout>>,
     layouts: HashMap<u64, Arc<Layout>>,
-    modules: HashMap<u64, Arc<Vec<u32>>>,
+    /// Their words, and what they are called.
+    modules: HashMap<u64, (Arc<Vec<u32>>, Name)>,
     passes: Passes,
     pipelines: HashMap<u64, Arc<Checked>>,
     objects: Objects,
@@ -174,7 +177,7 @@ struct State {
     /// Pools whose command buffers may write into protected memory only.
     protected_pools: HashSet<u64>,
     submissions: Vec<Submission>,
-    names: HashMap<(i32, u64), String>,
+    names: Names,
     /// The debug labels of queues, the outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
     structures: Structures,

@@ -18,6 +18,7 @@ use super::commands::Commands;
 use super::draws::{COMPUTE, GRAPHICS};
 use super::hooks::hooks;
 use super::layouts::{Layout, Way};
+use super::names::Name;
 use super::pieces::Lease;
 use super::pipelines::{Special, constants_of};
 use super::recipe::{Packed, Source};
@@ -60,6 +61,7 @@ pub(super) struct Object {
     pub(super) handle: ShaderEXT,
     /// Counted with the pipelines, in the order of creation.
     pub(super) number: u32,
+    pub(super) name: Name,
     pub(super) stage: ShaderStageFlags,
     pub(super) words: Arc<Vec<u32>>,
     pub(super) is_taken: bool,
@@ -290,7 +292,7 @@ impl Gpu {
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
         let mut named = PipelineShaderStageCreateInfo::zeroed();
         (named.p_next, named.p_name) = (info.p_next, info.p_name);
-        let source = Source { words: Arc::clone(&words), module: ShaderModule::default(), is_taken: true };
+        let source = Source::unnamed(Arc::clone(&words));
         // SAFETY: as above.
         let source = unsafe { self.config.scope.mark(&self.state(), &named, source) }?;
         let is_taken = source.is_taken && self.config.scope.takes_next();
@@ -378,6 +380,7 @@ impl Gpu {
             kind,
             index: 0,
             module: ShaderModule::default(),
+            name: Name::default(),
             object: None,
             made,
             original: Arc::clone(&plan.words),
@@ -443,8 +446,10 @@ impl Gpu {
             let Plan { number, is_taken, .. } = plan;
             let (stage, words, ground) = (plan.info.stage, Arc::clone(&plan.words), Arc::clone(&plan.ground));
             let (handle, first, together) = (made[at], plan.form(made[at]), Mutex::default());
-            let object = Object { handle, number, stage, words, is_taken, ground, group, place, first, together };
-            self.state().objects.live.insert(handle.0, Arc::new(object));
+            let mut state = self.state();
+            let name = state.names.share(ObjectType::SHADER_EXT, handle.0);
+            let object = Object { handle, number, name, stage, words, is_taken, ground, group, place, first, together };
+            state.objects.live.insert(handle.0, Arc::new(object));
         }
     }
 
@@ -559,6 +564,7 @@ impl Gpu {
             Together::Checked(_) => true,
         });
         let removed = state.objects.remove(it.0);
+        state.names.end(ObjectType::SHADER_EXT, it.0);
         drop(state);
         self.sets_changed();
         let Some((object, checked)) = removed else { return };

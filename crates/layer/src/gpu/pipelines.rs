@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use lavascope_abi::*;
 use lavascope_instrument::{Guard, Instrumented, Options, Requirement, Root, Touches, instrument};
@@ -345,12 +346,13 @@ impl Gpu {
         plan.modules.push(driver_module);
         plan.specializations.push(special);
         plan.chains.push(chain);
-        let Source { words: original, module, .. } = source;
+        let Source { words: original, module, name, .. } = source;
         plan.stages.push(CheckedStage {
             shader,
             kind: info.stage,
             index: at,
             module,
+            name,
             object: None,
             made,
             original,
@@ -583,6 +585,7 @@ impl Plan {
             branches: self.guard == Guard::Branch,
             keeps_all: self.keeps_all,
             objects: None,
+            is_over: AtomicBool::new(false),
             _leases: self.leases,
         })
     }
@@ -686,14 +689,14 @@ unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeli
 /// The info must be valid, with its chain.
 unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<Source> {
     if info.module.0 != 0 {
-        let words = state.modules.get(&info.module.0).cloned()?;
-        return Some(Source { words, module: info.module, is_taken: true });
+        let (words, name) = state.modules.get(&info.module.0).cloned()?;
+        return Some(Source { words, module: info.module, name, is_taken: true });
     }
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
     // SAFETY: the caller's word, and the structure of this type.
     unsafe {
         let module = find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty)?;
-        Some(Source { words: read_words(&*module.as_ptr()), module: ShaderModule::default(), is_taken: true })
+        Some(Source::unnamed(read_words(&*module.as_ptr())))
     }
 }
 

@@ -16,6 +16,7 @@ use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
 
 use super::Gpu;
 use super::layouts::Layout;
+use super::names::Name;
 
 /// What a pipeline was made of.
 pub(super) struct Recipe {
@@ -40,8 +41,17 @@ pub(super) struct Source {
     pub(super) words: Arc<Vec<u32>>,
     /// Null where it had no module of its own.
     pub(super) module: ShaderModule,
+    /// What the module is called.
+    pub(super) name: Name,
     /// Whether it is to be checked.
     pub(super) is_taken: bool,
+}
+
+impl Source {
+    /// Without a module of its own.
+    pub(super) fn unnamed(words: Arc<Vec<u32>>) -> Source {
+        Source { words, module: ShaderModule::default(), name: Name::default(), is_taken: true }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

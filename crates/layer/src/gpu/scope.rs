@@ -104,7 +104,7 @@ unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &
         let chained = find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty);
         (text(info.p_name), chained.and_then(|it| text((*it.as_ptr()).p_object_name)))
     };
-    let own = state.names.get(&(ObjectType::SHADER_MODULE.0, info.module.0)).cloned();
+    let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
     let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
     let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();
     let files = sources.into_iter().map(|it| it.0).filter(|it| !it.is_empty());

@@ -3,7 +3,7 @@
 //! References that lead to no bottom level structure are told, and set to zero before the build runs. What there is by
 //! the time of recording counts as known. Where the ranges of a build are in a buffer, the dispatch reads them there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
@@ -12,12 +12,14 @@ use lavascope_instrument::instances::{self, GROUP, Look, PUSH_BYTES, Wrong};
 use super::arena::{Region, is_fine};
 use super::commands::Commands;
 use super::draws::COMPUTE;
-use super::tell::{Finding, named};
+use super::tell::{Finding, message_object, named};
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
 use crate::fence::fence;
 use crate::messages::MessageObject;
 
+/// Structures that are gone and still remembered.
+const GONE_MAX: usize = 4096;
 /// How many wrong instances of a build are told one by one.
 pub(super) const ROOM: u32 = 16;
 /// Said once, where builds are not checked.
@@ -29,12 +31,12 @@ pub(super) const NOT_LOOKED_AT: &str =
 pub(super) struct Structures {
     /// By handle.
     pub(super) live: HashMap<u64, Made>,
-    /// By address, those that were destroyed, with their names.
-    pub(super) gone: HashMap<u64, (Made, Option<String>)>,
+    /// The last ones that were destroyed, with their names.
+    gone: VecDeque<(Made, Option<String>)>,
 }
 
-#[derive(Clone, Copy)]
 /// A structure of the application.
+#[derive(Clone, Copy)]
 pub(super) struct Made {
     pub(super) handle: u64,
     pub(super) ty: AccelerationStructureTypeKHR,
@@ -53,6 +55,20 @@ impl Structures {
     /// What instances may refer to.
     pub(super) fn references(&self) -> impl Iterator<Item = u64> {
         self.live.values().filter(|it| it.ty != AccelerationStructureTypeKHR::TOP_LEVEL_KHR).map(|it| it.address)
+    }
+
+    /// A structure is destroyed. One that never had an address is not referred to.
+    pub(super) fn end(&mut self, handle: u64, name: Option<String>) {
+        let Some(gone) = self.live.remove(&handle).filter(|it| it.address != 0) else { return };
+        if self.gone.len() == GONE_MAX {
+            self.gone.pop_front();
+        }
+        self.gone.push_back((gone, name));
+    }
+
+    /// The last one that is gone of which something is so.
+    fn find_gone(&self, is_it: impl Fn(&Made) -> bool) -> Option<&(Made, Option<String>)> {
+        self.gone.iter().rev().find(|it| is_it(&it.0))
     }
 }
 
@@ -111,10 +127,8 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, 
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        if let Some(gone) = state.structures.live.remove(&it.0) {
-            let name = state.name(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
-            state.structures.gone.insert(gone.address, (gone, name));
-        }
+        let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_KHR, it.0);
+        state.structures.end(it.0, name);
     };
     fence("vkDestroyAccelerationStructureKHR", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
@@ -274,7 +288,6 @@ impl Gpu {
         // SAFETY: a structure that was just made, and an info of ours.
         let address = unsafe { ask(self.device, Ptr::to(&info)) };
         let mut state = self.state();
-        state.structures.gone.remove(&address);
         state.structures.live.insert(made.0, Made { handle: made.0, ty, address });
     }
 
@@ -472,7 +485,7 @@ impl State {
     fn wrong_instance(&self, build: &Build, (handle, number): (u64, u32), wrong: &Wrong, left_out: usize) -> Finding {
         let (command, (ty, kind)) = (build.command, build.extension.object());
         let commands = self.name(ObjectType::COMMAND_BUFFER, handle);
-        let target = self.name(ty, build.target);
+        let target = self.target_name(build);
         let message = format!(
             "Instance {} refers to {:#x}, {}. Command buffer {}. Acceleration structure {}.",
             wrong.instance,
@@ -495,21 +508,31 @@ impl State {
         if left_out > 0 {
             it.explanation.push(format!("{left_out} more instances of this build are wrong."));
         }
-        let object = |ty, kind, handle| self.object(ty, kind, handle);
-        let objects: Vec<MessageObject> =
-            vec![object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle), object(ty, kind, build.target)];
+        let objects: Vec<MessageObject> = vec![
+            self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle),
+            message_object((ty, kind, build.target), target),
+        ];
         Finding::Build(Box::new((it, objects)))
+    }
+
+    /// What is built may be gone by the time that it is spoken of.
+    fn target_name(&self, build: &Build) -> Option<String> {
+        let structures = self.structures_of(build.extension);
+        match structures.live.contains_key(&build.target) {
+            true => self.name(build.extension.object().0, build.target),
+            false => structures.find_gone(|it| it.handle == build.target)?.1.clone(),
+        }
     }
 
     /// What a reference leads to.
     fn reference_text(&self, extension: Extension, reference: u64) -> String {
         let structures = self.structures_of(extension);
-        let is_it = |it: &&Made| it.address == reference;
-        if let Some(it) = structures.live.values().find(is_it) {
+        let is_it = |it: &Made| it.address == reference;
+        if let Some(it) = structures.live.values().find(|it| is_it(it)) {
             let name = self.name(extension.object().0, it.handle);
             return format!("which is the top level structure {}", named(name.as_deref(), it.handle));
         }
-        match structures.gone.get(&reference) {
+        match structures.find_gone(is_it) {
             Some((it, name)) => format!("which is {}, and was destroyed", named(name.as_deref(), it.handle)),
             None => "which is no acceleration structure".to_owned(),
         }
@@ -526,8 +549,12 @@ mod tests {
             (AccelerationStructureTypeKHR::TOP_LEVEL_KHR, AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR);
         let generic = AccelerationStructureTypeKHR::GENERIC_KHR;
         let live = [made(1, bottom, 0x100), made(2, top, 0x200), made(3, generic, 0x300)].into_iter().collect();
-        let gone = [(0x400, (made(4, bottom, 0x400).1, Some("old".to_owned())))].into_iter().collect();
-        Structures { live, gone }
+        let mut structures = Structures { live, gone: VecDeque::new() };
+        for (it, name) in [(made(4, bottom, 0x400), "old"), (made(9, top, 0x900), "scene")] {
+            structures.live.extend([it]);
+            structures.end(it.0, Some(name.to_owned()));
+        }
+        structures
     }
 
     #[test]
@@ -538,9 +565,21 @@ mod tests {
     }
 
     #[test]
+    fn of_structures_that_are_gone_only_the_last_are_remembered() {
+        let mut structures = Structures::default();
+        for handle in 1..=2 * GONE_MAX as u64 {
+            let made = Made { handle, ty: AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR, address: handle << 8 };
+            structures.live.insert(handle, made);
+            structures.end(handle, None);
+        }
+        assert_eq!((structures.live.len(), structures.gone.len()), (0, GONE_MAX));
+        assert!(structures.find_gone(|it| it.handle == GONE_MAX as u64).is_none());
+        assert!(structures.find_gone(|it| it.handle == GONE_MAX as u64 + 1).is_some());
+    }
+
+    #[test]
     fn wrong_instances_are_told_with_what_they_refer_to() {
-        let mut state = State { structures_nv: structures(), ..State::default() };
-        state.names.insert((ObjectType::ACCELERATION_STRUCTURE_NV.0, 9), "scene".to_owned());
+        let state = State { structures_nv: structures(), ..State::default() };
         let mut words = vec![3, 0, 0x200, 0, 4, 0x400, 0, 5, 0x500, 7];
         let found = Region::over(&mut words);
         let (command, labels) = ("vkCmdBuildAccelerationStructureNV", Vec::new());

@@ -82,10 +82,8 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
-        if let Some(gone) = state.structures_nv.live.remove(&it.0).filter(|it| it.address != 0) {
-            let name = state.name(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
-            state.structures_nv.gone.insert(gone.address, (gone, name));
-        }
+        let name = state.names.end(ObjectType::ACCELERATION_STRUCTURE_NV, it.0);
+        state.structures_nv.end(it.0, name);
     };
     fence("vkDestroyAccelerationStructureNV", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
@@ -169,7 +167,6 @@ impl Gpu {
         let result = unsafe { ask(self.device, it, size_of::<u64>() as u64, super::place(&mut reference).cast()) };
         if result == Result::SUCCESS {
             let mut state = self.state();
-            state.structures_nv.gone.remove(&reference);
             if let Some(made) = state.structures_nv.live.get_mut(&it.0) {
                 made.address = reference;
             }

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Fact, Labels, Object, Place, Severity};
@@ -110,7 +111,7 @@ impl State {
         let site = stage.made.site_of(record)?;
         let number = site.verdict.number()?;
         let spot = Spot::of(&draw.variant, stage, site);
-        if !self.found.insert(spot) {
+        if !self.is_new(&draw.variant, spot) {
             return None;
         }
         let cell = Cell::of(&draw.variant, stage, number);
@@ -140,10 +141,22 @@ impl State {
         Some(counted(it, objects, (site, spot, self.pipeline_name(&draw.variant, stage)), cell, Some(record.error)))
     }
 
+    /// Whether a fault was not told before; from now on it was.
+    fn is_new(&mut self, variant: &Variant, spot: Spot) -> bool {
+        !variant.is_over() && self.found.insert(spot)
+    }
+
+    /// Pipelines or shader objects are gone, and so are these forms: all that they found is told.
+    pub(super) fn forget_found(&mut self, ended: &[Arc<Variant>], is_gone: impl Fn(u32) -> bool) {
+        ended.iter().for_each(|it| it.is_over.store(true, Ordering::Relaxed));
+        self.found.retain(|it| !is_gone(it.pipeline));
+    }
+
     /// Whether a site that was seen is told already.
     pub(super) fn is_told(&self, variant: &Variant, (stage, number): (usize, u32)) -> bool {
         let stage = &variant.stages[stage];
-        stage.made.site(number).is_none_or(|site| self.found.contains(&Spot::of(variant, stage, site)))
+        variant.is_over()
+            || stage.made.site(number).is_none_or(|site| self.found.contains(&Spot::of(variant, stage, site)))
     }
 
     /// A site that was seen, and whose details nobody will find out.
@@ -151,7 +164,7 @@ impl State {
         let stage = &variant.stages[stage];
         let site = stage.made.site(number)?;
         let spot = Spot::of(variant, stage, site);
-        if !self.found.insert(spot) {
+        if !self.is_new(variant, spot) {
             return None;
         }
         let kind = Kind::of(variant, stage, site);
@@ -210,7 +223,7 @@ impl State {
             Some((_, number)) => Object::new("VkShaderEXT", u64::from(number), name),
             None => Object::new("VkPipeline", u64::from(variant.application.1), name),
         });
-        if let Some(name) = self.name(ObjectType::SHADER_MODULE, stage.module.0) {
+        if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
             it.objects.push(Object::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
         let source = Module::parse(&stage.original).ok().and_then(|it| it.source(site.at));
@@ -239,8 +252,7 @@ impl State {
         }
         let mut text = format!("Pipeline {}.", named(name.as_deref(), variant.application.0.0));
         if stage.module.0 != 0 {
-            let name = self.name(ObjectType::SHADER_MODULE, stage.module.0);
-            text += &format!(" Shader Module {}.", named(name.as_deref(), stage.module.0));
+            text += &format!(" Shader Module {}.", named(stage.name.get().as_deref(), stage.module.0));
         }
         text
     }
@@ -261,30 +273,37 @@ impl State {
     /// The name of the pipeline, or of the shader object.
     pub(super) fn pipeline_name(&self, variant: &Variant, stage: &CheckedStage) -> Option<String> {
         match stage.object {
-            Some((handle, _)) => self.name(ObjectType::SHADER_EXT, handle.0),
+            Some(_) => stage.name.get(),
             None => self.name(ObjectType::PIPELINE, variant.application.0.0),
         }
     }
 
     pub(super) fn name(&self, ty: ObjectType, handle: u64) -> Option<String> {
-        self.names.get(&(ty.0, handle)).cloned()
+        self.names.get(ty, handle)
     }
 
     pub(super) fn object(&self, ty: ObjectType, kind: &'static str, handle: u64) -> MessageObject {
-        let name = self.name(ty, handle).and_then(|it| CString::new(it).ok());
-        MessageObject { ty, kind, handle, name }
+        message_object((ty, kind, handle), self.name(ty, handle))
     }
 
     fn objects_of(&self, variant: &Variant, stage: &CheckedStage) -> Vec<MessageObject> {
         if let Some((handle, _)) = stage.object {
-            return vec![self.object(ObjectType::SHADER_EXT, "VkShaderEXT", handle.0)];
+            return vec![message_object((ObjectType::SHADER_EXT, "VkShaderEXT", handle.0), stage.name.get())];
         }
         let mut all = vec![self.object(ObjectType::PIPELINE, "VkPipeline", variant.application.0.0)];
         if stage.module.0 != 0 {
-            all.push(self.object(ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0));
+            all.push(message_object((ObjectType::SHADER_MODULE, "VkShaderModule", stage.module.0), stage.name.get()));
         }
         all
     }
+}
+
+/// An object, as messages have it.
+pub(super) fn message_object(
+    (ty, kind, handle): (ObjectType, &'static str, u64),
+    name: Option<String>,
+) -> MessageObject {
+    MessageObject { ty, kind, handle, name: name.and_then(|it| CString::new(it).ok()) }
 }
 
 /// How often faults happened, in all of some forms of pipelines.
@@ -487,9 +506,9 @@ impl Gpu {
 }
 
 impl Told {
-    /// Whether it is about a pipeline.
-    pub(super) fn is_of(&self, pipeline: u32) -> bool {
-        self.spot.pipeline == pipeline
+    /// The number of the pipeline, or of the shader object, that it is about.
+    pub(super) fn pipeline(&self) -> u32 {
+        self.spot.pipeline
     }
 
     /// Tells the report how often it happened since.
@@ -507,5 +526,25 @@ impl Told {
         self.tell_more(counts);
         let [now, rest] = [counts, rest].map(|it| it.get(&self.spot).copied().unwrap_or(0));
         self.count = self.count.saturating_sub(now.saturating_sub(rest));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_a_pipeline_that_is_gone_are_forgotten_and_not_told_again() {
+        let form =
+            |number: u32| Arc::new(Variant { application: (Pipeline(number.into()), number), ..Variant::empty() });
+        let spot = |pipeline| Spot { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let ([gone, stays], mut state) = ([1, 2].map(form), State::default());
+        assert!(state.is_new(&gone, spot(1)) && state.is_new(&stays, spot(2)));
+        assert!(!state.is_new(&gone, spot(1)) && !state.is_new(&stays, spot(2)));
+        state.forget_found(&[Arc::clone(&gone)], |it| it == 1);
+        assert_eq!(state.found.len(), 1);
+        // Command buffers may have draws with it, and their records.
+        assert!(!state.is_new(&gone, spot(1)) && !state.is_new(&stays, spot(2)));
+        assert_eq!(state.found.len(), 1);
     }
 }

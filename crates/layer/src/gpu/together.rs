@@ -1,6 +1,7 @@
 //! What shader objects are together: those that are bound at a draw stand in the place of a pipeline.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use lavascope_abi::*;
 
@@ -92,8 +93,10 @@ impl Gpu {
             if !Arc::ptr_eq(&object.ground, ground) {
                 return None;
             }
-            let (object, touch_base) = (Some((object.handle, object.number)), feedback::touch_base(&stages));
-            stages.extend(form.stage.iter().map(|it| CheckedStage { index: at, object, touch_base, ..it.clone() }));
+            let (name, touch_base) = (object.name.clone(), feedback::touch_base(&stages));
+            let object = Some((object.handle, object.number));
+            let stage = |it: &CheckedStage| CheckedStage { index: at, name, object, touch_base, ..it.clone() };
+            stages.extend(form.stage.as_ref().map(stage));
         }
         let quiet = if stages.is_empty() { None } else { Some(self.quiet_of(ground)?) };
         let bound = objects.iter().zip(forms).map(|(object, form)| (object.stage.0, form.handle.0)).collect();
@@ -112,6 +115,7 @@ impl Gpu {
             branches,
             keeps_all: false,
             objects: Some(Shaders { bound, own }),
+            is_over: AtomicBool::new(false),
             _leases: Vec::new(),
         })
     }

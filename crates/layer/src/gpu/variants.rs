@@ -13,6 +13,7 @@ use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WOR
 
 use super::arena::{Region, is_fine};
 use super::layouts::{Layout, Way};
+use super::names::Name;
 use super::objects::{Combination, Shaders};
 use super::pieces::Lease;
 use super::pipelines::Style;
@@ -74,6 +75,8 @@ pub(super) struct Variant {
     pub(super) keeps_all: bool,
     /// Shader objects, which are bound in the place of a pipeline.
     pub(super) objects: Option<Shaders>,
+    /// Its pipeline is gone, and all that it found is told. Read and written under the lock of the state.
+    pub(super) is_over: AtomicBool,
     /// Of its cells, and of its tables.
     pub(super) _leases: Vec<Lease>,
 }
@@ -87,6 +90,8 @@ pub(super) struct CheckedStage {
     /// Its number among the stages of the pipeline.
     pub(super) index: usize,
     pub(super) module: ShaderModule,
+    /// What the module is called, or the shader object.
+    pub(super) name: Name,
     /// The application's shader object and its number, if it is one.
     pub(super) object: Option<(ShaderEXT, u32)>,
     pub(super) made: Arc<Instrumented>,
@@ -192,8 +197,13 @@ impl Variant {
             branches: false,
             keeps_all: true,
             objects: None,
+            is_over: AtomicBool::new(false),
             _leases: Vec::new(),
         }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// Whether enough is bound, by the table of descriptors. What may be written later cannot be relied on.
@@ -321,7 +331,11 @@ impl Gpu {
         let made = self.make_again(checked, style);
         let mut forms = checked.forms();
         if checked.is_gone.load(Ordering::Relaxed) {
-            return made.iter().for_each(|it| self.destroy_form(it));
+            // Whoever has the state may wait for the forms.
+            drop(forms);
+            let Some(made) = made else { return };
+            self.state().variants.retain(|it| !Arc::ptr_eq(it, &made));
+            return self.destroy_form(&made);
         }
         let forms = &mut forms[usize::from(style.branches)];
         forms.is_impossible |= made.is_none();

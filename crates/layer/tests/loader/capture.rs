@@ -31,6 +31,17 @@ fn submit_waiting(world: &World, semaphore: vk::Semaphore) {
     unsafe { world.device.queue_submit(world.queue, &[submit], vk::Fence::null()) }.expect("the null driver submits");
 }
 
+/// Waits until a thread of this process has nothing to do for a while.
+fn wait_until_asleep(thread: i32) {
+    let mut times = 0;
+    while times < 20 {
+        std::thread::sleep(Duration::from_millis(5));
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it is there");
+        let is_asleep = stat.rsplit(')').next().is_some_and(|it| it.trim_start().starts_with('S'));
+        times = if is_asleep { times + 1 } else { 0 };
+    }
+}
+
 #[test]
 fn two_threads_inside_calls_on_one_queue_are_told_once() {
     let name = "capture::two_threads_inside_calls_on_one_queue_are_told_once";
@@ -44,11 +55,17 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
                 .expect("the null driver makes semaphores");
         submit_waiting(&world, semaphore);
         std::thread::scope(|scope| {
-            // SAFETY: wrong on purpose: the other thread uses the queue meanwhile.
-            scope.spawn(|| unsafe { world.device.queue_wait_idle(world.queue) }.expect("it becomes idle"));
-            std::thread::sleep(Duration::from_millis(300));
-            submit_waiting(&world, semaphore);
-            submit_waiting(&world, semaphore);
+            let (begun, begins) = std::sync::mpsc::channel();
+            let world = &world;
+            scope.spawn(move || {
+                // SAFETY: it has no conditions.
+                begun.send(unsafe { libc::gettid() }).expect("somebody listens");
+                // SAFETY: wrong on purpose: the other thread uses the queue meanwhile.
+                unsafe { world.device.queue_wait_idle(world.queue) }.expect("it becomes idle");
+            });
+            wait_until_asleep(begins.recv().expect("it begins"));
+            submit_waiting(world, semaphore);
+            submit_waiting(world, semaphore);
             let signal = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(1);
             // SAFETY: the semaphore is alive.
             unsafe { world.device.signal_semaphore(&signal) }.expect("it is signaled");

@@ -108,13 +108,15 @@ impl Outcome {
         fs::read(&path).unwrap_or_else(|it| panic!("{}: {it}", path.display()))
     }
 
-    /// The lines of all reports, kind and value each.
+    /// The lines of all reports, kind and value each; what follows the last line break was interrupted.
     pub(crate) fn report(&self) -> Vec<(String, Value)> {
         let files = fs::read_dir(self.folder.join("report")).expect("the folder is ours");
         let mut files: Vec<PathBuf> = files.map(|it| it.expect("the folder is ours").path()).collect();
         files.sort();
         let texts = files.iter().map(|it| fs::read_to_string(it).expect("a report is text"));
+        let whole = |text: String| text[..text.rfind('\n').map_or(0, |it| it + 1)].to_owned();
         let lines: Vec<Value> = texts
+            .map(whole)
             .flat_map(|it| it.lines().map(|it| serde_json::from_str(it).expect("a line is JSON")).collect::<Vec<_>>())
             .collect();
         let object = |it: Value| it.as_object().expect("a line is an object").clone();

@@ -15,10 +15,10 @@ pub(crate) const REPORT: (&str, &str) = ("LAVASCOPE_REPORT", "{folder}/report");
 const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json");
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
 /// Reads one buffer and writes another.
-const SHADER: &[u8] = include_bytes!("../../../samples/shaders/double.comp.spv");
+pub(crate) const SHADER: &[u8] = include_bytes!("../../../samples/shaders/double.comp.spv");
 /// They read one buffer each.
-const VERTEX: &[u8] = include_bytes!("../../../samples/shaders/corners.vert.spv");
-const FRAGMENT: &[u8] = include_bytes!("../../../samples/shaders/uniform.frag.spv");
+pub(crate) const VERTEX: &[u8] = include_bytes!("../../../samples/shaders/corners.vert.spv");
+pub(crate) const FRAGMENT: &[u8] = include_bytes!("../../../samples/shaders/uniform.frag.spv");
 
 /// A device of a version, with four sets and without addresses.
 fn small_world(entry: &ash::Entry, version: u32) -> World {
@@ -44,8 +44,8 @@ fn world_with(entry: &ash::Entry, version: u32, heap_bytes: u64, may_write: bool
 
 /// A pipeline whose layout has so many sets; the first one has two buffers.
 pub(crate) struct Compute {
-    set_layouts: Vec<vk::DescriptorSetLayout>,
-    layout: vk::PipelineLayout,
+    pub(crate) set_layouts: Vec<vk::DescriptorSetLayout>,
+    pub(crate) layout: vk::PipelineLayout,
     pub(crate) pipeline: vk::Pipeline,
 }
 

@@ -194,7 +194,7 @@ fn a_fork_neither_waits_nor_speaks_for_its_parent() {
         world.churn(10);
         let start = Instant::now();
         assert_eq!(in_fork(|| ()), 0);
-        assert!(start.elapsed() < Duration::from_secs(1), "the fork has no reader to wait for");
+        assert!(start.elapsed() < Duration::from_secs(5), "the fork has no reader to wait ten seconds for");
         world.churn(10);
         world.destroy();
     }) else {

@@ -8,6 +8,7 @@ mod child;
 mod death;
 mod drop_in;
 mod gpu;
+mod growth;
 mod hazards;
 mod inline;
 mod lifetimes;

@@ -159,6 +159,12 @@ impl World {
         unsafe { self.device.destroy_buffer(buffer, None) };
     }
 
+    pub(crate) fn allocate(&self, bytes: u64) -> vk::DeviceMemory {
+        let info = vk::MemoryAllocateInfo::default().allocation_size(bytes);
+        // SAFETY: the info is valid.
+        unsafe { self.device.allocate_memory(&info, None) }.expect("the null driver has memory")
+    }
+
     /// Buffers that are made and ended at once.
     pub(crate) fn churn(&self, times: u64) {
         for _ in 0..times {

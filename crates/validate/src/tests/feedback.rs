@@ -67,7 +67,7 @@ impl App {
 
     fn record_words(&mut self, id: u32, words: &[Word], accesses: fn(&Use) -> Vec<Access>) {
         let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
-        self.devices.command_buffer(at, CommandBufferId(id), GRAPHICS);
+        self.devices.command_buffer(at, CommandBufferId(id), object, GRAPHICS);
         self.devices.begin(at, CommandBufferId(id), object, false);
         for word in words {
             match word {

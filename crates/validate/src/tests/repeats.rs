@@ -147,12 +147,12 @@ impl Script {
 
     fn record(&mut self, own: u32) {
         let (at, id) = (self.app.at(Api::BeginCommandBuffer), CommandBufferId(own));
-        let is_secondary = own == SECONDARY;
-        self.app.devices.command_buffer(at, id, GRAPHICS);
+        let (object, is_secondary) = (object(HandleType::CommandBuffer, own), own == SECONDARY);
+        self.app.devices.command_buffer(at, id, object, GRAPHICS);
         if self.dice.is_one_in(4) {
             self.app.devices.reset(at, id);
         }
-        self.app.devices.begin(at, id, object(HandleType::CommandBuffer, own), is_secondary);
+        self.app.devices.begin(at, id, object, is_secondary);
         for word in self.words[own as usize].clone() {
             if is_secondary && matches!(word, Word::Execute) {
                 continue;
@@ -252,8 +252,9 @@ fn only_the_same_is_repeated() {
     app.record(6, [write(3)]);
     let at = app.at(Api::AllocateCommandBuffers);
     let other = Queue { family: 1, flags: QueueFlags::COMPUTE.0 };
-    app.devices.command_buffer(at, CommandBufferId(6), other);
-    app.devices.begin(at, CommandBufferId(6), object(HandleType::CommandBuffer, 6), false);
+    let object = object(HandleType::CommandBuffer, 6);
+    app.devices.command_buffer(at, CommandBufferId(6), object, other);
+    app.devices.begin(at, CommandBufferId(6), object, false);
     app.devices.command(at, CommandBufferId(6), write(3));
     assert_eq!(app.devices.repeated(), 0);
 }

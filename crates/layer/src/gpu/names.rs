@@ -1,0 +1,105 @@
+//! What the application calls the objects that findings speak of.
+//!
+//! A name ends with its object, and so does its handle: the next object with the same one is another. Shaders outlive
+//! the module that they came in, and a shader object is spoken of while what it was drawn with is there. Such things
+//! hold the name of what is gone.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use lavascope_abi::ObjectType;
+
+use super::variants::lock;
+
+/// The names of objects that are there.
+#[derive(Default)]
+pub(super) struct Names(HashMap<(i32, u64), Name>);
+
+/// The name of an object, for those who may speak of it when it is gone.
+#[derive(Clone, Default)]
+pub(super) struct Name(Arc<Mutex<Option<String>>>);
+
+impl Name {
+    pub(super) fn get(&self) -> Option<String> {
+        lock(&self.0).clone()
+    }
+}
+
+impl Names {
+    /// The application names an object. No name, or an empty one, takes the name away.
+    pub(super) fn set(&mut self, ty: ObjectType, handle: u64, name: Option<String>) {
+        if is_spoken_of(ty) {
+            *lock(&self.share(ty, handle).0) = name.filter(|it| !it.is_empty());
+        }
+    }
+
+    pub(super) fn get(&self, ty: ObjectType, handle: u64) -> Option<String> {
+        self.0.get(&(ty.0, handle))?.get()
+    }
+
+    /// The name that an object has, or will have.
+    pub(super) fn share(&mut self, ty: ObjectType, handle: u64) -> Name {
+        self.0.entry((ty.0, handle)).or_default().clone()
+    }
+
+    /// An object is no more. Gives its name.
+    pub(super) fn end(&mut self, ty: ObjectType, handle: u64) -> Option<String> {
+        self.0.remove(&(ty.0, handle))?.get()
+    }
+}
+
+/// Whether findings name objects of a type. What ends is forgotten for these alone; other names would pile up.
+fn is_spoken_of(ty: ObjectType) -> bool {
+    matches!(
+        ty,
+        ObjectType::BUFFER
+            | ObjectType::COMMAND_BUFFER
+            | ObjectType::PIPELINE
+            | ObjectType::SHADER_MODULE
+            | ObjectType::SHADER_EXT
+            | ObjectType::ACCELERATION_STRUCTURE_KHR
+            | ObjectType::ACCELERATION_STRUCTURE_NV
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: ObjectType = ObjectType::SHADER_MODULE;
+
+    #[test]
+    fn a_name_outlives_its_module_where_a_pipeline_holds_it() {
+        let mut names = Names::default();
+        let held = names.share(MODULE, 1);
+        assert_eq!(held.get(), None);
+        names.set(MODULE, 1, Some("sky".to_owned()));
+        assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), Some("sky".to_owned())));
+        assert_eq!(names.end(MODULE, 1), Some("sky".to_owned()));
+        assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), None));
+        // The handle is another module's by now.
+        names.set(MODULE, 1, Some("sea".to_owned()));
+        assert_eq!((held.get(), names.get(MODULE, 1)), (Some("sky".to_owned()), Some("sea".to_owned())));
+    }
+
+    #[test]
+    fn a_name_is_taken_away() {
+        for none in [None, Some(String::new())] {
+            let mut names = Names::default();
+            names.set(MODULE, 1, Some("sky".to_owned()));
+            names.set(MODULE, 1, none);
+            assert_eq!(names.get(MODULE, 1), None);
+        }
+    }
+
+    #[test]
+    fn what_is_gone_and_what_nobody_speaks_of_has_no_entry() {
+        let mut names = Names::default();
+        for round in 0..100 {
+            names.set(MODULE, round, Some("sky".to_owned()));
+            names.end(MODULE, round);
+            names.set(ObjectType::IMAGE, round, Some("sky".to_owned()));
+        }
+        assert!(names.0.is_empty());
+    }
+}

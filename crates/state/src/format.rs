@@ -24,6 +24,12 @@ pub(crate) fn block_extent(format: Format) -> [u32; 3] {
     desc(format).map_or([1; 3], |it| it.block_extent).map(|it| it.max(1))
 }
 
+/// Whether a view of this format has blocks of an image of another one as its texels.
+pub(crate) fn has_blocks_as_texels(view: Format, image: Format) -> bool {
+    let is_compressed = |it: Format| desc(it).is_some_and(|it| it.is_compressed);
+    is_compressed(image) && !is_compressed(view)
+}
+
 /// Planes that lie apart in memory; one where a format has none.
 pub(crate) fn plane_count(format: Format) -> usize {
     desc(format).map_or(1, |it| it.planes.len()).max(1)

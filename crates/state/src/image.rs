@@ -65,6 +65,8 @@ pub(crate) struct ImageView {
     /// A view of single slices of an image with three dimensions.
     pub(crate) has_slices: bool,
     pub(crate) recast: Option<Recast>,
+    /// Its texels are blocks of the image.
+    pub(crate) is_of_blocks: bool,
 }
 
 #[derive(Clone)]
@@ -199,7 +201,9 @@ impl Device {
         }
         let is_color = image.aspects == vk::ImageAspectFlags::COLOR.0;
         let aspects = if is_color { region.aspects } else { image.aspects };
-        let view = ImageView { resource, region, aspects, has_slices, recast: image.recast(info.format) };
+        let is_of_blocks = format::has_blocks_as_texels(info.format, image.info.format);
+        let recast = image.recast(info.format);
+        let view = ImageView { resource, region, aspects, has_slices, recast, is_of_blocks };
         self.image_views.insert(handle, view);
     }
 

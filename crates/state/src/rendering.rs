@@ -119,6 +119,11 @@ impl Device {
         if found.is_none() && view.0 != 0 {
             out.missing("a view that nobody created");
         }
+        // The area that is rendered to is in texels of the view, and that of the others in those of their images.
+        if found.is_some_and(|it| it.is_of_blocks) {
+            out.missing("an attachment whose texels are blocks of a compressed image");
+            return None;
+        }
         found.map(|it| it.attachment(layers))
     }
 

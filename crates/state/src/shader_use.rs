@@ -316,6 +316,10 @@ impl Device {
                 let view = self.image_views.get(view)?;
                 let mut region = view.region.clone();
                 if descriptor.ty == DescriptorType::INPUT_ATTACHMENT {
+                    // As an attachment it is not followed.
+                    if view.is_of_blocks {
+                        return None;
+                    }
                     region.area = it.area.or(region.area);
                 }
                 Some((view.resource, Region::Image(region)))

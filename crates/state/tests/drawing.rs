@@ -421,6 +421,27 @@ fn planes_are_drawn_to_one_by_one() {
     assert_eq!(check(app.program()), []);
 }
 
+/// The area that is rendered to is in blocks: taken as texels it would be another part of the image.
+#[test]
+fn blocks_that_are_rendered_to_are_told_to_be_missing() {
+    let mut app = app();
+    app.make_image(9, Format::BC7_UNORM_BLOCK, [64, 64], 1, 1 << 22);
+    app.make_view(10, 9, Format::R32G32B32A32_UINT, ImageAspectFlags::COLOR);
+    make_pipeline(&mut app, 1, PLAIN);
+    app.begin(2);
+    begin_rendering_to(&mut app, 2, 10, None);
+    app.bind_pipeline(2, PipelineBindPoint::GRAPHICS, 1);
+    app.draw(2, 3, 0);
+    end_rendering(&mut app, 2);
+    app.end(2);
+    app.submit(0, 2, Fence(0));
+    let told: Vec<_> = app.tracker.missing().map(|it| it.0.reason).collect();
+    assert_eq!(told, ["an attachment whose texels are blocks of a compressed image"]);
+    let is_drawn = |at: usize| accesses(app.program(), 0, at).iter().any(|it| matches!(it.region, Region::Image(_)));
+    assert!(!is_drawn(1));
+    assert_eq!(check(app.program()), []);
+}
+
 #[test]
 fn dynamic_state_counts_where_the_pipeline_says_so() {
     let disable = |app: &mut App<Collector>| {

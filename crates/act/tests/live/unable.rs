@@ -6,7 +6,7 @@ const PRESENTED: &str = "the memory of what is presented is not the application'
 const SPARSE: &str = "the sparse blocks of images have 64 KiB";
 
 /// Scenarios that cannot be performed, and what is said about them.
-pub(crate) const UNABLE: [(&str, &str); 22] = [
+pub(crate) const UNABLE: [(&str, &str); 23] = [
     ("aliasing/component_of_an_alias_unseen", "a barrier is about whole levels"),
     ("aliasing/components_of_an_alias", EVERY_TEXEL),
     (
@@ -26,6 +26,7 @@ pub(crate) const UNABLE: [(&str, &str); 22] = [
     ("present/alias_written", PRESENTED),
     ("present/alias_written_and_waited_for", PRESENTED),
     ("raster_order/load_stands_between", BLENDING),
+    ("render_pass/transition_behind_a_dependency_to_the_third_subpass", BLENDING),
     ("render_pass/write_beside_preserved", EVERY_TEXEL),
     ("render_pass/write_to_preserved", EVERY_TEXEL),
     ("sparse/buffer_under_image_blocks", SPARSE),

@@ -157,10 +157,11 @@ impl AccessList {
 
     /// The first ones, with room for as many as there are here.
     pub fn first(&self, len: usize) -> AccessList {
-        let mut first = AccessList { all: Vec::with_capacity(self.all.len()), others: self.others.clone() };
+        let mut first =
+            AccessList { all: Vec::with_capacity(self.all.len()), others: Vec::with_capacity(self.others.len()) };
         first.all.extend_from_slice(&self.all[..len]);
         let others = first.all.iter().rev().find_map(Kept::other).map_or(0, |it| it + 1);
-        first.others.truncate(others);
+        first.others.extend_from_slice(&self.others[..others]);
         first
     }
 }

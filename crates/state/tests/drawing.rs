@@ -372,15 +372,7 @@ fn masked_components_of_a_view_are_those_of_its_format() {
 fn masked_components_of_bytes_are_somewhere() {
     let written = |mask| {
         let mut app = app();
-        let info = ImageCreateInfo {
-            image_type: ImageType::_2D,
-            format: Format::R8G8B8A8_UNORM,
-            extent: Extent3D { width: 64, height: 64, depth: 1 },
-            mip_levels: 1,
-            array_layers: 1,
-            tiling: ImageTiling::LINEAR,
-            ..ImageCreateInfo::zeroed()
-        };
+        let info = linear_image([64, 64]);
         create!(app, CreateImage, CreateImageParams, info, p_image: image(9));
         let params = BindImageMemoryParams {
             device: device(DEVICE),

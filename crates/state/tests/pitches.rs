@@ -11,15 +11,7 @@ use lavascope_sync::check;
 const PITCH: u64 = 256;
 
 fn make_image(app: &mut App<Collector>) {
-    let info = ImageCreateInfo {
-        image_type: ImageType::_2D,
-        format: Format::R8G8B8A8_UNORM,
-        extent: Extent3D { width: 16, height: 4, depth: 1 },
-        mip_levels: 1,
-        array_layers: 1,
-        tiling: ImageTiling::LINEAR,
-        ..ImageCreateInfo::zeroed()
-    };
+    let info = linear_image([16, 4]);
     create!(app, CreateImage, CreateImageParams, info, p_image: image(1));
 }
 

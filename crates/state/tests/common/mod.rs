@@ -56,6 +56,19 @@ impl Ids for Names {
     }
 }
 
+/// Of four bytes a texel, whose places in memory are known.
+pub(crate) fn linear_image(extent: [u32; 2]) -> ImageCreateInfo {
+    ImageCreateInfo {
+        image_type: ImageType::_2D,
+        format: Format::R8G8B8A8_UNORM,
+        extent: Extent3D { width: extent[0], height: extent[1], depth: 1 },
+        mip_levels: 1,
+        array_layers: 1,
+        tiling: ImageTiling::LINEAR,
+        ..ImageCreateInfo::zeroed()
+    }
+}
+
 /// The handle of an object.
 pub(crate) fn handle(ty: HandleType, serial: u64) -> u64 {
     World::handle_of(ty, serial)

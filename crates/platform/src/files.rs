@@ -1,0 +1,57 @@
+//! Files: reading and writing at a place, claims, files that only their owner may read, and files as memory.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use crate::system;
+
+/// Whether a file could be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// It is ours until it is closed.
+    Ours,
+    /// Another process, or another open file of this one, has claimed it.
+    Others,
+    /// The file system knows no claims.
+    Unknown,
+}
+
+/// Claims an open file or folder, without waiting. Claims exclude each other; whoever does not claim may read and write.
+pub fn claim(file: &File) -> Claim {
+    system::files::claim(file)
+}
+
+/// Fills `to` with the bytes from a place of the file on.
+pub fn read_exact_at(file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
+    system::files::read_exact_at(file, to, at)
+}
+
+/// Writes all bytes to a place of the file.
+pub fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    system::files::write_all_at(file, bytes, at)
+}
+
+/// Makes folders that only their owner may use.
+pub fn private_folder() -> DirBuilder {
+    system::files::private_folder()
+}
+
+/// Makes files that only their owner may use.
+pub fn private_file() -> OpenOptions {
+    system::files::private_file()
+}
+
+/// Opens a file for reading if the user of this process owns it, and it is a file itself and no link to one.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    system::files::open_own(path)
+}
+
+/// Makes a part of the file memory that every process sees, and that the file has even if this process is killed. The
+/// part need not begin with a page. It is allocated on disk first, and stays mapped until the process ends.
+///
+/// The memory begins as the file has it: zeros where the file ended before.
+pub fn map_for_ever(file: &File, first: u64, bytes: usize) -> io::Result<NonNull<u8>> {
+    system::files::map_for_ever(file, first, bytes)
+}

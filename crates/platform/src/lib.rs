@@ -1,0 +1,29 @@
+//! What an operating system gives: pages, files, threads, signals, clocks, libraries; no type of a system in its
+//! interface.
+//!
+//! Everything that differs between systems stands behind the modules of this file; a folder for each system has the
+//! other side (`linux/`). No other crate names a library of a system or `std::os`, tests apart. What stands here is a
+//! need of ours and not a call of a system: "these pages were written", "this ends the process", so that a system that
+//! does it in another way fits.
+//!
+//! Absent on purpose: what the standard library has for every system, and words for people.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("this system needs a folder beside `linux`, with the same functions");
+
+pub mod clock;
+pub mod death;
+pub mod files;
+pub mod library;
+pub mod pages;
+pub mod process;
+pub mod shared_memory;
+pub mod signals;
+pub mod stack;
+pub mod threads;
+pub mod wait;

@@ -1,0 +1,144 @@
+//! The signal of a fault: to the guards of pages first, and then to whoever had it before us.
+
+use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::write_guard;
+
+/// How often others may take the signal from us while guards are there.
+const LEVELS: usize = 16;
+/// A fault on a page that exists and does not allow it: the only kind that a guard makes.
+const SEGV_ACCERR: c_int = 2;
+
+pub(super) type Action = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
+
+/// A handler for each time that we took the signal. Whoever takes it from us may pass on what is not theirs, to the
+/// handler that they found: each of ours passes on to the one that it found itself, so that this comes to an end.
+static ACTIONS: [Action; LEVELS] = [
+    fault::<0>,
+    fault::<1>,
+    fault::<2>,
+    fault::<3>,
+    fault::<4>,
+    fault::<5>,
+    fault::<6>,
+    fault::<7>,
+    fault::<8>,
+    fault::<9>,
+    fault::<10>,
+    fault::<11>,
+    fault::<12>,
+    fault::<13>,
+    fault::<14>,
+    fault::<15>,
+];
+
+/// Who had the signal before each of the handlers. Written under the lock, before the handler gets the signal.
+static BEFORE: [OnceLock<libc::sigaction>; LEVELS] = [const { OnceLock::new() }; LEVELS];
+static LOCK: Mutex<()> = Mutex::new(());
+
+/// Makes sure that faults come to us. False where others want them too often.
+pub(super) fn install() -> bool {
+    install_under(&LOCK.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The same, in the handler: whoever has the lock is about to do it.
+fn install_again() {
+    if let Ok(guard) = LOCK.try_lock() {
+        install_under(&guard);
+    }
+}
+
+fn install_under(_: &MutexGuard<'_, ()>) -> bool {
+    let Some(mut now) = action_of(libc::SIGSEGV) else { return false };
+    loop {
+        if ACTIONS.iter().any(|it| *it as usize == now.sa_sigaction) {
+            return true;
+        }
+        // The lock is ours, so nobody else fills it.
+        let Some(level) = BEFORE.iter().position(|it| it.get().is_none()) else { return false };
+        let found = *BEFORE[level].get_or_init(|| now);
+        let Some(before) = set_handler(libc::SIGSEGV, ACTIONS[level], libc::SA_SIGINFO) else { return false };
+        if before.sa_sigaction == found.sa_sigaction {
+            return true;
+        }
+        // Somebody took the signal in between, and we took it from them: they come before what we know.
+        now = before;
+    }
+}
+
+/// What a signal does now.
+pub(super) fn action_of(signal: c_int) -> Option<libc::sigaction> {
+    let mut action = MaybeUninit::uninit();
+    // SAFETY: no new action, and the place for the answer is ours.
+    let result = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: a call that succeeded has written it.
+    (result == 0).then(|| unsafe { action.assume_init() })
+}
+
+/// Gives a signal to a handler of this crate, on the stack for signals where there is one: a stack that overflowed is
+/// no place for it. Returns what the signal did before.
+pub(super) fn set_handler(signal: c_int, handler: Action, flags: c_int) -> Option<libc::sigaction> {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = flags | libc::SA_ONSTACK;
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the handlers of this crate do only what handlers may do, and whoever installs one keeps the library.
+    let result = unsafe { libc::sigaction(signal, &raw const action, before.as_mut_ptr()) };
+    // SAFETY: a call that succeeded has written it.
+    (result == 0).then(|| unsafe { before.assume_init() })
+}
+
+/// Whether a signal comes from an instruction that failed, and not from somebody who sent it.
+pub(super) fn is_of_instruction(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: what the system gives to a handler, or null.
+    unsafe { info.as_ref() }.is_some_and(|it| it.si_code > 0)
+}
+
+/// Whether a fault was one of a guarded page, and its instruction can go on. For handlers of `SIGSEGV`.
+pub(super) fn resolve(info: *const libc::siginfo_t) -> bool {
+    // SAFETY: what the system gives to a handler, or null.
+    let Some(info) = (unsafe { info.as_ref() }).filter(|it| it.si_code == SEGV_ACCERR) else { return false };
+    // SAFETY: a fault has an address.
+    write_guard::resolve(unsafe { info.si_addr() }.addr() as u64)
+}
+
+extern "C" fn fault<const LEVEL: usize>(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the C library's own, of this thread.
+    let error = unsafe { *libc::__errno_location() };
+    if !resolve(info) {
+        pass_on(BEFORE[LEVEL].get(), signal, info, context);
+    }
+    // SAFETY: the C library's own, of this thread.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// A fault that is not ours.
+fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let Some(before) = before else { return };
+    match before.sa_sigaction {
+        // Somebody sent it, and nobody wants it.
+        libc::SIG_IGN if !is_of_instruction(info) => {}
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // The instruction fails again when we return; what somebody sent must be sent again.
+            // SAFETY: allowed in a handler; the action was there before.
+            unsafe {
+                libc::sigaction(signal, before, ptr::null_mut());
+                if !is_of_instruction(info) {
+                    libc::raise(signal);
+                }
+            }
+        }
+        // One of the two forms; the first takes fewer parameters and ignores the others.
+        function => {
+            // SAFETY: the address of a handler, which somebody gave to the system to be called like this.
+            let function = unsafe { std::mem::transmute::<usize, Action>(function) };
+            function(signal, info, context);
+            // It may have said who comes next; then it is their turn when the instruction fails again.
+            install_again();
+        }
+    }
+}

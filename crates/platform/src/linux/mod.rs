@@ -1,0 +1,16 @@
+//! Linux behind the border.
+
+pub(crate) mod clock;
+pub(crate) mod death;
+mod fault_signal;
+pub(crate) mod files;
+pub(crate) mod give_back;
+pub(crate) mod library;
+pub(crate) mod page_tracker;
+pub(crate) mod pages;
+pub(crate) mod process;
+pub(crate) mod shared_memory;
+pub(crate) mod signals;
+pub(crate) mod threads;
+pub(crate) mod wait;
+pub(crate) mod write_guard;

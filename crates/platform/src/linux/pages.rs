@@ -1,0 +1,36 @@
+//! Mappings of memory.
+
+use std::ptr;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+#[inline]
+pub(crate) fn page_size() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+pub(crate) fn map(wish: u64, bytes: usize) -> Option<u64> {
+    let hint = ptr::without_provenance_mut(wish as usize);
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::NORESERVE);
+    // SAFETY: a new mapping; the address is a wish only.
+    let mapped = unsafe { mmap_anonymous(hint, bytes, protection, flags) }.ok()?;
+    Some(mapped.expose_provenance() as u64)
+}
+
+/// # Safety
+///
+/// As for [`crate::pages::unmap`].
+pub(crate) unsafe fn unmap(address: u64, bytes: usize) -> bool {
+    // SAFETY: nobody uses what is there, by this function's contract.
+    unsafe { munmap(ptr::with_exposed_provenance_mut(address as usize), bytes) }.is_ok()
+}
+
+/// # Safety
+///
+/// As for [`crate::pages::unmap`].
+pub(crate) unsafe fn unmap_and_reserve(address: u64, bytes: usize) -> bool {
+    let place = ptr::with_exposed_provenance_mut(address as usize);
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: nobody uses what is there, by this function's contract.
+    unsafe { mmap_anonymous(place, bytes, ProtFlags::empty(), flags) }.is_ok()
+}

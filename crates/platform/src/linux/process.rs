@@ -1,0 +1,133 @@
+//! Processes and the signals that end them.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::signals::mask_of;
+
+pub(crate) fn shell_code(signal: i32) -> u8 {
+    128_u8.saturating_add(signal as u8)
+}
+
+pub(crate) fn name_of_cause(signal: i32) -> Option<&'static str> {
+    signal_hook::low_level::signal_name(signal)
+}
+
+pub(crate) fn cause_of(status: ExitStatus) -> Option<i32> {
+    status.signal()
+}
+
+pub(crate) fn is_running(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // `pid (name) state …`, and the name may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+pub(crate) fn is_no_program(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOEXEC)
+}
+
+pub(crate) fn end_now(code: i32) -> ! {
+    // SAFETY: it may be called at any time, and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+pub(crate) fn at_exit(function: extern "C" fn()) -> bool {
+    // SAFETY: the C library calls it at the latest when the library that it is in is unloaded.
+    unsafe { libc::atexit(function) == 0 }
+}
+
+pub(crate) fn break_into_debugger() {
+    // SAFETY: a function of the C library, which takes any number.
+    unsafe { libc::raise(libc::SIGTRAP) };
+}
+
+/// # Safety
+///
+/// As for [`crate::process::set_default_variable`].
+pub(crate) unsafe fn set_default_variable(name: &CStr, value: &CStr) {
+    // SAFETY: two texts, and no other thread that could read the environment, by this function's contract.
+    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 0) };
+}
+
+pub(crate) struct Relay(Signals);
+
+impl Relay {
+    pub(crate) fn new() -> io::Result<Relay> {
+        Signals::new(wanted_signals()).map(Relay)
+    }
+
+    /// The end is awaited first and taken after the forwarder stopped, so that no signal ever goes to a stranger who got
+    /// the number of the process.
+    pub(crate) fn wait(self, child: &mut Child) -> io::Result<ExitStatus> {
+        let pid = Pid::from_child(child);
+        let forwarder = Forwarder::start(self.0, pid);
+        rustix::io::retry_on_intr(|| waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT))?;
+        forwarder.stop();
+        child.wait()
+    }
+}
+
+/// A thread that passes signals on.
+struct Forwarder {
+    handle: Handle,
+    thread: JoinHandle<()>,
+}
+
+impl Forwarder {
+    fn start(mut signals: Signals, to: Pid) -> Forwarder {
+        let handle = signals.handle();
+        let thread = thread::spawn(move || {
+            for number in signals.forever() {
+                let signal = match number {
+                    SIGTERM => Signal::TERM,
+                    SIGHUP => Signal::HUP,
+                    // The terminal has sent it to the program as well.
+                    _ => continue,
+                };
+                // It may have ended in this moment, which is what was wanted.
+                let _ = kill_process(to, signal);
+            }
+        });
+        Forwarder { handle, thread }
+    }
+
+    fn stop(self) {
+        self.handle.close();
+        // A panic there has been printed, and the program's end counts all the same.
+        let _ = self.thread.join();
+    }
+}
+
+/// The signals to receive. Those that are ignored (`nohup`) stay so, for us and for the program.
+fn wanted_signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = mask_of(&status, "SigIgn:");
+    [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|it| ignored >> (it - 1) & 1 == 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Cause;
+
+    #[test]
+    fn signals_have_names_and_codes() {
+        assert_eq!(Cause::from_number(11).to_string(), "SIGSEGV");
+        assert_eq!(Cause::from_number(40).to_string(), "signal 40");
+        assert_eq!(Cause::from_number(11).shell_code(), 139);
+    }
+
+    #[test]
+    fn a_process_is_known_to_run() {
+        assert!(is_running(std::process::id()));
+        assert!(!is_running(u32::MAX));
+    }
+}

@@ -1,0 +1,48 @@
+//! Pages of memory: how large they are, memory of our own, which pages were written, and what can be given back.
+
+use crate::system;
+pub use crate::system::page_tracker::{OwnMemory, PageTracker};
+pub use crate::system::write_guard::WriteGuard;
+
+/// Bytes of a page.
+#[inline]
+pub fn page_size() -> u64 {
+    system::pages::page_size()
+}
+
+/// New memory of zeros, at the wished address if that is free; none where the system has no room. It takes no room until
+/// it is used.
+pub fn map(wish: u64, bytes: usize) -> Option<u64> {
+    system::pages::map(wish, bytes)
+}
+
+/// Gives mapped memory back.
+///
+/// # Safety
+///
+/// Nobody may use what is at the addresses any more, and they must be of mappings of the caller's own.
+pub unsafe fn unmap(address: u64, bytes: usize) -> bool {
+    // SAFETY: the same contract.
+    unsafe { system::pages::unmap(address, bytes) }
+}
+
+/// Gives mapped memory back, and keeps its addresses: nothing else is mapped there, and nothing can be read or written.
+///
+/// # Safety
+///
+/// As for [`unmap`].
+pub unsafe fn unmap_and_reserve(address: u64, bytes: usize) -> bool {
+    // SAFETY: the same contract.
+    unsafe { system::pages::unmap_and_reserve(address, bytes) }
+}
+
+/// Gives back what opening large libraries has left in memory: parts of their files that nobody changed, and free memory
+/// of the C library, of which it keeps large pieces from now on.
+pub fn give_back() {
+    system::give_back::give_back();
+}
+
+/// Gives back what is free, as soon as it is, from now on.
+pub fn give_back_free() {
+    system::give_back::give_back_free();
+}

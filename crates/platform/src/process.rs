@@ -1,0 +1,132 @@
+//! Processes: how they end, how one is started and waited for, and the end of this one.
+
+use std::fmt;
+use std::io;
+use std::process::{Child, ExitStatus};
+
+use crate::system;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with a code.
+    Exit(i32),
+    /// By a crash, or because somebody ended it.
+    Killed(Cause),
+}
+
+/// What ended a process that did not end by itself, as the system numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause(i32);
+
+impl Cause {
+    /// The cause of a number: that of a signal, here.
+    pub fn from_number(number: i32) -> Cause {
+        Cause(number)
+    }
+
+    pub fn number(self) -> i32 {
+        self.0
+    }
+
+    /// The code by which a shell says so.
+    pub fn shell_code(self) -> u8 {
+        system::process::shell_code(self.0)
+    }
+}
+
+impl fmt::Display for Cause {
+    /// As the C headers call it, such as `SIGSEGV`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match system::process::name_of_cause(self.0) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "signal {}", self.0),
+        }
+    }
+}
+
+impl End {
+    pub fn of(status: ExitStatus) -> End {
+        match system::process::cause_of(status) {
+            Some(number) => End::Killed(Cause(number)),
+            None => End::Exit(status.code().unwrap_or(0)),
+        }
+    }
+}
+
+/// What asks this process to end goes on to a child instead, from before the child is started.
+///
+/// What a terminal sends (Ctrl-C) reaches the child by itself: this process only outlives it. What is sent to this
+/// process alone is passed on. What is ignored stays so, for both.
+pub struct Relay(system::process::Relay);
+
+impl Relay {
+    pub fn new() -> io::Result<Relay> {
+        system::process::Relay::new().map(Relay)
+    }
+
+    /// Waits for the end of the child.
+    pub fn wait(self, child: &mut Child) -> io::Result<ExitStatus> {
+        self.0.wait(child)
+    }
+}
+
+/// Whether a process runs still, as far as the system tells.
+pub fn is_running(process: u32) -> bool {
+    system::process::is_running(process)
+}
+
+/// Whether a program could not be started because the system does not know how to run such a file.
+pub fn is_no_program(error: &io::Error) -> bool {
+    system::process::is_no_program(error)
+}
+
+/// Ends this process at once, without anything that libraries want to do at its end.
+pub fn end_now(code: i32) -> ! {
+    system::process::end_now(code)
+}
+
+/// Calls a function when this process ends by itself, or when the library that this code is in is unloaded. The last one
+/// is called first. False where the system has no room for it.
+pub fn at_exit(function: extern "C" fn()) -> bool {
+    system::process::at_exit(function)
+}
+
+/// Stops a debugger here; without one, the process.
+pub fn break_into_debugger() {
+    system::process::break_into_debugger();
+}
+
+/// Calls a function before `main`, and before an allocator that is linked in begins, with the first argument of the
+/// program. Systems that cannot do it do not call it.
+///
+/// The function is a `fn(&CStr)`; the standard library may not be ready for more than plain memory.
+#[macro_export]
+macro_rules! before_allocator {
+    ($function:path) => {
+        /// The C library calls functions in this section with the arguments of `main`; those of lower numbers come first,
+        /// and an allocator's own has 101.
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        #[used]
+        #[unsafe(link_section = ".init_array.00100")]
+        static BEFORE_ALLOCATOR: unsafe extern "C" fn(::std::ffi::c_int, *const *const ::std::ffi::c_char) = {
+            unsafe extern "C" fn call(count: ::std::ffi::c_int, arguments: *const *const ::std::ffi::c_char) {
+                if count >= 2 {
+                    // SAFETY: the C library gives so many arguments, and each is a text that stays.
+                    $function(unsafe { ::std::ffi::CStr::from_ptr(arguments.add(1).read()) });
+                }
+            }
+            call
+        };
+    };
+}
+
+/// Sets a variable of the environment, unless it is set.
+///
+/// # Safety
+///
+/// No other thread may exist.
+pub unsafe fn set_default_variable(name: &std::ffi::CStr, value: &std::ffi::CStr) {
+    // SAFETY: the same contract.
+    unsafe { system::process::set_default_variable(name, value) };
+}

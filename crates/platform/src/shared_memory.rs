@@ -1,0 +1,50 @@
+//! Memory that processes share by a handle, as the extensions of Vulkan for external objects give it away.
+
+use std::io;
+
+use crate::system;
+
+/// An object that another process, or another place of this one, may have as well.
+pub struct SharedMemory(system::shared_memory::SharedMemory);
+
+impl SharedMemory {
+    /// Zeros, as many bytes as wanted.
+    pub fn new(bytes: u64) -> io::Result<SharedMemory> {
+        system::shared_memory::SharedMemory::new(bytes).map(SharedMemory)
+    }
+
+    /// Takes the object of a handle.
+    ///
+    /// # Safety
+    ///
+    /// The handle must be one of the system's, and whoever gave it must not use it again.
+    pub unsafe fn from_handle(handle: i64) -> SharedMemory {
+        // SAFETY: the same contract.
+        SharedMemory(unsafe { system::shared_memory::SharedMemory::from_handle(handle) })
+    }
+
+    /// A handle for somebody else, who has to close it. The object stays.
+    pub fn to_handle(&self) -> io::Result<i64> {
+        self.0.to_handle()
+    }
+
+    /// The number that tells it from all others that exist.
+    pub fn number(&self) -> io::Result<u64> {
+        self.0.number()
+    }
+
+    /// Maps it from its beginning on, at the wished address if that is free.
+    pub fn map(&self, wish: u64, bytes: usize) -> io::Result<u64> {
+        self.0.map(wish, bytes)
+    }
+
+    /// Maps a part of it in the place of whatever is at an address.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may use what is at the addresses any more.
+    pub unsafe fn map_at(&self, address: u64, bytes: usize, offset: u64) -> io::Result<()> {
+        // SAFETY: the same contract.
+        unsafe { self.0.map_at(address, bytes, offset) }
+    }
+}

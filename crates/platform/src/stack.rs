@@ -1,0 +1,84 @@
+//! Walks the stack of the calling thread by the tables that every program has for exceptions.
+
+use std::ffi::{c_int, c_void};
+
+/// Frames that are looked at; what is further out is the same for most calls.
+const FRAMES_MAX: usize = 64;
+
+/// A return address, and where on the stack it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    at: usize,
+    pub address: usize,
+}
+
+#[repr(C)]
+struct Context {
+    _opaque: [u8; 0],
+}
+
+const GO_ON: c_int = 0;
+const END_OF_STACK: c_int = 5;
+
+// Of the library that the standard library unwinds with.
+unsafe extern "C" {
+    fn _Unwind_Backtrace(step: extern "C" fn(*mut Context, *mut c_void) -> c_int, state: *mut c_void) -> c_int;
+    fn _Unwind_GetIP(context: *mut Context) -> usize;
+    fn _Unwind_GetCFA(context: *mut Context) -> usize;
+}
+
+struct State<'a> {
+    slots: &'a mut Vec<Slot>,
+    depth: usize,
+}
+
+/// The return addresses of the frames above a depth, the innermost first; an address on the stack says how deep.
+pub fn walk(slots: &mut Vec<Slot>, depth: usize) {
+    slots.clear();
+    let mut state = State { slots, depth };
+    // SAFETY: `step` gets this state, and nothing else has it meanwhile.
+    unsafe { _Unwind_Backtrace(step, (&raw mut state).cast()) };
+}
+
+extern "C" fn step(context: *mut Context, state: *mut c_void) -> c_int {
+    // SAFETY: the state of `walk`, and a context that is valid during this call.
+    let (state, address, frame) =
+        unsafe { (&mut *state.cast::<State<'_>>(), _Unwind_GetIP(context), _Unwind_GetCFA(context)) };
+    // Behind the last frame there is nothing.
+    if address == 0 {
+        return END_OF_STACK;
+    }
+    // A frame's end is where its caller's return address ends; the context has that of the frame inside of it.
+    let at = frame.wrapping_sub(size_of::<usize>());
+    if at > state.depth {
+        state.slots.push(Slot { at, address });
+    }
+    if state.slots.len() == FRAMES_MAX { END_OF_STACK } else { GO_ON }
+}
+
+/// Whether every return address is still where it was. From the innermost on: as long as they are the same, so are the
+/// frames, and the next place is on the stack as well.
+///
+/// # Safety
+///
+/// The places must be of frames of this thread, above the frame that asks.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn is_unchanged(slots: &[Slot]) -> bool {
+    slots.iter().all(|it| {
+        let place = std::ptr::with_exposed_provenance::<usize>(it.at);
+        // SAFETY: a place of a frame above the one that asks, by this function's contract: the stack above a live frame is
+        // mapped, and return addresses are aligned words.
+        let found = unsafe { place.read_volatile() };
+        found == it.address
+    })
+}
+
+/// Elsewhere return addresses need not be on the stack.
+///
+/// # Safety
+///
+/// None.
+#[cfg(not(target_arch = "x86_64"))]
+pub unsafe fn is_unchanged(_: &[Slot]) -> bool {
+    false
+}

@@ -1,11 +1,12 @@
 //! What the process shares: its objects, its threads, and who listens to its calls.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_event::Head;
+use lavascope_platform::threads;
 use lavascope_settings::{Output, Settings, SyncMode};
 use lavascope_stream::{Given, Merger, Objects, Threads, Wake};
 use serde_json::Value;
@@ -46,8 +47,8 @@ pub(crate) struct Hub {
     has_died: AtomicBool,
     /// The process of the reader, and the reader itself, by the numbers that the system has for them; zero if there is
     /// none. Relaxed: they are looked at long after.
-    reader_process: AtomicI32,
-    reader_thread: AtomicI32,
+    reader_process: AtomicU32,
+    reader_thread: AtomicU32,
     /// Records that were looked at. Relaxed: who waits looks whether it moves.
     looked_at: AtomicU64,
     /// Whether calls go into a trace. Relaxed: facts that come a little late are in nobody's way.
@@ -122,8 +123,8 @@ impl Hub {
             is_stopping: AtomicBool::new(false),
             is_dying: AtomicBool::new(false),
             has_died: AtomicBool::new(false),
-            reader_process: AtomicI32::new(0),
-            reader_thread: AtomicI32::new(0),
+            reader_process: AtomicU32::new(0),
+            reader_thread: AtomicU32::new(0),
             looked_at: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
             facts: Mutex::new(Vec::new()),
@@ -212,7 +213,7 @@ impl Hub {
         if reader.thread.is_none() {
             self.is_stopping.store(false, Ordering::Release);
             // Not by the reader itself: the process may end before that had its first turn, and then waits for it.
-            self.reader_process.store(process.cast_signed(), Ordering::Relaxed);
+            self.reader_process.store(process, Ordering::Relaxed);
             let thread = std::thread::Builder::new().name("lavascope-reader".into()).spawn(read);
             reader.thread = Some(thread.map_err(|it| {
                 self.reader_process.store(0, Ordering::Relaxed);
@@ -264,8 +265,7 @@ impl Hub {
     /// The process is about to end by a signal; says whether the reader should be waited for. For signal handlers.
     pub(crate) fn begin_dying(&self) -> bool {
         let process = self.reader_process.load(Ordering::Relaxed);
-        // SAFETY: these look at nothing of ours.
-        let (own_process, own_thread) = unsafe { (libc::getpid(), libc::gettid()) };
+        let (own_process, own_thread) = (std::process::id(), threads::id());
         let is_waited_for = process == own_process && self.reader_thread.load(Ordering::Relaxed) != own_thread;
         self.is_dying.store(true, Ordering::Release);
         is_waited_for
@@ -337,8 +337,7 @@ impl Hub {
 
 /// The reading thread: reads what there is, and sleeps until there is more or it is told to stop.
 fn read() {
-    // SAFETY: this looks at nothing of ours.
-    HUB.reader_thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+    HUB.reader_thread.store(threads::id(), Ordering::Relaxed);
     HUB.wake.set_reader();
     fence("the reader", read_until_stopped, || ());
     // Nobody waits for a reader that is gone.

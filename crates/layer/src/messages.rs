@@ -280,12 +280,7 @@ const HAZARD: &str = "SYNC-HAZARD-";
 
 /// Stops a debugger here; without one, the process.
 fn break_into_debugger() {
-    const SIGTRAP: i32 = 5;
-    unsafe extern "C" {
-        fn raise(signal: i32) -> i32;
-    }
-    // SAFETY: a function of the C library, which takes any number.
-    unsafe { raise(SIGTRAP) };
+    lavascope_platform::process::break_into_debugger();
 }
 
 /// The number that goes with a message's name, as other layers compute it.

@@ -5,14 +5,14 @@
 //! number and are kept once, by module and offset, so that a module may be unloaded before anybody asks.
 
 mod stacks;
-mod unwind;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use lavascope_platform::stack::{self, Slot};
+
 pub(crate) use stacks::frames;
-use unwind::Slot;
 
 /// Numbers that may wait in one queue; older ones are lost, as if they had not been captured.
 const WAITING_MAX: usize = 1 << 20;
@@ -91,11 +91,11 @@ impl Own {
         if let Some(it) = memo
             && it.depth == depth
             // SAFETY: these are places of frames above the one at this depth.
-            && unsafe { unwind::is_unchanged(&it.slots) }
+            && unsafe { stack::is_unchanged(&it.slots) }
         {
             return it.stack;
         }
-        unwind::walk(&mut self.slots, depth);
+        stack::walk(&mut self.slots, depth);
         let stack = stacks::number(&self.slots);
         *memo = Some(Memo { depth, slots: self.slots.as_slice().into(), stack });
         stack
@@ -147,10 +147,10 @@ mod tests {
     fn return_addresses_are_where_they_are_said_to_be() {
         let mark = 0u8;
         let mut slots = Vec::new();
-        unwind::walk(&mut slots, (&raw const mark).addr());
+        stack::walk(&mut slots, (&raw const mark).addr());
         assert!(slots.len() > 2);
         // SAFETY: frames above this one.
-        assert_eq!(unsafe { unwind::is_unchanged(&slots) }, cfg!(target_arch = "x86_64"));
+        assert_eq!(unsafe { stack::is_unchanged(&slots) }, cfg!(target_arch = "x86_64"));
     }
 
     #[test]

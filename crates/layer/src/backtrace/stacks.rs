@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use super::unwind::Slot;
+use lavascope_platform::stack::Slot;
+
 use crate::library::{self, Module};
 
 /// Different stacks that are kept.

@@ -7,7 +7,6 @@
 
 mod range;
 mod room;
-mod trigger;
 mod write;
 
 use std::fs::File;
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use lavascope_platform::files::{self, Claim};
 use lavascope_settings::{Compression, Settings};
 use lavascope_stream::{Given, Merger, TIME_MASK, ticks, ticks_per_second};
 use lavascope_trace::{BlockWriter, Codec, Header, RawBlock, Recorded, Recorder};
@@ -179,7 +179,7 @@ fn create(path: &Path) -> io::Result<(PathBuf, File)> {
     for path in [path.to_owned(), own] {
         let file = File::options().create(true).truncate(false).read(true).write(true).open(&path)?;
         // Another process that is capturing has it.
-        if rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if files::claim(&file) == Claim::Ours {
             file.set_len(0)?;
             return Ok((path, file));
         }

@@ -5,11 +5,10 @@
 
 use lavascope_abi::Command;
 use lavascope_event::record::{Head, Kind};
+use lavascope_platform::signals::{self, Trigger};
 use lavascope_settings::{CaptureTrigger, Frames, Settings};
 use lavascope_trace::MomentKind;
 use serde_json::{Value, json};
-
-use super::trigger;
 
 pub(crate) struct Range {
     wanted: Wanted,
@@ -32,19 +31,19 @@ impl Range {
     pub(crate) fn new(settings: &Settings) -> Range {
         let signal = match settings.capture_trigger {
             CaptureTrigger::Off => None,
-            CaptureTrigger::Usr1 => Some(libc::SIGUSR1),
-            CaptureTrigger::Usr2 => Some(libc::SIGUSR2),
+            CaptureTrigger::Usr1 => Some(Trigger::First),
+            CaptureTrigger::Usr2 => Some(Trigger::Second),
         };
         let wanted = match (settings.capture_frames, settings.capture_submits, signal) {
             (Some(it), _, _) => Wanted::Frames(it),
             (None, Some(it), _) => Wanted::Submits(it),
             (None, None, Some(signal)) => {
-                trigger::listen(signal);
+                signals::listen(signal);
                 Wanted::Triggered(None, None)
             }
             (None, None, None) => Wanted::All,
         };
-        Range { wanted, frames: 0, submits: 0, triggered: trigger::count() }
+        Range { wanted, frames: 0, submits: 0, triggered: signals::count() }
     }
 
     /// Counts a record.
@@ -64,7 +63,7 @@ impl Range {
     pub(crate) fn look_at_trigger(&mut self) -> bool {
         let (now, before) = ((self.frames, self.submits), self.triggered);
         let Wanted::Triggered(first, end) = &mut self.wanted else { return false };
-        self.triggered = trigger::count();
+        self.triggered = signals::count();
         for _ in 0..self.triggered.wrapping_sub(before).min(2) {
             match (&*first, &*end) {
                 (None, _) => *first = Some(now),

@@ -7,16 +7,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use lavascope_platform::files;
 use lavascope_stream::{Room, Space, WORDS_PER_CHUNK};
 use lavascope_trace::{Slot, TailHeader};
-use rustix::fs::FallocateFlags;
-use rustix::mm::{MapFlags, ProtFlags};
 
 const SLOT_WORDS: usize = Slot::HEAD_WORDS + WORDS_PER_CHUNK;
 /// Slots that are made at once: about four megabytes.
 const SLOTS_AT_ONCE: usize = 64;
-/// Where the first slot begins: whole pages are mapped.
-const PAGE: usize = 4096;
 
 pub(crate) struct TailRoom {
     path: PathBuf,
@@ -46,7 +43,7 @@ impl TailRoom {
     pub(crate) fn create(path: &Path, id: u128, began: u64) -> io::Result<TailRoom> {
         let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
         let header = TailHeader { id, slot_words: SLOT_WORDS as u32, began };
-        std::os::unix::fs::FileExt::write_all_at(&file, &header.to_bytes(), 0)?;
+        files::write_all_at(&file, &header.to_bytes(), 0)?;
         let inner = Inner { file, size: 0, free: Vec::new() };
         Ok(TailRoom { path: path.to_owned(), inner: Mutex::new(inner) })
     }
@@ -121,17 +118,10 @@ impl Inner {
     fn map(&mut self, slots: usize) -> Option<NonNull<u64>> {
         let first = TailHeader::SIZE + self.size;
         let bytes = slots * SLOT_WORDS * 8;
-        // Really there: a write to a mapped page of a full disk would end the process.
-        rustix::fs::fallocate(&self.file, FallocateFlags::empty(), first as u64, bytes as u64).ok()?;
-        let page = first / PAGE * PAGE;
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        let size = first + bytes - page;
-        // SAFETY: a new mapping at a place of the kernel's choice.
-        let mapped =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), size, protection, flags, &self.file, page as u64) };
+        let mapped = files::map_for_ever(&self.file, first as u64, bytes).ok()?;
         self.size += bytes;
-        // SAFETY: inside of what was just mapped; the header and slots are whole words.
-        NonNull::new(unsafe { mapped.ok()?.byte_add(first - page) }.cast())
+        // The header and slots are whole words.
+        Some(mapped.cast())
     }
 }
 

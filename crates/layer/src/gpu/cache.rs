@@ -5,14 +5,14 @@
 //! Files are written beside and then moved, so that other processes see whole ones.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File};
+use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use lavascope_instrument::{Instrumented, Options, STORE_VERSION};
+use lavascope_platform::files;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::library;
@@ -43,7 +43,7 @@ impl Cache {
     /// In this folder, or where caches are.
     pub(super) fn open(folder: Option<&Path>) -> Result<Cache, String> {
         let folder = folder.map(Path::to_owned).or_else(usual_folder).ok_or("there is no home for a cache")?;
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        let made = files::private_folder().recursive(true).create(&folder);
         made.map_err(|it| format!("{} cannot be made: {it}", folder.display()))?;
         let cache = Cache { folder, build: build(), next: AtomicU32::new(0) };
         cache.shrink();
@@ -58,11 +58,8 @@ impl Cache {
     }
 
     pub(super) fn load(&self, key: Key) -> Option<Instrumented> {
-        let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW).open(self.path(key)).ok()?;
-        let about = file.metadata().ok()?;
-        // SAFETY: a function of the C library without conditions.
-        let own = unsafe { libc::geteuid() };
-        if !about.is_file() || about.uid() != own || about.len() > FILE_BYTES_MAX {
+        let file = files::open_own(&self.path(key)).ok()?;
+        if file.metadata().ok()?.len() > FILE_BYTES_MAX {
             return None;
         }
         let mut bytes = Vec::new();
@@ -78,7 +75,7 @@ impl Cache {
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let beside = self.folder.join(format!("{}-{number}.part", std::process::id()));
-        let file = File::options().write(true).create_new(true).mode(0o600).open(&beside);
+        let file = files::private_file().write(true).create_new(true).open(&beside);
         let written = file.and_then(|mut it| it.write_all(&bytes)).and_then(|()| fs::rename(&beside, self.path(key)));
         if written.is_err() {
             let _ = fs::remove_file(&beside);
@@ -115,7 +112,7 @@ fn usual_folder() -> Option<PathBuf> {
 /// This build of the layer, by its version and its file.
 fn build() -> String {
     let file = library::module_of(build as fn() -> String as usize).map(|it| it.file).unwrap_or_default();
-    let about = fs::metadata(file).ok().map(|it| (it.len(), it.mtime(), it.mtime_nsec()));
+    let about = fs::metadata(file).ok().map(|it| (it.len(), it.modified().ok()));
     format!("{} {about:?}", env!("CARGO_PKG_VERSION"))
 }
 

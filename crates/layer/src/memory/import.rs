@@ -10,10 +10,10 @@ use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
+use lavascope_platform::pages::{OwnMemory, PageTracker};
 use lavascope_settings::CaptureMemory;
 
 use super::Interest;
-use super::faults::{Faults, Own};
 use crate::DeviceTable;
 use crate::application::{chain_types, find_in_chain};
 use crate::dispatch::dispatch_key;
@@ -30,7 +30,7 @@ const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
 /// Imports for one device, and what was imported.
 pub(crate) struct Import {
-    faults: &'static Faults,
+    faults: &'static PageTracker,
     /// Types of memory that are left to the driver, one bit each.
     left_out: u32,
     alignment: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Import {
 }
 
 struct Owned {
-    own: Own,
+    own: OwnMemory,
     is_watched: bool,
 }
 
@@ -74,7 +74,7 @@ impl Wish {
     unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<Wish, &'static str> {
         // SAFETY: the caller's word.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
-        if Faults::get().is_none() {
+        if PageTracker::get().is_none() {
             return Err("the system does not tell which pages were written");
         }
         if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
@@ -183,7 +183,7 @@ impl Import {
         unsafe { get(physical_device, Ptr::new((&raw mut all).expose_provenance() as u64)) };
         let alignment = host.min_imported_host_pointer_alignment;
         let import = Import {
-            faults: Faults::get()?,
+            faults: PageTracker::get()?,
             left_out,
             alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
             allocate: table.allocate_memory?,
@@ -210,13 +210,13 @@ impl Import {
     /// # Safety
     ///
     /// The device must be alive, and the info that of a valid `vkAllocateMemory`.
-    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<Own> {
+    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<OwnMemory> {
         let bit = 1u32.checked_shl(info.memory_type_index)?;
         // SAFETY: the caller's word.
         if visible & !self.left_out & bit == 0 || !unsafe { is_usual(info) } {
             return None;
         }
-        let own = Own::new(info.allocation_size, self.alignment)?;
+        let own = OwnMemory::new(info.allocation_size, self.alignment)?;
         let mut properties = MemoryHostPointerPropertiesEXT::zeroed();
         properties.s_type = StructureType::MEMORY_HOST_POINTER_PROPERTIES_EXT;
         let place = Ptr::new((&raw mut properties).expose_provenance() as u64);

@@ -14,10 +14,8 @@
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
-mod faults;
 mod host_copy;
 mod import;
-mod protect;
 mod shadow;
 mod watch;
 
@@ -27,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 use lavascope_event::{HostBytes, Writing};
+use lavascope_platform::pages::WriteGuard;
 use lavascope_settings::CaptureMemory;
 use lavascope_stream::Thread;
 
@@ -38,7 +37,6 @@ use crate::instance::InstanceData;
 use host_copy::Images;
 use import::Import;
 pub(crate) use import::Wish;
-use protect::Guard;
 use shadow::{Shadow, WINDOW};
 use watch::Watch;
 
@@ -432,7 +430,7 @@ impl Memories {
     fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
         if self.interest == Interest::Everything(CaptureMemory::Mprotect) {
             let addresses = mapped.host..mapped.address(mapped.bytes.end);
-            return Guard::new(addresses).map_or(Watch::All, Watch::Guard);
+            return WriteGuard::new(addresses).map_or(Watch::All, Watch::Guard);
         }
         let watched = self.import.as_ref().and_then(|it| it.watched(memory));
         // A driver may map it elsewhere.

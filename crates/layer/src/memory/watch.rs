@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use lavascope_platform::pages::{PageTracker, WriteGuard, page_size};
+
 use super::Mapped;
-use super::faults::{Faults, page_size};
-use super::protect::Guard;
 
 /// How writes are found.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) enum Watch {
     /// The system tells pages.
     Faults,
     /// Pages fault when they are written.
-    Guard(Guard),
+    Guard(WriteGuard),
 }
 
 impl Watch {
@@ -28,7 +28,7 @@ impl Watch {
                 let page = page_size();
                 let start = mapped.address(wanted.start) / page * page;
                 let end = mapped.address(wanted.end).next_multiple_of(page);
-                if !Faults::get().is_some_and(|it| it.written(start..end, parts)) {
+                if !PageTracker::get().is_some_and(|it| it.written(start..end, parts)) {
                     // Some pages were told, and are not told again.
                     parts.clear();
                     return parts.push(mapped.bytes.clone());

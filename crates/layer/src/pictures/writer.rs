@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lavascope_abi::*;
-use rustix::fs::{FlockOperation, flock};
+use lavascope_platform::files::{self, Claim};
 
 use super::shot::Shot;
 use super::{Pictures, lock};
@@ -156,9 +156,7 @@ fn folder(wanted: &Path) -> PathBuf {
         // What is wrong with it is told by whoever writes the picture.
         _ = std::fs::create_dir_all(wanted);
         let open = File::open(wanted);
-        let is_anothers = |it: &File| {
-            flock(it, FlockOperation::NonBlockingLockExclusive).is_err_and(|it| it == rustix::io::Errno::WOULDBLOCK)
-        };
+        let is_anothers = |it: &File| files::claim(it) == Claim::Others;
         match open {
             Ok(it) if is_anothers(&it) => (wanted.join(std::process::id().to_string()), None),
             Ok(it) => (wanted.to_owned(), Some(it)),

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
-use libloading::Library;
+use lavascope_platform::library::{Library, VULKAN_LOADER};
 
 use crate::calls::{GlobalCalls, InstanceCalls, call, check, out, text};
 use crate::error::ActError;
@@ -37,7 +37,6 @@ pub const DEVICE_EXTENSIONS: [&CStr; 20] = [
     c"VK_EXT_device_generated_commands",
 ];
 
-const LIBRARY: &str = "libvulkan.so.1";
 const API_VERSION: u32 = 1 << 22 | 4 << 12;
 
 /// What a layer told the application.
@@ -70,10 +69,10 @@ impl Gpu {
     /// An instance with the layers of these names, on whatever driver the loader finds.
     pub fn open(layers: &[&CStr]) -> Result<Gpu, ActError> {
         // SAFETY: the system's loader is a library made to be opened.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|it| ActError::Loader(it.to_string()))?;
+        let library = unsafe { Library::open(VULKAN_LOADER) }.map_err(|it| ActError::Loader(it.to_string()))?;
         // SAFETY: the loader's interface gives this symbol this type.
         let get = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
-        let get = *get.map_err(|it| ActError::Loader(it.to_string()))?;
+        let get = get.map_err(|it| ActError::Loader(it.to_string()))?;
         // SAFETY: without an instance the loader gives the functions that need none, and with one those of it.
         let find = |instance: vk::Instance, name: &CStr| unsafe { get(instance, text(name)) };
         // SAFETY: as above.

@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use rustix::time::{ClockId, clock_gettime};
+use lavascope_platform::clock::{process_nanoseconds, thread_nanoseconds};
 use serde::{Deserialize, Serialize};
 
 /// One line of the table.
@@ -191,13 +191,8 @@ fn times(run: &mut dyn FnMut(u64)) -> u64 {
 }
 
 fn time(run: &mut dyn FnMut(u64), times: u64) -> (f64, f64) {
-    let (thread, process) = (now(ClockId::ThreadCPUTime), now(ClockId::ProcessCPUTime));
+    let (thread, process) = (thread_nanoseconds(), process_nanoseconds());
     run(times);
-    let per = |from: f64, clock| (now(clock) - from) / times as f64;
-    (per(thread, ClockId::ThreadCPUTime), per(process, ClockId::ProcessCPUTime))
-}
-
-fn now(clock: ClockId) -> f64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+    let per = |from: u64, now: u64| now.saturating_sub(from) as f64 / times as f64;
+    (per(thread, thread_nanoseconds()), per(process, process_nanoseconds()))
 }

@@ -11,6 +11,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use lavascope_loader::{LoaderError, LoaderInfo};
+use lavascope_platform::process::End;
 
 /// Of what the probe wrote to stderr, this many last lines are told.
 const SAID_LINES_MAX: usize = 5;
@@ -141,21 +142,14 @@ fn drain(lines: &Receiver<String>) -> Vec<String> {
     }
 }
 
-#[cfg(unix)]
 fn cause(status: ExitStatus) -> Cause {
-    use std::os::unix::process::ExitStatusExt;
-    match status.signal() {
-        Some(number) => Cause::Signal(number),
-        None => Cause::Exit(status.code().unwrap_or(0)),
+    match End::of(status) {
+        End::Killed(cause) => Cause::Signal(cause.number()),
+        End::Exit(code) => Cause::Exit(code),
     }
 }
 
-#[cfg(not(unix))]
-fn cause(status: ExitStatus) -> Cause {
-    Cause::Exit(status.code().unwrap_or(0))
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

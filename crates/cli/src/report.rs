@@ -5,8 +5,7 @@
 //! newer layer and are passed over; `stats` counts everything so far, so the last one of a process holds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use lavascope_diag::Identity;
+use lavascope_platform::files;
 
 use crate::known::KnownFile;
 use crate::symbols::Symbols;
@@ -443,7 +443,7 @@ impl Folder {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.subsec_nanos());
         let path = base.join(format!("lavascope-{}-{now}", std::process::id()));
         // Making it fails where a stranger made it first.
-        let made = DirBuilder::new().mode(0o700).create(&path);
+        let made = files::private_folder().create(&path);
         made.with_context(|| format!("the folder {} for reports cannot be made; see TMPDIR", path.display()))?;
         Ok(Folder(path))
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 
 use addr2line::Loader;
+use lavascope_platform::pages::page_size;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
 
@@ -34,11 +35,9 @@ fn first_address(path: &str) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let segments = object::File::parse(&file).ok()?;
     let first = segments.segments().map(|it| it.address()).min()?;
-    Some(first / PAGE * PAGE)
+    // Modules are mapped from the beginning of a page on, of the system that the program ran on: this one.
+    Some(first / page_size() * page_size())
 }
-
-/// Modules are mapped from the beginning of a page on.
-const PAGE: u64 = 4096;
 
 impl Symbols {
     /// Finds the functions of all frames; those that were inlined become frames of their own.

@@ -2,10 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
+use lavascope_platform::files::read_exact_at;
 use lavascope_trace::{Merged, ReadAt, Tail, Trace, repair};
 
 /// The bytes of a trace, and what its capture had not written yet.
@@ -82,7 +82,7 @@ impl ReadAt for OnDisk {
     }
 
     fn read_at(&self, at: u64, to: &mut [u8]) -> bool {
-        self.file.read_exact_at(to, at).is_ok()
+        read_exact_at(&self.file, to, at).is_ok()
     }
 }
 

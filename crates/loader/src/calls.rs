@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use lavascope_abi as abi;
 use lavascope_abi::{FnPtr, Ptr, Structure};
-use libloading::Library;
+use lavascope_platform::library::Library;
 
 use crate::data::{LoaderError, Version};
 
@@ -24,11 +24,11 @@ pub(crate) struct Loader {
 impl Loader {
     pub(crate) fn open(library_name: &'static str) -> Result<Loader, LoaderError> {
         // SAFETY: the system's loader is a library made to be opened; its initializers have no preconditions.
-        let library = unsafe { Library::new(library_name) }
-            .map_err(|it| LoaderError::NotFound { library: library_name.to_owned(), reason: reason(&it) })?;
+        let library = unsafe { Library::open(library_name) }
+            .map_err(|it| LoaderError::NotFound { library: library_name.to_owned(), reason: it.reason() })?;
         // SAFETY: the loader's interface gives this symbol this type, and the pointer is kept beside the library.
         let symbol = unsafe { library.get::<abi::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
-        let get_instance_proc_addr = *symbol.map_err(|_| missing(library_name, c"vkGetInstanceProcAddr"))?;
+        let get_instance_proc_addr = symbol.map_err(|_| missing(library_name, c"vkGetInstanceProcAddr"))?;
         Ok(Loader { library_name, get_instance_proc_addr, _library: library })
     }
 
@@ -204,11 +204,6 @@ fn list<T: Copy>(
         }
     }
     Err(failed(command, result))
-}
-
-/// The library's error hides the system's words in its source.
-fn reason(error: &libloading::Error) -> String {
-    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 fn check(command: &'static str, result: abi::Result) -> Result<(), LoaderError> {

@@ -1,18 +1,13 @@
 //! Asks the loader everything, in the order in which things may go wrong.
 
 use lavascope_abi as abi;
+use lavascope_platform::library::VULKAN_LOADER;
 
 use crate::calls::{Instance, Loader, PhysicalDevice};
 use crate::data::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, Step, Version};
 
 /// The loader's file name on this system.
-pub const LIBRARY: &str = if cfg!(windows) {
-    "vulkan-1.dll"
-} else if cfg!(target_vendor = "apple") {
-    "libvulkan.1.dylib"
-} else {
-    "libvulkan.so.1"
-};
+pub const LIBRARY: &str = VULKAN_LOADER;
 
 const VENDOR_NVIDIA: u32 = 0x10de;
 

@@ -16,9 +16,12 @@ impl CMemory {
     }
 }
 
+/// No system maps anything below for a program: what is there is null, or an offset from it.
+const LOWEST_ADDRESS: u64 = 4096;
+
 impl Memory for CMemory {
     fn read(&self, at: u64, width: u8) -> Option<u64> {
-        if at < 4096 {
+        if at < LOWEST_ADDRESS {
             return None;
         }
         let address = std::ptr::with_exposed_provenance::<u8>(at as usize);

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use lavascope_platform::pages;
 
 /// What the loader wants to find in a new dispatchable object.
 const LOADER_MAGIC: u64 = 0x01CD_C0DE;
 /// Where slots lie if the address is free, far from where programs and libraries are placed.
-const FIRST_ADDRESS: usize = 0x1000_0000_0000;
+const FIRST_ADDRESS: u64 = 0x1000_0000_0000;
+/// A multiple of the largest pages that systems have.
 const CHUNK_BYTES: usize = 64 << 10;
 const SLOTS_PER_CHUNK: usize = CHUNK_BYTES / size_of::<Slot>();
 
@@ -20,7 +21,7 @@ struct Slot {
 
 struct Arena {
     /// Addresses of chunks.
-    chunks: Vec<usize>,
+    chunks: Vec<u64>,
     used: usize,
     free: Vec<u64>,
 }
@@ -72,9 +73,8 @@ impl Arena {
     /// Without objects there is no memory either: the loader may unload the driver and load it again.
     fn give_back(&mut self) {
         for chunk in self.chunks.drain(..) {
-            let at = std::ptr::with_exposed_provenance_mut(chunk);
             // SAFETY: our own mapping, and none of its slots is in use.
-            let _ = unsafe { munmap(at, CHUNK_BYTES) };
+            unsafe { pages::unmap(chunk, CHUNK_BYTES) };
         }
         *self = Arena { chunks: Vec::new(), used: 0, free: Vec::new() };
     }
@@ -82,14 +82,10 @@ impl Arena {
     fn grow(&mut self) -> Option<u64> {
         let chunk = self.used / SLOTS_PER_CHUNK;
         if chunk == self.chunks.len() {
-            let hint = std::ptr::without_provenance_mut(FIRST_ADDRESS + chunk * CHUNK_BYTES);
-            let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-            // SAFETY: a new anonymous mapping; the address is a wish only.
-            let mapped = unsafe { mmap_anonymous(hint, CHUNK_BYTES, prot, flags) }.ok()?;
-            self.chunks.push(mapped.expose_provenance());
+            self.chunks.push(pages::map(FIRST_ADDRESS + (chunk * CHUNK_BYTES) as u64, CHUNK_BYTES)?);
         }
-        let at = self.chunks[chunk] + self.used % SLOTS_PER_CHUNK * size_of::<Slot>();
+        let at = self.chunks[chunk] + (self.used % SLOTS_PER_CHUNK * size_of::<Slot>()) as u64;
         self.used += 1;
-        Some(at as u64)
+        Some(at)
     }
 }

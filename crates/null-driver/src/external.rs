@@ -4,11 +4,11 @@
 //! in another one an import is a payload of its own. A sync file is none at all, which means "signaled already".
 
 use std::collections::BTreeMap;
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lavascope_abi::*;
+use lavascope_platform::shared_memory::SharedMemory;
 
 use crate::c::C;
 use crate::engine;
@@ -45,13 +45,13 @@ pub(crate) fn get_semaphore_fd_khr(c: C<'_>, call: &GetSemaphoreFdKHRParams) -> 
 }
 
 fn give_fd<T>(c: C<'_>, to: Ptr<i32>, exported: &Exported<T>, payload: Weak<T>) -> Result {
-    let file = rustix::fs::memfd_create(c"lavascope", rustix::fs::MemfdFlags::CLOEXEC);
-    let number = file.as_ref().ok().and_then(number_of);
-    let (Ok(file), Some(number)) = (file, number) else { return Result::ERROR_TOO_MANY_OBJECTS };
+    let file = SharedMemory::new(0);
+    let made = file.and_then(|it| Ok((it.number()?, it.to_handle()?)));
+    let Ok((number, handle)) = made else { return Result::ERROR_TOO_MANY_OBJECTS };
     let mut exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
     exported.retain(|_, it| it.strong_count() > 0);
     exported.insert(number, payload);
-    c.put(to, file.into_raw_fd());
+    c.put(to, handle as i32);
     Result::SUCCESS
 }
 
@@ -68,20 +68,15 @@ pub(crate) fn forget_what_is_gone() {
     clean(&EXPORTED_SEMAPHORES);
 }
 
-/// The number that tells a file from others.
-fn number_of(file: &OwnedFd) -> Option<u64> {
-    rustix::fs::fstat(file).ok().map(|it| it.st_ino)
-}
-
 /// The payload behind an imported descriptor, which is ours from now on.
 fn take_fd<T>(fd: i32, exported: &Exported<T>) -> Option<Arc<T>> {
     if fd < 0 {
         return None;
     }
     // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
-    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    let file = unsafe { SharedMemory::from_handle(fd.into()) };
     let exported = exported.lock().unwrap_or_else(PoisonError::into_inner);
-    exported.get(&number_of(&file)?)?.upgrade()
+    exported.get(&file.number().ok()?)?.upgrade()
 }
 
 pub(crate) fn import_fence_fd_khr(c: C<'_>, call: &ImportFenceFdKHRParams) -> Result {

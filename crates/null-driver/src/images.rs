@@ -14,6 +14,7 @@ use crate::physical_device::{LAZY, ORDINARY_TYPES, PROTECTED};
 use crate::swapchain::SWAPCHAINS;
 
 pub(crate) static IMAGES: Table<ImageData> = Table::new(HandleType::Image);
+/// Of images in memory: like real devices, whatever the pages of the system are.
 const ALIGNMENT: u64 = 4096;
 /// The size of a sparse block.
 const SPARSE_ALIGNMENT: u64 = 64 << 10;

@@ -1,12 +1,12 @@
 //! Device memory: anonymous mappings that cost nothing until they are touched.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use lavascope_abi::*;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use lavascope_platform::pages::{self, page_size};
+use lavascope_platform::shared_memory::SharedMemory;
 
 use crate::addresses::Addresses;
 use crate::c::C;
@@ -14,7 +14,6 @@ use crate::objects::Table;
 use crate::physical_device::heap_of;
 
 pub(crate) static MEMORIES: Table<Memory> = Table::new(HandleType::DeviceMemory);
-const PAGE: u64 = 4096;
 
 /// Memory of a device.
 pub(crate) struct Memory {
@@ -34,7 +33,7 @@ enum Kind {
     /// The application's own, imported.
     Imported,
     /// Shared through a file.
-    Shared(OwnedFd),
+    Shared(SharedMemory),
 }
 
 impl Memory {
@@ -78,14 +77,12 @@ impl Memory {
     fn give_back(&self, is_reserved: bool) -> bool {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((at, size)) = placed.take() else { return true };
-        let start = std::ptr::with_exposed_provenance_mut(at as usize);
         if !is_reserved {
-            // SAFETY: what `map_placed` mapped, which the application is done with.
-            return unsafe { munmap(start, size) }.is_ok();
+            // SAFETY: what `map_placed` mapped; the application unmaps or frees it, and uses it no more.
+            return unsafe { pages::unmap(at, size) };
         }
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-        // SAFETY: as above.
-        let is_done = unsafe { mmap_anonymous(start, size, ProtFlags::empty(), flags) }.is_ok();
+        // SAFETY: what `map_placed` mapped; the application unmaps it, and uses it no more.
+        let is_done = unsafe { pages::unmap_and_reserve(at, size) };
         if !is_done {
             *placed = Some((at, size));
         }
@@ -101,29 +98,22 @@ impl Drop for Memory {
     fn drop(&mut self) {
         self.give_back(false);
         if !matches!(self.kind, Kind::Imported) {
-            let host = std::ptr::with_exposed_provenance_mut(self.host as usize);
             // SAFETY: our own mapping of this size, which nobody can reach any more.
-            let _ = unsafe { munmap(host, mapped_size(self.size)) };
+            unsafe { pages::unmap(self.host, mapped_size(self.size)) };
         }
     }
 }
 
 fn mapped_size(size: u64) -> usize {
-    size.next_multiple_of(PAGE) as usize
+    size.next_multiple_of(page_size()) as usize
 }
 
 /// Maps fresh or shared memory, at the wished address if that is free.
-fn map(wish: u64, size: u64, file: Option<&OwnedFd>) -> Option<u64> {
-    let hint = std::ptr::without_provenance_mut(wish as usize);
-    let prot = ProtFlags::READ | ProtFlags::WRITE;
-    let size = mapped_size(size);
-    let mapped = match file {
-        // SAFETY: a new mapping; the address is a wish only.
-        Some(file) => unsafe { mmap(hint, size, prot, MapFlags::SHARED, file.as_fd(), 0) },
-        // SAFETY: as above.
-        None => unsafe { mmap_anonymous(hint, size, prot, MapFlags::PRIVATE | MapFlags::NORESERVE) },
-    };
-    mapped.ok().map(|it| it.expose_provenance() as u64)
+fn map(wish: u64, size: u64, file: Option<&SharedMemory>) -> Option<u64> {
+    match file {
+        Some(file) => file.map(wish, mapped_size(size)).ok(),
+        None => pages::map(wish, mapped_size(size)),
+    }
 }
 
 pub(crate) fn allocate_memory(c: C<'_>, call: &AllocateMemoryParams) -> Result {
@@ -164,7 +154,7 @@ fn make(c: C<'_>, info: &MemoryAllocateInfo, is_placed: bool) -> std::result::Re
     let file = match imported {
         Some(it) if it.fd < 0 => return Err(Result::ERROR_INVALID_EXTERNAL_HANDLE),
         // SAFETY: the application gives the descriptor away with the import, by the extension's rules.
-        Some(it) => Some(unsafe { OwnedFd::from_raw_fd(it.fd) }),
+        Some(it) => Some(unsafe { SharedMemory::from_handle(it.fd.into()) }),
         // What is to be mapped at several places must be in a file.
         None if is_exported || is_placed => Some(new_file(size)?),
         None => None,
@@ -181,11 +171,8 @@ fn can_be_placed(enabled: &[CString]) -> bool {
     enabled.iter().any(|it| it.to_bytes() == EXT_MAP_MEMORY_PLACED_EXTENSION_NAME.as_bytes())
 }
 
-fn new_file(size: u64) -> std::result::Result<OwnedFd, Result> {
-    let file = rustix::fs::memfd_create(c"lavascope", rustix::fs::MemfdFlags::CLOEXEC);
-    let file = file.map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
-    rustix::fs::ftruncate(&file, mapped_size(size) as u64).map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
-    Ok(file)
+fn new_file(size: u64) -> std::result::Result<SharedMemory, Result> {
+    SharedMemory::new(mapped_size(size) as u64).map_err(|_| Result::ERROR_OUT_OF_DEVICE_MEMORY)
 }
 
 pub(crate) fn free_memory(c: C<'_>, call: &FreeMemoryParams) {
@@ -214,13 +201,12 @@ fn map_placed(c: C<'_>, info: &MemoryMapInfo, at: u64, to: Ptr<u64>) -> Result {
     let Kind::Shared(file) = &memory.kind else { return Result::ERROR_MEMORY_MAP_FAILED };
     let left = memory.size.saturating_sub(info.offset);
     let size = if info.size == WHOLE_SIZE { left } else { info.size };
-    if at == 0 || size == 0 || size.next_multiple_of(PAGE) > left.next_multiple_of(PAGE) {
+    if at == 0 || size == 0 || mapped_size(size) > mapped_size(left) {
         return Result::ERROR_MEMORY_MAP_FAILED;
     }
-    let (wish, size) = (std::ptr::with_exposed_provenance_mut(at as usize), mapped_size(size));
-    let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
-    // SAFETY: the application gives these addresses away for it, by the extension's rules.
-    if unsafe { mmap(wish, size, prot, flags, file.as_fd(), info.offset) }.is_err() {
+    let size = mapped_size(size);
+    // SAFETY: VK_EXT_map_memory_placed: the application gives these addresses away for the mapping.
+    if unsafe { file.map_at(at, size, info.offset) }.is_err() {
         return Result::ERROR_MEMORY_MAP_FAILED;
     }
     *memory.placed.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, size));
@@ -269,8 +255,8 @@ pub(crate) fn get_memory_fd_khr(c: C<'_>, call: &GetMemoryFdKHRParams) -> Result
     let Some(Kind::Shared(file)) = memory.as_deref().map(|it| &it.kind) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
-    match file.try_clone() {
-        Ok(file) => c.put(call.p_fd, file.into_raw_fd()),
+    match file.to_handle() {
+        Ok(handle) => c.put(call.p_fd, handle as i32),
         Err(_) => return Result::ERROR_TOO_MANY_OBJECTS,
     }
     Result::SUCCESS

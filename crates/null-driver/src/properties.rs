@@ -5,6 +5,7 @@
 
 use lavascope_abi::desc::{EnumDesc, Field, Layout, Ty};
 use lavascope_abi::{ImageLayout, Opaque, Ptr, structure_by_type};
+use lavascope_platform::pages::page_size;
 
 use crate::c::C;
 use crate::generated::limits::LIMITS;
@@ -29,6 +30,9 @@ const MANY: &[f64] = &[1048576.0];
 const DESCRIPTOR: &[f64] = &[32.0];
 const K64: &[f64] = &[65535.0];
 const GIB: f64 = (1u64 << 30) as f64;
+
+/// Members that are as large as a page of the system.
+const OF_PAGES: [&str; 2] = ["minImportedHostPointerAlignment", "minPlacedMemoryMapAlignment"];
 
 /// Member, or structure and member, and its values in the order of the structure.
 static VALUES: &[(&str, &[f64])] = &[
@@ -157,8 +161,6 @@ static VALUES: &[(&str, &[f64])] = &[
     // Extensions
     ("robustStorageBufferAccessSizeAlignment", &[4.0]),
     ("robustUniformBufferAccessSizeAlignment", &[64.0]),
-    ("minImportedHostPointerAlignment", &[4096.0]),
-    ("minPlacedMemoryMapAlignment", &[4096.0]),
     ("maxDiscardRectangles", &[8.0]),
     ("advancedBlendMaxColorAttachments", &[8.0]),
     ("maxSampleLocationGridSize", &[2.0]),
@@ -363,7 +365,10 @@ fn fill_member(field: &'static Field, limit: Limit, bytes: &mut Bytes<'_>, setti
         return;
     }
     let given = VALUES.iter().find(|it| it.0 == field.name).map(|it| it.1);
-    let one = [value(field, limit, settings)];
+    let one = match OF_PAGES.contains(&field.name) {
+        true => [page_size() as f64],
+        false => [value(field, limit, settings)],
+    };
     let values = given.unwrap_or(&one);
     let last = values.last().copied().unwrap_or_default();
     bytes.numbers(0, field, &mut values.iter().copied().chain(std::iter::repeat(last)));

@@ -7,6 +7,7 @@ use crate::c::C;
 use crate::members::Bytes;
 use crate::physical_device::ORDINARY_TYPES;
 
+/// Of sessions in memory: like real devices, whatever the pages of the system are.
 const ALIGNMENT: u64 = 4096;
 /// What a session or a preprocess buffer of any size needs.
 const SESSION_BYTES: u64 = 1 << 20;

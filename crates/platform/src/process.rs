@@ -104,6 +104,7 @@ pub fn break_into_debugger() {
 #[macro_export]
 macro_rules! before_allocator {
     ($function:path) => {
+        const _: fn(&::std::ffi::CStr) = $function;
         /// The C library calls functions in this section with the arguments of `main`; those of lower numbers come first,
         /// and an allocator's own has 101.
         #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU32;
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use rustix::thread::futex;
+use lavascope_platform::wait::{Woken, wait, wake_all};
 
 /// Something that rings, and that one can sleep on without missing it.
 #[derive(Default)]
@@ -19,13 +19,11 @@ impl Bell {
     /// Wakes all that sleep.
     pub(crate) fn ring(&self) {
         self.0.fetch_add(1, Ordering::Release);
-        let _ = futex::wake(&self.0, futex::Flags::PRIVATE, u32::MAX >> 1);
+        wake_all(&self.0);
     }
 
     /// Sleeps, unless it has rung since it was listened to. Gives whether the time was over.
     pub(crate) fn wait(&self, heard: u32, nap: Duration) -> bool {
-        let nap = futex::Timespec { tv_sec: nap.as_secs() as i64, tv_nsec: nap.subsec_nanos().into() };
-        let slept = futex::wait(&self.0, futex::Flags::PRIVATE, heard, Some(&nap));
-        slept == Err(rustix::io::Errno::TIMEDOUT)
+        wait(&self.0, heard, Some(nap)) == Woken::TimedOut
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
+use lavascope_platform::pages;
 
 use crate::chain;
 use crate::error::ReplayError;
@@ -12,7 +13,6 @@ use crate::functions::{Functions, Source, driver};
 use crate::instance::{name_of, out, text_of, texts};
 use crate::options::Show;
 use crate::origin::{Origin, memory_of};
-use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::lock;

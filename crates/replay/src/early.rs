@@ -4,26 +4,15 @@
 //! process that only starts another one and waits for it would spend more time on that than on all the rest: tenths of a
 //! millisecond, and tens of them where memory is in pieces. The allocator hears of it by a variable of the environment.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::CStr;
 
-/// The C library calls functions in this section with the arguments of `main`; those of lower numbers come first, and the
-/// allocator's own has 101.
-#[used]
-#[unsafe(link_section = ".init_array.00100")]
-static BEFORE_ALLOCATOR: unsafe extern "C" fn(c_int, *const *const c_char) = before_allocator;
+use lavascope_platform::{before_allocator, process};
 
-unsafe extern "C" {
-    fn setenv(name: *const c_char, value: *const c_char, replaces: c_int) -> c_int;
-}
+before_allocator!(settle);
 
-unsafe extern "C" fn before_allocator(count: c_int, arguments: *const *const c_char) {
-    if count < 2 {
-        return;
-    }
-    // SAFETY: there are so many arguments, and each is a text.
-    let command = unsafe { CStr::from_ptr(arguments.add(1).read()) };
+fn settle(command: &CStr) {
     if command == c"replay" {
-        // SAFETY: no other thread exists yet. What the user says is left.
-        unsafe { setenv(c"MIMALLOC_ALLOW_THP".as_ptr(), c"0".as_ptr(), 0) };
+        // SAFETY: before `main`, when no other thread exists yet. What the user says is left.
+        unsafe { process::set_default_variable(c"MIMALLOC_ALLOW_THP", c"0") };
     }
 }

@@ -5,15 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lavascope_abi as vk;
 use lavascope_abi::Command;
-use libloading::Library;
+use lavascope_platform::library::{Library, VULKAN_LOADER};
 
 use crate::error::ReplayError;
 use crate::generated::names;
-
-#[cfg(target_os = "windows")]
-const LIBRARY: &str = "vulkan-1.dll";
-#[cfg(not(target_os = "windows"))]
-const LIBRARY: &str = "libvulkan.so.1";
 
 /// The system's loader.
 pub(crate) struct Loader {
@@ -25,12 +20,12 @@ pub(crate) struct Loader {
 impl Loader {
     pub(crate) fn open() -> Result<Loader, ReplayError> {
         // SAFETY: the system's loader is a library made to be opened; its initializers have no preconditions.
-        let library = unsafe { Library::new(LIBRARY) }
+        let library = unsafe { Library::open(VULKAN_LOADER) }
             .map_err(|it| ReplayError::Loader(format!("the Vulkan loader cannot be opened: {it}")))?;
         // SAFETY: the loader's interface gives this symbol this type, and the pointer is kept beside the library.
         let symbol = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
         let get_instance_proc_addr =
-            *symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader is none: {it}")))?;
+            symbol.map_err(|it| ReplayError::Loader(format!("the Vulkan loader is none: {it}")))?;
         Ok(Loader { get_instance_proc_addr, _library: ManuallyDrop::new(library) })
     }
 }

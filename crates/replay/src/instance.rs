@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lavascope_abi as vk;
 use lavascope_abi::{ObjectId, Ptr, Structure};
 use lavascope_event::Outcome;
+use lavascope_platform::pages;
 use rustc_hash::FxHashMap;
 
 use crate::chain;
@@ -14,7 +15,6 @@ use crate::functions::{Functions, Source, driver};
 use crate::objects::Object;
 use crate::options::Show;
 use crate::origin::{Origin, memory_of};
-use crate::pages;
 use crate::pair::ids_of;
 use crate::perform::{Done, Laid, Performer};
 use crate::replay::{GLOBAL, lock};

@@ -21,7 +21,6 @@ mod chain;
 mod chaos;
 mod clock;
 mod device;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod early;
 mod end;
 mod error;
@@ -45,7 +44,6 @@ mod model;
 mod objects;
 mod options;
 mod origin;
-mod pages;
 mod pair;
 mod perform;
 mod picture;

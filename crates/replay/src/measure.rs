@@ -1,11 +1,12 @@
 //! What a hand-over between threads costs, for the benchmark: by the positions of a replay, and by a bare futex.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, futex, sched_getaffinity, sched_setaffinity};
+use lavascope_platform::threads::pin_to_processor;
+use lavascope_platform::wait;
 
 use crate::positions::Positions;
 
@@ -15,17 +16,7 @@ const PAUSE: Duration = Duration::from_micros(150);
 /// Keeps the calling thread on a processor of its own: where the scheduler puts two threads decides more than anything
 /// that is measured here.
 fn pin(place: usize) {
-    static PROCESSORS: OnceLock<Vec<usize>> = OnceLock::new();
-    let processors = PROCESSORS.get_or_init(|| {
-        let all = sched_getaffinity(None).unwrap_or_default();
-        (0..CpuSet::MAX_CPU).filter(|it| all.is_set(*it)).collect()
-    });
-    if processors.len() > 1 {
-        let mut own = CpuSet::new();
-        own.set(processors[place % processors.len()]);
-        // Where that is not allowed the figures are only noisier.
-        let _ = sched_setaffinity(None, &own);
-    }
+    pin_to_processor(place);
 }
 
 /// Nanoseconds of a hand-over between two threads that both run, the median of so many.
@@ -73,12 +64,12 @@ pub fn bare_futex(times: u64) -> f64 {
     let word = AtomicU32::new(0);
     let wait = |turn: u64| {
         while word.load(Ordering::Acquire) < turn as u32 {
-            let _ = futex::wait(&word, futex::Flags::PRIVATE, turn as u32 - 1, None);
+            wait::wait(&word, turn as u32 - 1, None);
         }
     };
     let wake = |turn: u64| {
         word.store(turn as u32, Ordering::Release);
-        let _ = futex::wake(&word, futex::Flags::PRIVATE, 1);
+        wait::wake_one(&word);
     };
     wakes(times, wait, wake)
 }

@@ -3,7 +3,6 @@
 //! A wait with a time limit is made again and again, and given up when nobody has got on for some time. A wait without
 //! one cannot be given up: the driver has the thread. Whoever watches the replay is told of those.
 
-use std::ffi::c_int;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -119,12 +118,7 @@ impl<'a> Hang<'a> {
 
 /// Ends the process at once. What libraries want to do at its end may wait for a driver that never answers.
 pub fn end_process(code: i32) -> ! {
-    unsafe extern "C" {
-        /// Of the C library.
-        fn _exit(code: c_int) -> !;
-    }
-    // SAFETY: it may be called at any time, and does not return.
-    unsafe { _exit(code) }
+    lavascope_platform::process::end_now(code)
 }
 
 /// How often somebody looks.

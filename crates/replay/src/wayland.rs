@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use libloading::Library;
+use lavascope_platform::library::Library;
 
 const LIBRARY: &str = "libwayland-client.so.0";
 
@@ -141,12 +141,12 @@ unsafe impl Sync for Window {}
 impl Client {
     fn open() -> Result<Client, String> {
         // SAFETY: the system's library; its initializers have no preconditions.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
+        let library = unsafe { Library::open(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
         macro_rules! symbol {
             ($name:literal) => {{
                 // SAFETY: the headers of the library give the symbol the type of the field.
                 let found = unsafe { library.get($name) };
-                *found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
+                found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
             }};
         }
         Ok(Client {

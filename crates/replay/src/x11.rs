@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::ManuallyDrop;
 
-use libloading::Library;
+use lavascope_platform::library::{Library, free};
 
 const LIBRARY: &str = "libxcb.so.1";
 
@@ -72,12 +72,12 @@ unsafe impl Sync for Window {}
 impl Xcb {
     fn open() -> Result<Xcb, String> {
         // SAFETY: the system's library; its initializers have no preconditions.
-        let library = unsafe { Library::new(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
+        let library = unsafe { Library::open(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
         macro_rules! function {
             ($name:literal) => {{
                 // SAFETY: the headers of the library give the symbol the type of the field.
                 let found = unsafe { library.get($name) };
-                *found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
+                found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
             }};
         }
         Ok(Xcb {
@@ -160,11 +160,6 @@ impl Window {
             }
         }
     }
-}
-
-unsafe extern "C" {
-    /// Of the C library: events of libxcb are given back to it.
-    fn free(memory: *mut c_void);
 }
 
 impl Drop for Window {

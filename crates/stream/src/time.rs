@@ -2,25 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+pub use lavascope_platform::clock::ticks;
+
 /// A word holds so much of a time; the rest follows from the one before.
 pub const TIME_MASK: u64 = (1 << 48) - 1;
-
-/// Steps of the processor's own clock in one of ours: what is left is finer than a call is long.
-const SHIFT: u32 = 5;
-
-/// The time now.
-#[inline(always)]
-pub fn ticks() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of this kind has the instruction.
-    let now = unsafe { std::arch::x86_64::_rdtsc() };
-    #[cfg(not(target_arch = "x86_64"))]
-    let now = {
-        static BEGIN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64
-    };
-    now >> SHIFT
-}
 
 /// How many of them a second has, measured for as long as this.
 pub fn ticks_per_second(patience: Duration) -> u64 {

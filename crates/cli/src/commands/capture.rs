@@ -97,8 +97,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     let end = program::run(&mut command)?;
     let report = Report::read(folder.path())?;
-    if let End::Signal(number) = end {
-        text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
+    if let End::Signal(cause) = end {
+        text::tell(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     text::tell(&summary::render(&report, &name, None, Paint::for_stderr()));
     let files = files(&output, &report);

@@ -230,8 +230,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         End::Exit(0) => Outcome::Fine,
         End::Exit(1) => Outcome::Found,
         End::Exit(_) => Outcome::Failed,
-        End::Signal(number) => {
-            let name = program::name_of_signal(number);
+        End::Signal(name) => {
             text::tell(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
             Outcome::Failed
         }

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use lavascope_picture::Picture;
+use lavascope_platform::{clock, signals};
 use lavascope_replay::{Begin, Options, ReplayError, Show, Stopped, Summary, plan, replay};
 use lavascope_trace::{Tail, Trace};
 use lavascope_trim::Part;
-use rustix::time::{ClockId, clock_gettime};
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Outcome;
 use super::replay::{Arguments, Speed};
@@ -207,8 +206,7 @@ impl Rounds {
 
 /// What all threads of this process have worked.
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+    Duration::from_nanos(clock::process_nanoseconds())
 }
 
 fn options(arguments: &Arguments, seen: &Arc<Mutex<Seen>>, how: &How) -> Options {
@@ -264,13 +262,7 @@ fn show(arguments: &Arguments) -> Show {
 
 /// Set by the first Ctrl-C; the second one ends the process.
 fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let flag: Arc<AtomicBool> = Arc::default();
-    signal_hook::flag::register_conditional_default(SIGINT, flag.clone())
-        .and_then(|_| signal_hook::flag::register(SIGINT, flag.clone()))
-        // Whoever sends this to a group sends it twice: to us, and to the process that passes it on.
-        .and_then(|_| signal_hook::flag::register(SIGTERM, flag.clone()))
-        .context("signals cannot be received")?;
-    Ok(flag)
+    signals::interrupt_flag().context("signals cannot be received")
 }
 
 /// About how many calls a trace has: those up to the last submission of each thread, as its index tells.

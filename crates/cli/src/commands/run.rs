@@ -124,10 +124,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let end = program::run(&mut command)?;
     let mut report = Report::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
-        process.is_running = program::is_running(process.pid);
+        process.is_running = lavascope_platform::process::is_running(process.pid);
     }
-    if let End::Signal(number) = end {
-        text::tell(&format!("lavascope: `{name}` was ended by {}\n", program::name_of_signal(number)));
+    if let End::Signal(cause) = end {
+        text::tell(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     report.symbolize();
     if let Some(baseline) = &baseline {
@@ -184,7 +184,7 @@ impl<'a> Document<'a> {
     fn new(arguments: &Arguments, end: End, report: &'a Report) -> Document<'a> {
         let (exit_code, signal) = match end {
             End::Exit(code) => (Some(code), None),
-            End::Signal(number) => (None, Some(program::name_of_signal(number))),
+            End::Signal(cause) => (None, Some(cause.to_string())),
         };
         Document {
             lavascope: env!("CARGO_PKG_VERSION"),

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use ash::ext;
-use libloading::{Library, Symbol};
+use lavascope_platform::library::Library;
 
 use crate::common::Instance;
 use crate::failure::Failure;
@@ -48,7 +48,7 @@ impl Window {
     fn open() -> Result<Window, Failure> {
         let lacks = |what: &str| Failure::Lacks(format!("{what}, and no driver has VK_EXT_headless_surface"));
         // SAFETY: the X library has no initialization that could go wrong.
-        let xcb = unsafe { Library::new("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
+        let xcb = unsafe { Library::open("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
         // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection.
         let (connection, window) = unsafe {
             let connection = symbol::<Connect>(&xcb, "xcb_connect")?(std::ptr::null(), std::ptr::null_mut());
@@ -84,7 +84,7 @@ impl Drop for Window {
 /// # Safety
 ///
 /// `T` is the type of the function.
-unsafe fn symbol<'a, T>(library: &'a Library, name: &str) -> Result<Symbol<'a, T>, Failure> {
-    // SAFETY: the caller's promise.
-    unsafe { library.get(name.as_bytes()) }.map_err(|error| Failure::Lacks(error.to_string()))
+unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Failure> {
+    // SAFETY: `T` is the type of the function, by this function's contract; nobody uses it after the window is dropped.
+    unsafe { library.get(name) }.map_err(|error| Failure::Lacks(error.to_string()))
 }

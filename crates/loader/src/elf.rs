@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use lavascope_platform::library::IS_ELF;
+
 /// Up to and including `e_machine`.
 const HEADER_SIZE: usize = 20;
 const CLASS_64: u8 = 2;
@@ -30,8 +32,7 @@ pub(crate) fn native() -> Option<String> {
         "loongarch64" => MACHINE_LOONGARCH,
         _ => return None,
     };
-    let is_elf = cfg!(all(unix, not(target_vendor = "apple")));
-    is_elf.then(|| words(machine, CLASS_64))
+    IS_ELF.then(|| words(machine, CLASS_64))
 }
 
 fn parse(header: &[u8]) -> Option<String> {

@@ -7,6 +7,9 @@ use std::ptr::NonNull;
 
 use crate::system;
 
+/// What separates the paths of a list, as in `PATH`.
+pub const LIST_SEPARATOR: char = system::files::LIST_SEPARATOR;
+
 /// Whether a file could be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {

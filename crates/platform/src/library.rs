@@ -9,6 +9,9 @@ use crate::system;
 /// The system's Vulkan loader, as [`Library::open`] finds it.
 pub const VULKAN_LOADER: &str = system::library::VULKAN_LOADER;
 
+/// Whether libraries of this system are ELF files.
+pub const IS_ELF: bool = system::library::IS_ELF;
+
 /// A library that is open until it is dropped.
 pub struct Library(libloading::Library);
 

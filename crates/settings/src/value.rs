@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use lavascope_base::nearest;
 use lavascope_diag::Ignore;
+use lavascope_platform::files::LIST_SEPARATOR;
 
 /// What a setting's value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +89,6 @@ const FRAMES: &str = "frames as FIRST..END, FIRST.. or ..END (without END), or o
 const TRUE: [&str; 4] = ["on", "true", "yes", "1"];
 const FALSE: [&str; 4] = ["off", "false", "no", "0"];
 
-/// What separates the words of a list that has no comma, as in `PATH`.
-const SEPARATOR: char = if cfg!(windows) { ';' } else { ':' };
-
 impl Kind {
     /// Empty text is no path, no frames, no words; it is neither a flag nor a number.
     pub(crate) fn parse(self, text: &str) -> Result<Value, Refused> {
@@ -162,7 +160,7 @@ impl Output {
 
 /// The words of a list: commas part them, or where there is none what parts the folders of `PATH`.
 pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
-    parts(text, if text.contains(',') { ',' } else { SEPARATOR })
+    parts(text, if text.contains(',') { ',' } else { LIST_SEPARATOR })
 }
 
 fn parts(text: &str, separator: char) -> impl Iterator<Item = &str> {

@@ -11,6 +11,7 @@ mod generated;
 mod ledger;
 mod machine;
 mod markdown;
+mod platform;
 mod rust_files;
 mod slug;
 mod source;
@@ -21,11 +22,24 @@ use std::path::Path;
 use anyhow::Result;
 
 /// What is let through, and why. An entry that lets nothing through is itself a fault.
-const EXCEPTIONS: &[Exception] = &[Exception {
-    rule: Rule::GeneratedLength,
-    subject: "crates/abi/src/generated/core_1_0_commands.rs",
-    reason: "a registry block",
-}];
+const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        rule: Rule::GeneratedLength,
+        subject: "crates/abi/src/generated/core_1_0_commands.rs",
+        reason: "a registry block",
+    },
+    Exception {
+        rule: Rule::Platform,
+        subject: "crates/layer/src/gpu/mod.rs",
+        reason: "its exit handler becomes `process::at_exit`",
+    },
+    Exception {
+        rule: Rule::Platform,
+        subject: "crates/layer/src/instance.rs",
+        reason: "its exit handler is a section of the library",
+    },
+    Exception { rule: Rule::Platform, subject: "crates/layer/Cargo.toml", reason: "for the exit handler of `gpu`" },
+];
 
 /// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to mend it`.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
@@ -37,6 +51,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     findings.extend(generated::judge(&files));
     findings.extend(markdown::judge(&files));
     findings.extend(machine::judge(&files));
+    findings.extend(platform::judge(&files, &members));
     Ok(settle(findings, EXCEPTIONS))
 }
 
@@ -67,6 +82,7 @@ enum Rule {
     Ledger,
     Markdown,
     ModuleDoc,
+    Platform,
     SafetyComment,
 }
 

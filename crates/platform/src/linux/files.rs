@@ -12,6 +12,8 @@ use rustix::mm::{MapFlags, ProtFlags};
 use crate::files::Claim;
 use crate::pages::page_size;
 
+pub(crate) const LIST_SEPARATOR: char = ':';
+
 pub(crate) fn claim(file: &File) -> Claim {
     match file.try_lock() {
         Ok(()) => Claim::Ours,

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use crate::library::Module;
 
 pub(crate) const VULKAN_LOADER: &str = "libvulkan.so.1";
+pub(crate) const IS_ELF: bool = true;
 
 fn place_of(address: *const c_void) -> Option<libc::Dl_info> {
     let mut place = MaybeUninit::<libc::Dl_info>::uninit();

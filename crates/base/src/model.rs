@@ -11,7 +11,12 @@ use loom::sync::Arc;
 use loom::thread;
 
 #[path = "tagged_map.rs"]
-#[allow(dead_code, clippy::duplicate_mod, reason = "compiled with other atomics, and only what is modeled is used")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    clippy::duplicate_mod,
+    reason = "compiled with other atomics, and only what is modeled is used"
+)]
 mod tagged_map;
 
 use tagged_map::TaggedMap;

@@ -160,11 +160,11 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         bare: None,
         run: Box::new(move |times| {
             let image = std::ptr::from_ref(&params).cast();
-            // SAFETY: a draw has no pointers.
-            let mut packer = unsafe { Packer::new(live, &NoFacts) };
+            let mut packer = Packer::new(live, &NoFacts);
             for call in 0..times {
                 rewind(&mut stream);
-                black_box(packer.enter(&mut stream, Command::CmdDraw, black_box(image), call));
+                // SAFETY: a draw has no pointers.
+                black_box(unsafe { packer.enter(&mut stream, Command::CmdDraw, black_box(image), call) });
             }
         }),
     });
@@ -177,11 +177,11 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             let params = barrier.params();
             let image = std::ptr::from_ref(&params).cast();
-            // SAFETY: the barrier's pointers lead into boxes that live as long as this closure.
-            let mut packer = unsafe { Packer::new(live, &NoFacts) };
+            let mut packer = Packer::new(live, &NoFacts);
             for call in 0..times {
                 rewind(&mut stream);
-                black_box(packer.enter(&mut stream, Command::CmdPipelineBarrier2, black_box(image), call));
+                // SAFETY: the barrier's pointers lead into boxes that live as long as this closure.
+                black_box(unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, black_box(image), call) });
             }
         }),
     });

@@ -22,9 +22,9 @@ fn barrier() -> Vec<u64> {
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
     let mut stream = Stream::default();
+    let mut packer = Packer::new(&Names, &World);
     // SAFETY: the parameters are of this command and alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
-    packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1).to_vec()
+    unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
 }
 
 /// The error after one word was changed.

@@ -28,7 +28,7 @@ fn calls_of_c_are_packed_as_c_means_them() {
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
         let mut packer = Packer::new(&Names, &fixtures.facts);
-        // SAFETY: the fixture is a valid call, alive as long as its library.
+        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
     }
@@ -43,7 +43,7 @@ fn outputs_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.leaves {
         let mut outputs = Vec::new();
-        // SAFETY: the fixture has the parameters of a call that returned with this result.
+        // SAFETY: `c_calls.c` has the parameters of a call that returned this result, out of static memory of the library.
         let has_outputs = unsafe { outputs_image(fixture.command.desc(), fixture.image, fixture.result, &mut outputs) };
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
         let mut stream = Stream::default();
@@ -313,7 +313,8 @@ impl Fixtures {
 /// `enter` must be the library's `fixture` and `index` below its count.
 unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
-    // SAFETY: the caller's promise; the three places are ours.
+    // SAFETY: by the contract `enter` is that of the library and has a fixture of this number. It writes the three places,
+    // which are local; the name and what is expected are texts of the library, which end with a zero.
     unsafe {
         enter(index, &mut name, &mut image, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: 0, expected: text(expected) }
@@ -326,7 +327,8 @@ unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
 unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
     let mut result = 0;
-    // SAFETY: the caller's promise; the four places are ours.
+    // SAFETY: by the contract `leave` is that of the library and has a fixture of this number. It writes the four places,
+    // which are local; the name and what is expected are texts of the library, which end with a zero.
     unsafe {
         leave(index, &mut name, &mut image, &mut result, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: result as u64, expected: text(expected) }
@@ -337,7 +339,7 @@ unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
 ///
 /// `name` must be a terminated text.
 unsafe fn command(name: *const c_char) -> Command {
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` ends with a zero, by the contract.
     let name = unsafe { text(name) };
     command_by_name(&name).unwrap_or_else(|| panic!("no command {name}"))
 }
@@ -346,7 +348,7 @@ unsafe fn command(name: *const c_char) -> Command {
 ///
 /// `text` must be a terminated text.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` ends with a zero, by the contract.
     unsafe { CStr::from_ptr(text) }.to_str().expect("the fixtures are UTF-8").to_owned()
 }
 
@@ -377,7 +379,7 @@ fn what_is_not_in_the_record_is_remarked() {
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
         let mut packer = Packer::new(&Names, &fixtures.facts);
-        // SAFETY: the fixture is a valid call, alive as long as its library.
+        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
         let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) };
         let remarks = check(words).expect("another test says more").remarks();
         let has_unknown = fixture.expected.contains("unknown structure");

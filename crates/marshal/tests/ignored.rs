@@ -57,7 +57,7 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
     let mut stream = Stream::default();
     let mut packer = Packer::new(&Names, &World);
     packer.conditional = Some(Vec::new());
-    // SAFETY: the image is of this layout and everything it leads to is alive.
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
     let words = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0.to_vec();
     for pointer in packer.conditional.take().unwrap_or_default() {
         let verdict = if pointer.verdict == Verdict::Read { "read" } else { "ignored" };
@@ -67,7 +67,7 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
         met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
     }
     stream.clear();
-    // SAFETY: the image is of this layout and everything it leads to is alive.
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
     let again = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0;
     assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
 }

@@ -22,7 +22,7 @@ fn record(command: Command, random: &mut Random) -> Vec<u64> {
     let mut stream = Stream::default();
     let mut packer = Packer::new(&Names, &World);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    // SAFETY: the image is of this command's parameters and alive.
+    // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
     unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
 }
 
@@ -41,7 +41,7 @@ fn a_record_in_its_place_is_the_call_again() {
             let mut stream = Stream::default();
             let mut packer = Packer::new(&Names, &World);
             let image = copy[HEAD_SIZE / 8..].as_mut_ptr().expose_provenance();
-            // SAFETY: the parameters of this command, with all that they lead to.
+            // SAFETY: `copy` is the record of this command, whose offsets were just made into addresses of itself.
             let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
             assert_eq!(again, words, "{} with round {round} does not come back", command.desc().name);
         }

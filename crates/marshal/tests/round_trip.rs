@@ -19,7 +19,7 @@ fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, Rem
     let mut stream = Stream::default();
     let mut packer = Packer::new(&Names, &World);
     packer.conditional = Some(Vec::new());
-    // SAFETY: the image is of this layout and everything it leads to is alive.
+    // SAFETY: the image was made for this layout, by `random_image` or by unpacking, and the test keeps what it leads to.
     let (words, remarks) = unsafe { packer.structure_alone(&mut stream, layout, pass, image) };
     (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
@@ -83,7 +83,7 @@ fn records_of_commands_pass_the_check() {
         let memory = random_image(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = Stream::default();
         let mut packer = Packer::new(&Names, &World);
-        // SAFETY: the image is of this command's parameters and alive.
+        // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
         let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
         match check(words) {
             Ok(record) => {
@@ -106,9 +106,9 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let memory = random_image(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (Stream::default(), Stream::default());
             let mut packer = Packer::new(&Names, &World);
-            // SAFETY: the image is of this command's parameters and alive.
+            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
             let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
-            // SAFETY: as above.
+            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
             let got =
                 unsafe { lavascope_marshal::straight::pack(&mut straight, &Names, *command, round, address(&memory)) };
             if let Some(got) = got {

@@ -48,10 +48,10 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let mut stream = Stream::default();
         let mut packer = Packer::new(&Names, &World);
         if is_leave {
-            // SAFETY: the image is of this command and alive.
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
             unsafe { packer.leave(&mut stream, command, image, done) };
         } else {
-            // SAFETY: the image is of this command and alive.
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
             unsafe { packer.enter(&mut stream, command, image, done) };
         }
         for _ in 0..50 {
@@ -89,9 +89,9 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     let mut stream = Stream::default();
     let mut packer = Packer::new(&Raw, &ReadAll);
     let again = match record.kind() {
-        // SAFETY: the image was just laid out in the arena.
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
         Kind::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
-        // SAFETY: the image was just laid out in the arena.
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
         Kind::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
     };
     let body_words = record.body().len() / 8;

@@ -3,7 +3,9 @@
 /// Ties a structure, or the image of a command, to its layout.
 macro_rules! structure {
     ($name:ident, $layout:ident) => {
-        impl $crate::structure::Structure for $name {
+        // SAFETY: the generator makes the type and the layout of the same name out of one element of the registry; `sizes!`
+        // makes the compiler compare their sizes.
+        unsafe impl $crate::structure::Structure for $name {
             fn layout() -> &'static $crate::desc::Layout {
                 &$layout
             }

@@ -52,7 +52,8 @@ macro_rules! functions {
                 Ok($table {
                     $($field: {
                         let address = found($name, find($name))?;
-                        // SAFETY: the caller's word: the function of this name, which has this type.
+                        // SAFETY: by the contract `find` gives the function of the command that it is asked for, and the
+                        // table pairs each name with the function type that `types` has for that command.
                         unsafe { std::mem::transmute::<*const (), vk::$ty>(address) }
                     },)*
                 })

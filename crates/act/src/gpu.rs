@@ -1,7 +1,7 @@
 //! The loader, an instance with its layers, and the device that programs are performed on.
 
 use std::ffi::{CStr, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lavascope_abi as vk;
 use lavascope_abi::{Ptr, Structure};
@@ -60,7 +60,8 @@ pub struct Gpu {
     pub(crate) memory_type: u32,
     pub(crate) surface: vk::SurfaceKHR,
     messenger: vk::DebugUtilsMessengerEXT,
-    heard: Box<Mutex<Vec<Message>>>,
+    /// Not a box: to move a box says that nobody else has its contents, and the messenger does.
+    heard: Arc<Mutex<Vec<Message>>>,
     // Last, so that it is closed after everything that leads into it.
     _library: Library,
 }
@@ -68,20 +69,22 @@ pub struct Gpu {
 impl Gpu {
     /// An instance with the layers of these names, on whatever driver the loader finds.
     pub fn open(layers: &[&CStr]) -> Result<Gpu, ActError> {
-        // SAFETY: the system's loader is a library made to be opened.
+        // SAFETY: the initializers of the Vulkan loader have no preconditions: programs open it at any time.
         let library = unsafe { Library::open(VULKAN_LOADER) }.map_err(|it| ActError::Loader(it.to_string()))?;
-        // SAFETY: the loader's interface gives this symbol this type.
+        // SAFETY: the loader exports `vkGetInstanceProcAddr` with the prototype of the specification, which is this type;
+        // the library is kept beside all functions that come from it.
         let get = unsafe { library.get::<vk::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
         let get = get.map_err(|it| ActError::Loader(it.to_string()))?;
-        // SAFETY: without an instance the loader gives the functions that need none, and with one those of it.
+        // SAFETY: VUID-vkGetInstanceProcAddr-pName-parameter: a `CStr` ends with a zero.
+        // VUID-vkGetInstanceProcAddr-instance-parameter: the instance is null, or alive as it is here.
         let find = |instance: vk::Instance, name: &CStr| unsafe { get(instance, text(name)) };
-        // SAFETY: as above.
+        // SAFETY: vkGetInstanceProcAddr without an instance gives the global command that it is asked for, or null.
         let global = unsafe { GlobalCalls::find(|name| find(vk::Instance(0), name)) }?;
         let instance = create_instance(&global, layers)?;
-        // SAFETY: as above.
+        // SAFETY: vkGetInstanceProcAddr gives the command of the instance that it is asked for, or null.
         let vk = unsafe { InstanceCalls::find(|name| find(instance, name)) }?;
         let (physical, families) = device_of(&vk, instance)?;
-        let heard = Box::new(Mutex::new(Vec::new()));
+        let heard = Arc::new(Mutex::new(Vec::new()));
         let messenger = create_messenger(&vk, instance, &heard)?;
         let memory_type = mappable(&vk, physical)?;
         let surface = create_surface(&vk, instance)?;
@@ -185,11 +188,13 @@ unsafe extern "system" fn listen(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT,
     user: *const c_void,
 ) -> vk::Bool32 {
-    // SAFETY: a callback is given valid data, and what it was created with, which lives as long as the messenger.
+    // SAFETY: the specification of PFN_vkDebugUtilsMessengerCallbackEXT makes `data` valid during the call, and `user` the
+    // `pUserData` of the messenger: the list of `Gpu::open`, which `Gpu` keeps until the messenger is destroyed.
     let (data, heard) = unsafe { (&*data, &*user.cast::<Mutex<Vec<Message>>>()) };
     let owned = |it: Ptr<u8>| match it.is_null() {
         true => String::new(),
-        // SAFETY: texts of valid data end with a zero.
+        // SAFETY: VUID-VkDebugUtilsMessengerCallbackDataEXT-pMessageIdName-parameter and -pMessage-parameter: a text that
+        // is not null is a null-terminated UTF-8 string.
         false => unsafe { CStr::from_ptr(it.as_ptr().cast()) }.to_string_lossy().into_owned(),
     };
     let message =

@@ -109,9 +109,10 @@ impl<'a> World<'a> {
     pub(crate) fn new(gpu: &'a Gpu, script: Script<'a>, lonely: Lonely) -> Result<World<'a>, ActError> {
         let families = Families::of(gpu, script.program)?;
         let device = create_device(gpu, &families)?;
-        // SAFETY: the device's functions, by name.
+        // SAFETY: VUID-vkGetDeviceProcAddr-device-parameter: the device was just created.
+        // VUID-vkGetDeviceProcAddr-pName-parameter: a `CStr` ends with a zero.
         let find = |name: &std::ffi::CStr| unsafe { (gpu.vk.get_device_proc_addr)(device, text(name)) };
-        // SAFETY: as above.
+        // SAFETY: vkGetDeviceProcAddr gives the command of the device that it is asked for, or null.
         let vk = unsafe { DeviceCalls::find(find) }?;
         let mut world = World {
             gpu,

@@ -7,15 +7,17 @@
 //!
 //! A reader may race a writer only for keys that the application itself uses unsynchronized, which it must not do;
 //! even then the reader gets an old value, a new one or none, never a torn one.
+//!
+//! Compiled twice: with the atomics of the standard library, and for the tests that go through all interleavings.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+use super::atomics::{AtomicPtr, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, SLOTS_MIN};
 
 /// No key, and a slot of the index that was never used.
 const EMPTY: u64 = 0;
 const UNUSED: u32 = 0;
-const TAG_SHIFT: u32 = 56;
-const SLOTS_MIN: usize = 16;
+pub(crate) const TAG_SHIFT: u32 = 56;
 
 /// A map from non-zero keys to values whose top byte is part of the key.
 pub struct TaggedMap {
@@ -27,9 +29,9 @@ pub struct TaggedMap {
 #[derive(Default)]
 struct Writer {
     /// All tables ever used, the current one last. Old ones stay, since a reader may still be in one; each is at
-    /// least twice as large as the one before, so together they are smaller than the current one.
-    #[expect(clippy::vec_box, reason = "readers hold addresses of tables, which must not move")]
-    tables: Vec<Box<Table>>,
+    /// least twice as large as the one before, so together they are smaller than the current one. Not boxes: to move a
+    /// box says that nobody else has its contents, and readers do.
+    tables: Vec<Arc<Table>>,
     live: usize,
     /// Slots of the index that were used once, dead ones included.
     used: usize,
@@ -38,17 +40,16 @@ struct Writer {
     next: u32,
 }
 
-struct Table {
+pub(crate) struct Table {
     /// The number of an entry plus one in the low bits, as many as the number of slots has, and a part of its hash above
     /// them. A dead slot has no number, but all bits above. Release in `put`, after the entry; pairs with Acquire in
     /// `get`.
-    index: Box<[AtomicU32]>,
+    pub(crate) index: Box<[AtomicU32]>,
     entries: Box<[Entry]>,
     /// How many bits a number has.
     bits: u32,
 }
 
-#[derive(Default)]
 struct Entry {
     /// Release in `put`, after the value; pairs with Acquire in `get`.
     key: AtomicU64,
@@ -64,7 +65,7 @@ impl Default for TaggedMap {
 impl TaggedMap {
     /// Room for `count` keys before the first growth.
     pub fn with_capacity(count: usize) -> TaggedMap {
-        let map = TaggedMap { current: AtomicPtr::default(), writer: Mutex::default() };
+        let map = TaggedMap { current: AtomicPtr::new(std::ptr::null_mut()), writer: Mutex::new(Writer::default()) };
         map.publish(&mut map.lock(), Table::new((count * 2).next_power_of_two().max(SLOTS_MIN)));
         map
     }
@@ -134,14 +135,15 @@ impl TaggedMap {
     }
 
     #[inline(always)]
-    fn table(&self) -> &Table {
-        // SAFETY: `current` always points into a box that `Writer` keeps until the map is dropped.
+    pub(crate) fn table(&self) -> &Table {
+        // SAFETY: `publish` alone stores into `current`, the first time in `with_capacity`, and keeps every table in
+        // `Writer::tables` until the map is dropped, which the reference does not outlive. Nobody has a table mutably.
         unsafe { &*self.current.load(Ordering::Acquire) }
     }
 
     fn publish(&self, writer: &mut Writer, table: Table) {
-        let mut table = Box::new(table);
-        self.current.store(&raw mut *table, Ordering::Release);
+        let table = Arc::new(table);
+        self.current.store(Arc::as_ptr(&table).cast_mut(), Ordering::Release);
         writer.tables.push(table);
     }
 
@@ -163,14 +165,14 @@ impl Table {
         assert!(slots.is_power_of_two() && bits < 32, "the hash is cut to a power of two, and a slot has 32 bits");
         let index = (0..slots).map(|_| AtomicU32::new(UNUSED)).collect();
         // No more slots than that are ever used.
-        let entries = (0..slots * 3 / 4).map(|_| Entry::default()).collect();
+        let entries = (0..slots * 3 / 4).map(|_| Entry::new()).collect();
         Table { index, entries, bits }
     }
 
     /// The first slot for a key, and what a slot has above the number. Multiplicative hashing: the top bits depend on all
     /// bits of the key.
     #[inline(always)]
-    fn home(&self, key: u64) -> (usize, u32) {
+    pub(crate) fn home(&self, key: u64) -> (usize, u32) {
         let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((hash >> (64 - self.bits)) as usize, ((hash << self.bits) >> 32) as u32 & !self.numbers())
     }
@@ -185,14 +187,15 @@ impl Table {
     fn get(&self, key: u64, tag: u8) -> Option<u64> {
         let (numbers, (mut at, above)) = (self.numbers(), self.home(key));
         loop {
-            // SAFETY: there are as many slots as the bits of numbers can tell, and one more.
+            // SAFETY: `Table::new` makes `1 << bits` slots, and `numbers` is one less than that.
             let slot = unsafe { self.index.get_unchecked(at & numbers as usize) }.load(Ordering::Acquire);
             if slot == UNUSED {
                 return None;
             }
             let number = slot & numbers;
             if slot & !numbers == above && number != 0 {
-                // SAFETY: slots have numbers of entries that there are.
+                // SAFETY: `put` alone writes numbers into slots, plus one, after it found the entry by a checked index;
+                // `bury` leaves none. `entries` never changes its length.
                 let entry = unsafe { self.entries.get_unchecked(number as usize - 1) };
                 if let Some(value) = entry.get(key).filter(|it| (it >> TAG_SHIFT) as u8 == tag) {
                     return Some(value);
@@ -221,7 +224,7 @@ impl Table {
     }
 
     /// The slot and the entry of a key, for writers, under the lock.
-    fn find(&self, key: u64, tag: u8) -> Option<(usize, usize)> {
+    pub(crate) fn find(&self, key: u64, tag: u8) -> Option<(usize, usize)> {
         let (mask, (mut at, above)) = (self.index.len() - 1, self.home(key));
         loop {
             let slot = self.index[at & mask].load(Ordering::Relaxed);
@@ -265,6 +268,10 @@ impl Table {
 }
 
 impl Entry {
+    fn new() -> Entry {
+        Entry { key: AtomicU64::new(EMPTY), value: AtomicU64::new(0) }
+    }
+
     /// The value, if it is that of a key.
     #[inline(always)]
     fn get(&self, key: u64) -> Option<u64> {
@@ -275,123 +282,5 @@ impl Entry {
         // It may have been given to another key between the loads, and back again.
         let is_same = self.key.load(Ordering::Acquire) == key && self.value.load(Ordering::Acquire) == value;
         is_same.then_some(value)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    fn value(tag: u8, serial: u64) -> u64 {
-        u64::from(tag) << TAG_SHIFT | serial
-    }
-
-    #[test]
-    fn keys_of_different_tags_are_different() {
-        let map = TaggedMap::default();
-        map.insert(7, value(1, 10));
-        map.insert(7, value(2, 20));
-        assert_eq!(map.get(7, 1), Some(value(1, 10)));
-        assert_eq!(map.get(7, 2), Some(value(2, 20)));
-        assert_eq!(map.get(7, 3), None);
-        assert_eq!(map.remove(7, 1), Some(value(1, 10)));
-        assert_eq!(map.get(7, 1), None);
-        assert_eq!(map.get(7, 2), Some(value(2, 20)));
-    }
-
-    #[test]
-    fn what_marks_entries_is_no_key() {
-        let map = TaggedMap::default();
-        assert_eq!(map.get(0, 3), None);
-        map.insert(5, value(3, 1));
-        map.remove(5, 3);
-        map.insert(6, value(3, 2));
-        assert_eq!((map.get(u64::MAX, 3), map.remove(u64::MAX, 3), map.remove(0, 3)), (None, None, None));
-        assert_eq!(map.len(), 1);
-        map.insert(u64::MAX, value(3, 4));
-        assert_eq!((map.get(u64::MAX, 3), map.entries_unsorted().len()), (Some(value(3, 4)), 2));
-    }
-
-    /// Addresses with strides, numbers, and numbers with a kind above them.
-    #[test]
-    fn keys_of_all_sorts_are_found_in_few_steps() {
-        let steps: [fn(u64) -> u64; 5] = [
-            |it| it + 1,
-            |it| (0x7f00 << 32) + it * 208,
-            |it| it << 12 | 1 << 40,
-            |it| it | 9 << 56,
-            |it| it << 32 | 5,
-        ];
-        for key in steps {
-            let map = TaggedMap::with_capacity(16);
-            for it in 0..70_000 {
-                map.insert(key(it), value(1, it));
-            }
-            (0..70_000).for_each(|it| assert_eq!(map.get(key(it), 1), Some(value(1, it))));
-            let table = map.table();
-            let steps = (0..70_000).map(|it| {
-                let slot = table.find(key(it), 1).expect("it is there").0;
-                slot.wrapping_sub(table.home(key(it)).0) & (table.index.len() - 1)
-            });
-            let (all, most) = steps.fold((0, 0), |(all, most), it| (all + it, most.max(it)));
-            assert!(all < 4 * 70_000 && most < 1000, "{all} steps, {most} at most, to {:x} and the like", key(1));
-        }
-    }
-
-    #[test]
-    fn agrees_with_a_tree_over_random_operations() {
-        let map = TaggedMap::with_capacity(4);
-        let mut tree = BTreeMap::new();
-        let mut state = 1_u64;
-        for step in 0..200_000 {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            let (key, tag) = (state % 997 + 1, (state >> 20) as u8 % 3);
-            match state >> 40 & 3 {
-                0 => assert_eq!(map.remove(key, tag), tree.remove(&(key, tag))),
-                1 => assert_eq!(map.insert(key, value(tag, step)), tree.insert((key, tag), value(tag, step))),
-                _ => assert_eq!(map.get(key, tag), tree.get(&(key, tag)).copied()),
-            }
-        }
-        assert_eq!(map.len(), tree.len());
-    }
-
-    #[test]
-    fn churn_at_a_constant_size_stops_growing() {
-        let map = TaggedMap::with_capacity(64);
-        for key in 1..2_000_000_u64 {
-            map.insert(key, value(1, key));
-            if key > 50 {
-                map.remove(key - 50, 1);
-            }
-        }
-        let slots = map.table().index.len();
-        assert!(slots <= 4096, "50 live keys take {slots} slots");
-    }
-
-    #[test]
-    fn readers_see_what_was_there_before_they_started() {
-        let map = TaggedMap::with_capacity(16);
-        for key in 1..1000 {
-            map.insert(key, value(1, key));
-        }
-        std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    for round in 0..200 {
-                        let key = round * 7 % 999 + 1;
-                        assert_eq!(map.get(key, 1), Some(value(1, key)));
-                    }
-                });
-            }
-            scope.spawn(|| {
-                for key in 1000..20_000 {
-                    map.insert(key, value(1, key));
-                    map.remove(key, 1);
-                }
-            });
-        });
     }
 }

@@ -98,7 +98,8 @@ fn collect(model: &Model, work: &Work, structures: &mut BTreeSet<String>) {
 
 fn emit_image(layout: &Layout, out: &mut String) {
     let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
-    let _ = writeln!(out, "\nimpl Image for {} {{", layout.rust_name);
+    let safety = "// SAFETY: the generator names places of its fields only, and the same for both functions.";
+    let _ = writeln!(out, "\n{safety}\nunsafe impl Image for {} {{", layout.rust_name);
     let _ = writeln!(out, "    const SIZE: usize = {};\n    const IS_FLAT: bool = {is_flat};", layout.size);
     let conditions = conditions(layout);
     if !conditions.is_empty() {

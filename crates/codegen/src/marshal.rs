@@ -141,17 +141,30 @@ fn chains(layout: &Layout) -> Vec<&str> {
 /// The words of all blocks behind a structure, and the structure written with its blocks.
 fn emit_structure(layout: &Layout, model: &Model, out: &mut String) {
     let rust = &layout.rust_name;
-    let _ = writeln!(out, "\nimpl Block for {rust} {{\n    const WORDS: usize = {};", layout.size.div_ceil(8));
+    let safety =
+        "// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.";
+    let words = layout.size.div_ceil(8);
+    let _ = writeln!(out, "\n{safety}\nunsafe impl Block for {rust} {{\n    const WORDS: usize = {words};");
     let is_flat = layout.work.is_empty() && layout.gaps.is_empty();
     let _ = writeln!(out, "    const IS_FLAT: bool = {is_flat};");
     if !chains(layout).is_empty() || !pointers(layout).is_empty() {
-        let _ = writeln!(out, "\n    #[inline(always)]\n    fn behind(it: &Self) -> Option<usize> {{");
+        let _ = writeln!(out, "\n    #[inline(always)]\n    unsafe fn behind(it: &Self) -> Option<usize> {{");
         let _ = writeln!(out, "{}    }}", behind(layout, 8));
     }
     if !is_flat {
-        let body = finish(layout, model, 8);
+        let body = finish(layout, model, 12);
         let it = if body.contains("it.") { "it" } else { "_it" };
-        let head = format!("fn finish<I: Ids + ?Sized>({it}: &Self, at: usize, lines: &mut Lines<'_, I>)");
+        let head = format!("unsafe fn finish<I: Ids + ?Sized>({it}: &Self, at: usize, lines: &mut Lines<'_, I>)");
+        let name = &layout.c_name;
+        let what = if name.starts_with("vk") { format!("parameters of `{name}`") } else { format!("`{name}`") };
+        let mut safety = format!("        // SAFETY: by the contract the copy of the {what} lies at `at`");
+        safety += match &*pointers(layout) {
+            [] => "; these are its fields.\n",
+            _ => {
+                ". There is room\n        // for what its pointers lead to, each to as many elements as the field says that counts them.\n"
+            }
+        };
+        let body = format!("{safety}        unsafe {{\n{body}        }}\n");
         let _ = writeln!(out, "\n    #[inline(always)]\n    {head} {{\n{body}    }}");
     }
     let _ = writeln!(out, "}}");
@@ -172,8 +185,12 @@ fn behind(layout: &Layout, indent: usize) -> String {
         terms.push(match &pointer.to {
             Target::Values(size, ..) => format!("bytes(it.{name}.0, {count} * {size})"),
             Target::Handle(_) => format!("bytes(it.{name}.0, {count} * 8)"),
-            _ => format!("array(it.{name}, {count})?"),
+            _ => format!("unsafe {{ array(it.{name}, {count}) }}?"),
         });
+    }
+    if terms.iter().any(|it| it.starts_with("unsafe")) {
+        let safety = "// SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.";
+        let _ = writeln!(out, "{:indent$}{safety}", "");
     }
     let sum = if terms.is_empty() { "0".to_owned() } else { terms.join(" + ") };
     let _ = writeln!(out, "{:indent$}Some({sum})", "");
@@ -227,15 +244,34 @@ fn finish(layout: &Layout, model: &Model, indent: usize) -> String {
 
 fn emit_command(command: &Command, model: &Model, out: &mut String) {
     emit_structure(&command.parameters, model, out);
+    let (name, function) = (&command.c_name, names::snake(&command.rust_name));
+    let pointers = pointers(&command.parameters);
+    let usages: Vec<String> = pointers.iter().map(|it| usage(command, it.1)).collect();
+    let _ =
+        writeln!(out, "\n/// The record of a `{name}`; none where the walker must make it.\n///\n/// # Safety\n///");
+    let _ = match &*usages {
+        [] => writeln!(out, "/// None to keep: the command has no pointers. It is unsafe as that of every command is."),
+        all => writeln!(out, "/// The pointers of `it` must be valid as these demand: {}.", all.join(", ")),
+    };
+    let head = format!("pub unsafe fn {function}<'s, S: Space, I: Ids + ?Sized>(");
+    let rust = &command.parameters.rust_name;
     let _ = writeln!(
         out,
-        "\n/// The record of a `{0}`; none where the walker must make it.\n///\n/// # Safety\n///\n/// As for `Packer::new`.\n#[inline(always)]\npub unsafe fn {1}<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &{2}) -> Option<&'s [u64]> {{\n    \
-         // SAFETY: the caller says that the parameters are valid.\n    unsafe {{ Lines::record(space, ids, Command::{3}, call, it) }}\n}}",
-        command.c_name,
-        names::snake(&command.rust_name),
-        command.parameters.rust_name,
-        command.rust_name,
+        "#[inline(always)]\n{head}space: &'s mut S, ids: &I, call: u64, it: &{rust}) -> Option<&'s [u64]> {{"
     );
+    let _ = match &*usages {
+        [] => writeln!(out, "    // SAFETY: a `{name}` has no pointers, so none can lead to too few elements."),
+        all => {
+            writeln!(out, "    // SAFETY: by the contract, each pointer leads to what it should: {}.", all.join(", "))
+        }
+    };
+    let _ = writeln!(out, "    unsafe {{ Lines::record(space, ids, Command::{}, call, it) }}\n}}", command.rust_name);
+}
+
+/// The valid usage that makes a pointer among the parameters of a command valid.
+fn usage(command: &Command, at: u32) -> String {
+    let field = command.parameters.fields.iter().find(|it| it.at == at);
+    format!("VUID-{}-{}-parameter", command.c_name, field.map_or("", |it| it.c_name.as_str()))
 }
 
 /// By number, for tests and for callers that have an image.
@@ -248,13 +284,14 @@ fn emit_dispatch(commands: &[&Command], out: &mut String) {
     let _ = writeln!(
         out,
         "\n/// The record of a call in a straight line; none where there is none or the walker must make it.\n///\n/// # Safety\n///\n\
-         /// `image` must be the parameters of a call of `command`, as for `Packer::new`.\n\
+         /// `image` must be the parameters of a call of `command` whose pointers are valid as the specification demands.\n\
          pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {{\n    match command {{"
     );
     for command in commands {
         let _ = writeln!(
             out,
-            "        // SAFETY: the caller says that the image is of this command.\n        Command::{} => unsafe {{ {}(stream, ids, call, &*image.cast()) }},",
+            "        // SAFETY: `image` is the parameters of a `{}` here, by the contract, with what its own one demands.\n        Command::{} => unsafe {{ {}(stream, ids, call, &*image.cast()) }},",
+            command.c_name,
             command.rust_name,
             names::snake(&command.rust_name),
         );

@@ -281,7 +281,8 @@ impl Notes {
 /// A thread's stream as a place to store records in.
 pub(crate) struct InPlace<'a>(&'a mut Thread);
 
-impl straight::Space for InPlace<'_> {
+// SAFETY: `Thread::claim` gives room for so many words behind what is committed, and the thread is borrowed.
+unsafe impl straight::Space for InPlace<'_> {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
         self.0.claim(words)
@@ -615,7 +616,7 @@ impl Local {
             let (thread, is_ordered) = (self.thread.number(), false);
             let look = Look { names, thread, notes: &self.notes, is_ordered, recorder: None };
             // SAFETY: the outputs were just gathered from valid parameters.
-            unsafe { Packer::new(&look, names) }.leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call);
+            unsafe { Packer::new(&look, names).leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call) };
             self.give(entered.listeners());
             found = self.validate(entered.listeners());
         }
@@ -706,7 +707,7 @@ fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<
 #[inline(never)]
 unsafe fn walk(stream: &mut Stream, look: &Look<'_>, command: Command, params: *const u8, call: u64) {
     // SAFETY: the caller says that the parameters are valid.
-    unsafe { Packer::new(look, look.names) }.enter(stream, command, params, call);
+    unsafe { Packer::new(look, look.names).enter(stream, command, params, call) };
 }
 
 fn command_makes(command: Command) -> bool {

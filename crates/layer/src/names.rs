@@ -79,14 +79,14 @@ impl Names {
 
     #[inline(always)]
     pub(crate) fn slot(&self, ty: HandleType, handle: u64) -> Option<Slot> {
-        self.slots.get(handle, ty as u8).map(|it| Slot(it as u32))
+        self.slots.get(handle, ty as u8).map(|it| Slot::from_number(it as u32))
     }
 
     /// The same with the id of the object.
     #[inline(always)]
     pub(crate) fn object(&self, ty: HandleType, handle: u64) -> Option<(ObjectId, Slot)> {
         let value = self.slots.get(handle, ty as u8)?;
-        let slot = Slot(value as u32);
+        let slot = Slot::from_number(value as u32);
         let id = match value >> SLOT_BITS & SERIAL_MAX {
             0 => ObjectId::checked(HUB.objects.raw_id(slot), ty)?,
             serial => ObjectId::new(ty, serial - 1)?,
@@ -96,7 +96,7 @@ impl Names {
 
     /// The handle of an object that is alive. Looks at all of them.
     pub(crate) fn handle_of(&self, id: ObjectId) -> Option<u64> {
-        let is_it = |value: u64| HUB.objects.id(Slot(value as u32)) == Some(id);
+        let is_it = |value: u64| HUB.objects.id(Slot::from_number(value as u32)) == Some(id);
         self.slots.entries_unsorted().into_iter().find(|(_, value)| is_it(*value)).map(|it| it.0)
     }
 
@@ -113,7 +113,7 @@ impl Names {
             self.children().entry(parent).or_default().insert((ty, handle));
         }
         let short = if serial < SERIAL_MAX { serial + 1 } else { 0 };
-        self.slots.insert(handle, (ty as u64) << 56 | short << SLOT_BITS | u64::from(slot.0));
+        self.slots.insert(handle, (ty as u64) << 56 | short << SLOT_BITS | u64::from(slot.number()));
         Some(slot)
     }
 
@@ -184,7 +184,7 @@ impl Drop for Names {
     fn drop(&mut self) {
         HUB.next_generation();
         for (_, value) in self.slots.entries_unsorted() {
-            HUB.objects.remove(Slot(value as u32));
+            HUB.objects.remove(Slot::from_number(value as u32));
         }
     }
 }

@@ -23,10 +23,11 @@ pub(crate) struct Loader {
 
 impl Loader {
     pub(crate) fn open(library_name: &'static str) -> Result<Loader, LoaderError> {
-        // SAFETY: the system's loader is a library made to be opened; its initializers have no preconditions.
+        // SAFETY: the initializers of the Vulkan loader have no preconditions: programs open it at any time.
         let library = unsafe { Library::open(library_name) }
             .map_err(|it| LoaderError::NotFound { library: library_name.to_owned(), reason: it.reason() })?;
-        // SAFETY: the loader's interface gives this symbol this type, and the pointer is kept beside the library.
+        // SAFETY: the loader exports `vkGetInstanceProcAddr` with the prototype of the specification, which is this type;
+        // the pointer is kept beside the library.
         let symbol = unsafe { library.get::<abi::FnGetInstanceProcAddr>("vkGetInstanceProcAddr") };
         let get_instance_proc_addr = symbol.map_err(|_| missing(library_name, c"vkGetInstanceProcAddr"))?;
         Ok(Loader { library_name, get_instance_proc_addr, _library: library })
@@ -37,7 +38,7 @@ impl Loader {
         let Some(address) = self.address(abi::Instance(0), c"vkEnumerateInstanceVersion") else {
             return Ok(Version::new(1, 0, 0));
         };
-        // SAFETY: `address` is vkEnumerateInstanceVersion's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateInstanceVersion, whose prototype is this type.
         let function: abi::FnEnumerateInstanceVersion = unsafe { std::mem::transmute(address) };
         let mut packed = 0;
         // SAFETY: VUID-vkEnumerateInstanceVersion-pApiVersion-parameter: it points to a `u32` of ours.
@@ -47,20 +48,23 @@ impl Loader {
 
     pub(crate) fn layers(&self) -> Result<Vec<abi::LayerProperties>, LoaderError> {
         let address = self.required(abi::Instance(0), c"vkEnumerateInstanceLayerProperties")?;
-        // SAFETY: `address` is vkEnumerateInstanceLayerProperties's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateInstanceLayerProperties, whose prototype is this type.
         let function: abi::FnEnumerateInstanceLayerProperties = unsafe { std::mem::transmute(address) };
         list("vkEnumerateInstanceLayerProperties", abi::LayerProperties::zeroed(), |count, first| {
-            // SAFETY: `list` passes a count and null, or as many elements as the count says.
+            // SAFETY: VUID-vkEnumerateInstanceLayerProperties-pPropertyCount-parameter and -pProperties-parameter: `list`
+            // passes a count of its own, and null or as many elements as that says.
             unsafe { function(count, first) }
         })
     }
 
     pub(crate) fn extensions(&self) -> Result<Vec<abi::ExtensionProperties>, LoaderError> {
         let address = self.required(abi::Instance(0), c"vkEnumerateInstanceExtensionProperties")?;
-        // SAFETY: `address` is vkEnumerateInstanceExtensionProperties's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateInstanceExtensionProperties, whose prototype is this type.
         let function: abi::FnEnumerateInstanceExtensionProperties = unsafe { std::mem::transmute(address) };
         list("vkEnumerateInstanceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
-            // SAFETY: no layer name is allowed; `list` passes a count and as many elements.
+            // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pLayerName-parameter allows no name.
+            // VUID-vkEnumerateInstanceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter: `list` passes
+            // a count of its own, and null or as many elements as that says.
             unsafe { function(Ptr::NULL, count, first) }
         })
     }
@@ -73,7 +77,7 @@ impl Loader {
         flags: abi::InstanceCreateFlags,
     ) -> Result<Instance<'_>, LoaderError> {
         let address = self.required(abi::Instance(0), c"vkCreateInstance")?;
-        // SAFETY: `address` is vkCreateInstance's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkCreateInstance, whose prototype is this type.
         let function: abi::FnCreateInstance = unsafe { std::mem::transmute(address) };
         let application = abi::ApplicationInfo {
             p_application_name: text(c"lavascope"),
@@ -98,7 +102,8 @@ impl Loader {
     }
 
     fn address(&self, instance: abi::Instance, command: &CStr) -> Option<*const ()> {
-        // SAFETY: VUID-vkGetInstanceProcAddr: the instance is null or alive, the name ends in a zero.
+        // SAFETY: VUID-vkGetInstanceProcAddr-instance-parameter: it is null, or that of an `Instance`, which borrows the
+        // loader. VUID-vkGetInstanceProcAddr-pName-parameter: a `CStr` ends with a zero.
         let FnPtr(address) = unsafe { (self.get_instance_proc_addr)(instance, text(command)) };
         (address != 0).then(|| std::ptr::with_exposed_provenance(address as usize))
     }
@@ -117,10 +122,12 @@ pub(crate) struct Instance<'a> {
 impl Instance<'_> {
     pub(crate) fn physical_devices(&self) -> Result<Vec<PhysicalDevice<'_>>, LoaderError> {
         let address = self.loader.required(self.handle, c"vkEnumeratePhysicalDevices")?;
-        // SAFETY: `address` is vkEnumeratePhysicalDevices's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumeratePhysicalDevices, whose prototype is this type.
         let function: abi::FnEnumeratePhysicalDevices = unsafe { std::mem::transmute(address) };
         let handles = list("vkEnumeratePhysicalDevices", abi::PhysicalDevice(0), |count, first| {
-            // SAFETY: the instance is alive; `list` passes a count and as many elements.
+            // SAFETY: VUID-vkEnumeratePhysicalDevices-instance-parameter: `self` destroys it when it is dropped, not before.
+            // VUID-vkEnumeratePhysicalDevices-pPhysicalDeviceCount-parameter and -pPhysicalDevices-parameter: `list` passes
+            // a count of its own, and null or as many elements as that says.
             unsafe { function(self.handle, count, first) }
         })?;
         Ok(handles.into_iter().map(|handle| PhysicalDevice { instance: self, handle }).collect())
@@ -131,7 +138,7 @@ impl Drop for Instance<'_> {
     fn drop(&mut self) {
         // Without the command the instance cannot be destroyed, and there is nobody to tell.
         if let Some(address) = self.loader.address(self.handle, c"vkDestroyInstance") {
-            // SAFETY: `address` is vkDestroyInstance's, which has this type.
+            // SAFETY: vkGetInstanceProcAddr gave `address` for vkDestroyInstance, whose prototype is this type.
             let function: abi::FnDestroyInstance = unsafe { std::mem::transmute(address) };
             // SAFETY: VUID-vkDestroyInstance-instance-00629: we made no objects from it, and nobody else has it.
             unsafe { function(self.handle, Ptr::NULL) };
@@ -148,20 +155,23 @@ pub(crate) struct PhysicalDevice<'a> {
 impl PhysicalDevice<'_> {
     pub(crate) fn properties(&self) -> Result<abi::PhysicalDeviceProperties, LoaderError> {
         let address = self.instance.loader.required(self.instance.handle, c"vkGetPhysicalDeviceProperties")?;
-        // SAFETY: `address` is vkGetPhysicalDeviceProperties's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkGetPhysicalDeviceProperties, whose prototype is this type.
         let function: abi::FnGetPhysicalDeviceProperties = unsafe { std::mem::transmute(address) };
         let mut properties = abi::PhysicalDeviceProperties::zeroed();
-        // SAFETY: the device is of a live instance, and the structure is ours.
+        // SAFETY: VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter: `self` borrows the instance that it is of.
+        // VUID-vkGetPhysicalDeviceProperties-pProperties-parameter: the structure is a local one.
         unsafe { function(self.handle, out(&mut properties)) };
         Ok(properties)
     }
 
     pub(crate) fn extensions(&self) -> Result<Vec<abi::ExtensionProperties>, LoaderError> {
         let address = self.instance.loader.required(self.instance.handle, c"vkEnumerateDeviceExtensionProperties")?;
-        // SAFETY: `address` is vkEnumerateDeviceExtensionProperties's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkEnumerateDeviceExtensionProperties, whose prototype is this type.
         let function: abi::FnEnumerateDeviceExtensionProperties = unsafe { std::mem::transmute(address) };
         list("vkEnumerateDeviceExtensionProperties", abi::ExtensionProperties::zeroed(), |count, first| {
-            // SAFETY: the device is of a live instance; `list` passes a count and as many elements.
+            // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-physicalDevice-parameter: `self` borrows its instance.
+            // VUID-vkEnumerateDeviceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter: `list` passes a
+            // count of its own, and null or as many elements as that says.
             unsafe { function(self.handle, Ptr::NULL, count, first) }
         })
     }
@@ -170,12 +180,14 @@ impl PhysicalDevice<'_> {
     /// structure; another device leaves it zero.
     pub(crate) fn driver_properties(&self) -> Option<abi::PhysicalDeviceDriverProperties> {
         let address = self.instance.loader.address(self.instance.handle, c"vkGetPhysicalDeviceProperties2")?;
-        // SAFETY: `address` is vkGetPhysicalDeviceProperties2's, which has this type.
+        // SAFETY: vkGetInstanceProcAddr gave `address` for vkGetPhysicalDeviceProperties2, whose prototype is this type.
         let function: abi::FnGetPhysicalDeviceProperties2 = unsafe { std::mem::transmute(address) };
         let mut driver = abi::PhysicalDeviceDriverProperties::zeroed();
         let mut properties = abi::PhysicalDeviceProperties2::zeroed();
         properties.p_next = out(&mut driver).cast();
-        // SAFETY: the device is of a live instance; both structures are ours, typed and live during the call.
+        // SAFETY: VUID-vkGetPhysicalDeviceProperties2-physicalDevice-parameter: `self` borrows the instance that it is of.
+        // VUID-vkGetPhysicalDeviceProperties2-pProperties-parameter: `zeroed` sets the types of both structures, which are
+        // local ones.
         unsafe { function(self.handle, out(&mut properties)) };
         Some(driver)
     }

@@ -1,9 +1,12 @@
 //! Zeroed memory with stable addresses, for calls laid out again.
 
+use std::cell::UnsafeCell;
+
 /// Chunks that are given out piece by piece and reused after [`Arena::clear`].
 #[derive(Default)]
 pub struct Arena {
-    chunks: Vec<Box<[u64]>>,
+    /// Cells, since what was given out is written while more is asked for.
+    chunks: Vec<Box<[UnsafeCell<u64>]>>,
     /// Words used of the last chunk.
     used: usize,
 }
@@ -18,7 +21,7 @@ impl Arena {
         let kept = earlier.chain(last).find(|it| it.0.len() == CHUNK_WORDS);
         self.used = 0;
         if let Some((mut chunk, used)) = kept {
-            chunk[..used].fill(0);
+            chunk[..used].iter_mut().for_each(|it| *it.get_mut() = 0);
             self.chunks.push(chunk);
         }
     }
@@ -28,13 +31,15 @@ impl Arena {
         let words = size.div_ceil(8).max(1);
         let fits = self.chunks.last().is_some_and(|it| it.len() - self.used >= words);
         if !fits {
-            self.chunks.push(vec![0; words.max(CHUNK_WORDS)].into_boxed_slice());
+            let words = vec![0_u64; words.max(CHUNK_WORDS)];
+            self.chunks.push(words.into_iter().map(UnsafeCell::new).collect());
             self.used = 0;
         }
         let at = self.used;
         self.used += words;
-        match self.chunks.last_mut() {
-            Some(chunk) => chunk[at..].as_mut_ptr().cast(),
+        // A shared look at the chunk leaves the pointers into it that were given before as they are.
+        match self.chunks.last() {
+            Some(chunk) => UnsafeCell::raw_get(chunk[at..].as_ptr()).cast(),
             None => std::ptr::dangling_mut::<u64>().cast(),
         }
     }

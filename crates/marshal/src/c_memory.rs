@@ -9,8 +9,8 @@ pub struct CMemory(());
 impl CMemory {
     /// # Safety
     ///
-    /// Until it is dropped, the rules may read every sibling and structure that the specification makes readable
-    /// for the call being walked.
+    /// Until it is dropped, it may only be given to the rules and walkers of `event`, for frames of a call whose pointers
+    /// are valid as the specification demands: those read what it makes readable for that call, and nothing else.
     pub unsafe fn of_this_process() -> CMemory {
         CMemory(())
     }
@@ -25,8 +25,8 @@ impl Memory for CMemory {
             return None;
         }
         let address = std::ptr::with_exposed_provenance::<u8>(at as usize);
-        // SAFETY: whoever made this `CMemory` promised that what the rules ask for is readable. The reads are
-        // unaligned because an application may hand us any address.
+        // SAFETY: by the contract of `of_this_process` the rules ask, and only for siblings and structures of a call, which
+        // its valid usage makes readable. The reads are unaligned because an application may hand us any address.
         unsafe {
             Some(match width {
                 1 => u64::from(address.read()),

@@ -15,7 +15,14 @@ pub use crate::generated::in_place::way;
 pub type Place<H> = fn(&mut [u64], &H) -> bool;
 
 /// Parameters or a structure that can be made into C memory where they lie.
-pub(crate) trait Image: Pod {
+///
+/// Only its implementations are given a [`Fits`] or a [`Placer`], so nobody else can ask those for places.
+///
+/// # Safety
+///
+/// `fits` asks only for places of the image at `at`, which has `SIZE` bytes, and of blocks that it was given, for words at
+/// multiples of eight. `place` asks only for places that a `fits` of the same image, which gave true, asked for.
+pub(crate) unsafe trait Image: Pod {
     /// Bytes of it.
     const SIZE: usize;
     /// Whether its bytes are all there is to it.
@@ -59,7 +66,8 @@ impl Fits<'_> {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at.is_multiple_of(8) && at < self.cursor, "what is looked at was claimed");
-        // SAFETY: blocks are looked at once they are claimed, so this lies before the cursor.
+        // SAFETY: by the contract of `Image`, `at` lies in an image or block that was given, and `block` and `whole` give
+        // what ends before the cursor, which is never behind the end of the words.
         unsafe { *self.words.get_unchecked(at / 8) }
     }
 
@@ -152,13 +160,15 @@ pub(crate) struct Placer<'a, H: ?Sized> {
 impl<H: Handles + ?Sized> Placer<'_, H> {
     #[inline(always)]
     fn read(&self, at: usize) -> u64 {
-        // SAFETY: the record fits, so every place that the generated code names lies in it; words are aligned.
+        // SAFETY: `whole` makes a placer once `fits` gave true. By the contract of `Image` that asked for this place, too,
+        // which `Fits` gives only if it lies in the record; the record is made of words, and `at` a multiple of eight.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
     #[inline(always)]
     fn write(&mut self, at: usize, value: u64) {
-        // SAFETY: as in `read`; the record is ours alone.
+        // SAFETY: by the contract of `Image`, `fits` asked for this place, which therefore lies in the record. `whole` has
+        // the record mutably, and looks at it through the placer alone.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 

@@ -12,10 +12,12 @@ use crate::c_memory::CMemory;
 ///
 /// # Safety
 ///
-/// `parameters` must be the parameter image of a call of this command that returned `result`.
+/// `parameters` must be the parameter image of a call of this command that returned `result`, and its pointers valid as
+/// the specification demands.
 pub unsafe fn outputs_image(desc: &CommandDesc, parameters: *const u8, result: u64, image: &mut Vec<u64>) -> bool {
     let Some(outputs) = desc.outputs else { return false };
-    // SAFETY: the caller promises that the parameters are those of a call, readable as the specification demands.
+    // SAFETY: it stays in this function, which reads parameters and what they lead to, at places that the tables give for
+    // this command; by the contract `parameters` are those of such a call, whose pointers are valid.
     let memory = unsafe { CMemory::of_this_process() };
     let base = parameters.expose_provenance() as u64;
     let is_written = is_written(outputs.result, result);

@@ -47,35 +47,54 @@ pub struct Packer<'a, I: ?Sized, F: ?Sized> {
 }
 
 impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
-    /// # Safety
-    ///
-    /// What is packed must be the parameters or outputs of a call whose pointers are valid as the specification
-    /// demands, for as long as packing lasts.
-    pub unsafe fn new(ids: &'a I, facts: &'a F) -> Self {
-        // SAFETY: the caller promises what `CMemory` asks for.
+    pub fn new(ids: &'a I, facts: &'a F) -> Self {
+        // SAFETY: it stays in the packer, which gives it to the rules in `pack` and what that calls; the functions that lead
+        // there are unsafe and demand an image whose pointers are valid.
         let memory = unsafe { CMemory::of_this_process() };
         Packer { ids, facts, conditional: None, memory, remarks: Remarks::default(), item: "" }
     }
 
     /// Packs the parameters at `image` before the driver sees the call.
-    pub fn enter<'s>(&mut self, stream: &'s mut Stream, command: Command, image: *const u8, call: u64) -> &'s [u64] {
-        self.pack(stream, command.desc().parameters, Pass::Enter, image);
+    ///
+    /// # Safety
+    ///
+    /// `image` must lead to the parameters of a call of `command`. Their pointers, and those of what they lead to, must be
+    /// valid as the valid usage of the command demands for what it reads, until this returns. What the facts say of the
+    /// objects of the call must be so.
+    pub unsafe fn enter<'s>(
+        &mut self,
+        stream: &'s mut Stream,
+        command: Command,
+        image: *const u8,
+        call: u64,
+    ) -> &'s [u64] {
+        // SAFETY: by the contract the image is of these parameters, with pointers that are valid for what is read.
+        unsafe { self.pack(stream, command.desc().parameters, Pass::Enter, image) };
         stream.end(command, Kind::Enter, call, self.remarks)
     }
 
     /// Packs the outputs at `image`, as `outputs_image` gives them; none for a command without any.
-    pub fn leave<'s>(
+    ///
+    /// # Safety
+    ///
+    /// `image` must lead to the outputs of a call of `command` that returned. Their pointers must be valid for what the
+    /// command has written, until this returns.
+    pub unsafe fn leave<'s>(
         &mut self,
         stream: &'s mut Stream,
         command: Command,
         image: *const u8,
         call: u64,
     ) -> Option<&'s [u64]> {
-        self.pack(stream, command.desc().outputs?.layout, Pass::Leave, image);
+        // SAFETY: by the contract the image is of these outputs, with pointers that are valid for what was written.
+        unsafe { self.pack(stream, command.desc().outputs?.layout, Pass::Leave, image) };
         Some(stream.end(command, Kind::Leave, call, self.remarks))
     }
 
-    fn pack(&mut self, stream: &mut Stream, layout: &'static Layout, pass: Pass, image: *const u8) {
+    /// # Safety
+    ///
+    /// `image` must be of this layout, and its pointers valid for what the pass follows, by the tables.
+    unsafe fn pack(&mut self, stream: &mut Stream, layout: &'static Layout, pass: Pass, image: *const u8) {
         self.remarks = Remarks::default();
         self.item = layout.name;
         stream.begin();
@@ -86,21 +105,28 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     }
 
     /// Packs one structure as if it were the image of a call. For tests of structures on their own.
-    pub fn structure_alone<'s>(
+    ///
+    /// # Safety
+    ///
+    /// `image` must be of this layout, and its pointers valid as the valid usage of the structure demands.
+    pub unsafe fn structure_alone<'s>(
         &mut self,
         stream: &'s mut Stream,
         layout: &'static Layout,
         pass: Pass,
         image: *const u8,
     ) -> (&'s [u64], Remarks) {
-        self.pack(stream, layout, pass, image);
+        // SAFETY: by the contract the image is of this layout, with valid pointers.
+        unsafe { self.pack(stream, layout, pass, image) };
         (stream.last(), self.remarks)
     }
 
     fn copy(&self, stream: &mut Stream, at: usize, from: u64, size: usize) {
         let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
-        // SAFETY: `from` is valid for `size` by the promise made to `new`; the target was claimed.
-        unsafe { std::ptr::copy_nonoverlapping(from, stream.at(at), size) };
+        let to = stream.bytes(at, size).as_mut_ptr();
+        // SAFETY: `pack` is the one way here. By its contract the image and what its pointers lead to can be read, and the
+        // walk asks for no more bytes than the tables and the counts beside a pointer say. The stream is ours, so apart.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, size) };
     }
 
     /// The bytes are there already; this does what is left to do with them.
@@ -197,8 +223,7 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     /// What lies behind a text's end is not the call's.
     fn fixed_text(&self, stream: &mut Stream, to: usize, size: usize) {
-        // SAFETY: the bytes were claimed and copied.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(stream.at(to), size) };
+        let bytes = stream.bytes(to, size);
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(size);
         bytes[end..].fill(0);
     }
@@ -382,7 +407,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn text(&mut self, stream: &mut Stream, from: u64) -> u64 {
         let text = std::ptr::with_exposed_provenance::<std::ffi::c_char>(from as usize);
-        // SAFETY: a text that is read is null-terminated by its "null-terminated UTF-8 string" validity.
+        // SAFETY: by the contract of `pack` the pointers are valid, and the valid usage of each text that the tables name is
+        // to be a null-terminated UTF-8 string.
         let size = unsafe { std::ffi::CStr::from_ptr(text) }.to_bytes_with_nul().len();
         let at = stream.claim(size);
         self.copy(stream, at, from, size);

@@ -3,8 +3,8 @@
 //! First the size of the whole record is computed and claimed at once, then everything is stored. What is unusual,
 //! a chain above all, is found while computing the size, and the walker does it.
 //!
-//! Unsafe here rests on the same promise as the walker's: whoever packs hands over the parameters of a call whose
-//! pointers are valid as the specification demands.
+//! Unsafe here rests on what the walker's does: the parameters are those of a call whose pointers are valid as the
+//! specification demands, see [`crate::Packer::enter`].
 
 use lavascope_abi::desc::Access;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
@@ -16,20 +16,35 @@ use crate::stream::Stream;
 pub use crate::generated::*;
 
 /// A structure or parameter image that can be stored in a straight line.
-pub(crate) trait Block: Pod {
+///
+/// # Safety
+///
+/// `WORDS` is the size in words, rounded up. `finish` appends exactly the blocks that `behind` counts, and else writes into
+/// the copy of `it` alone, at multiples of eight where it writes words.
+pub(crate) unsafe trait Block: Pod {
     const WORDS: usize;
     /// Whether its bytes are all there is to it.
     const IS_FLAT: bool;
 
     /// Words of the blocks behind it; none where the walker must do it.
+    ///
+    /// # Safety
+    ///
+    /// Every pointer of `it` is null or leads to as many elements as the field says that counts them, and so do the
+    /// pointers of those elements.
     #[inline(always)]
-    fn behind(_it: &Self) -> Option<usize> {
+    unsafe fn behind(_it: &Self) -> Option<usize> {
         Some(0)
     }
 
-    /// Mends the copy of `it` at `at`: padding, handles, pointers.
+    /// Completes the copy of `it` at `at`: padding, handles, pointers.
+    ///
+    /// # Safety
+    ///
+    /// `it` keeps the contract of [`Block::behind`], which gave a number. The copy lies at `at`, a multiple of the
+    /// alignment, in the record being stored, which has room for so many words at its cursor.
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(_it: &Self, _at: usize, _lines: &mut Lines<'_, I>) {}
+    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, _at: usize, _lines: &mut Lines<'_, I>) {}
 }
 
 /// Words of an array of bytes.
@@ -39,23 +54,33 @@ pub(crate) fn bytes(address: u64, size: usize) -> usize {
 }
 
 /// Words of an array of structures and of all that is behind them.
+///
+/// # Safety
+///
+/// `first` is null or leads to `count` elements, each of which keeps the contract of [`Block::behind`].
 #[inline(always)]
-pub(crate) fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usize> {
+pub(crate) unsafe fn array<T: Block>(first: Ptr<T>, count: usize) -> Option<usize> {
     if first.is_null() {
         return Some(0);
     }
     let mut words = (size_of::<T>() * count).div_ceil(8);
     if !T::IS_FLAT {
         for index in 0..count {
-            // SAFETY: a pointer that is not null is valid for its count; see the module's promise.
-            words += T::behind(unsafe { &*first.as_ptr().add(index) })?;
+            // SAFETY: `first` is not null, so by the contract it leads to `count` elements, and `index` is less.
+            let it = unsafe { &*first.as_ptr().add(index) };
+            // SAFETY: by the contract each element keeps that of `behind`.
+            words += unsafe { T::behind(it) }?;
         }
     }
     Some(words)
 }
 
 /// Where records are stored: in a stream of their own, or right where they shall stay.
-pub trait Space {
+///
+/// # Safety
+///
+/// What [`Space::claim`] gives must lead to room for so many words that nobody else uses until the next call on the space.
+pub unsafe trait Space {
     /// Room for a record of so many words, which the caller writes.
     fn claim(&mut self, words: usize) -> *mut u64;
 
@@ -67,7 +92,8 @@ pub trait Space {
     unsafe fn written(&mut self, words: usize) -> &[u64];
 }
 
-impl Space for Stream {
+// SAFETY: `claim_record` reserves room for so many words behind the last one, and a stream is one thread's at a time.
+unsafe impl Space for Stream {
     #[inline(always)]
     fn claim(&mut self, words: usize) -> *mut u64 {
         self.claim_record(words)
@@ -75,7 +101,7 @@ impl Space for Stream {
 
     #[inline(always)]
     unsafe fn written(&mut self, words: usize) -> &[u64] {
-        // SAFETY: the caller's word.
+        // SAFETY: `claim` is `claim_record`, so by the contract that one was asked for `words`, and they are written.
         unsafe { self.commit_record(words) }
     }
 }
@@ -93,7 +119,7 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
     ///
     /// # Safety
     ///
-    /// As for `Packer::new`.
+    /// `it` keeps the contract of [`Block::behind`].
     #[inline(always)]
     pub(crate) unsafe fn record<'s, S: Space, T: Block>(
         space: &'s mut S,
@@ -102,90 +128,134 @@ impl<I: Ids + ?Sized> Lines<'_, I> {
         call: u64,
         it: &T,
     ) -> Option<&'s [u64]> {
-        let words = HEAD_SIZE / 8 + T::WORDS + T::behind(it)?;
+        // SAFETY: `it` keeps the contract of `behind`, by that of this function.
+        let words = HEAD_SIZE / 8 + T::WORDS + unsafe { T::behind(it) }?;
         let base = space.claim(words).cast::<u8>();
         let mut lines = Lines { base, cursor: HEAD_SIZE + T::WORDS * 8, ids };
-        lines.word(0, words as u64 | (command as u64) << 32);
-        lines.word(8, call & CALL_MAX);
-        // SAFETY: the record was claimed with room for the parameters.
+        // SAFETY: the head is the first two words of the record, which `Space` gave room for.
+        unsafe { lines.word(0, words as u64 | (command as u64) << 32) };
+        // SAFETY: the second word of the head.
+        unsafe { lines.word(8, call & CALL_MAX) };
+        // SAFETY: `Space` gave room for the head, `WORDS` words of parameters, which `Block` says is their size, and more;
+        // nobody else has that, so it is apart from `it`.
         unsafe { std::ptr::copy_nonoverlapping(it, base.add(HEAD_SIZE).cast::<T>(), 1) };
-        T::finish(it, HEAD_SIZE, &mut lines);
+        // SAFETY: `behind` counted what comes behind the copy at `HEAD_SIZE`, and the record has room for it at the cursor.
+        unsafe { T::finish(it, HEAD_SIZE, &mut lines) };
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
-        // SAFETY: head, parameters and blocks fill the record, as the assertion says.
+        // SAFETY: `words` were claimed. Head and parameters are written, and `finish` writes the blocks that `behind`
+        // counted, as `Block` demands.
         Some(unsafe { space.written(words) })
     }
 
+    /// # Safety
+    ///
+    /// A word of the record begins at `at`, a multiple of eight.
     #[inline(always)]
-    pub(crate) fn word(&mut self, at: usize, value: u64) {
-        // SAFETY: `at` lies in the record, whose size was computed from the same call, and is a multiple of eight.
+    pub(crate) unsafe fn word(&mut self, at: usize, value: u64) {
+        // SAFETY: the word is in the record, which `Space` gave room for, by the contract.
         unsafe { self.base.add(at).cast::<u64>().write(value) };
     }
 
+    /// # Safety
+    ///
+    /// A word of the record that was written begins at `at`, a multiple of eight.
     #[inline(always)]
-    pub(crate) fn read(&self, at: usize) -> u64 {
-        // SAFETY: as in `word`; the copy of the structure is there already.
+    pub(crate) unsafe fn read(&self, at: usize) -> u64 {
+        // SAFETY: the word is in the record and was written, by the contract.
         unsafe { self.base.add(at).cast::<u64>().read() }
     }
 
+    /// # Safety
+    ///
+    /// The bytes are in the record.
     #[inline(always)]
-    pub(crate) fn zero(&mut self, at: usize, size: usize) {
-        // SAFETY: padding of a structure that lies in the record.
+    pub(crate) unsafe fn zero(&mut self, at: usize, size: usize) {
+        // SAFETY: the bytes are in the record, which `Space` gave room for, by the contract.
         unsafe { self.base.add(at).write_bytes(0, size) };
     }
 
+    /// # Safety
+    ///
+    /// As for [`Lines::word`].
     #[inline(always)]
-    pub(crate) fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: Access) {
+    pub(crate) unsafe fn handle(&mut self, at: usize, ty: HandleType, handle: u64, access: Access) {
         let id = if handle == 0 { 0 } else { self.ids.id(ty, handle, access).raw() };
-        self.word(at, id);
+        // SAFETY: a word of the record begins at `at`, by the contract.
+        unsafe { self.word(at, id) };
     }
 
     /// What goes into the slot of a pointer, and where its block begins if there is one.
+    ///
+    /// # Safety
+    ///
+    /// A word of the record begins at `at`. `address` is null or leads to `size` bytes, for which the record has room at
+    /// the cursor.
     #[inline(always)]
-    fn slot(&mut self, at: usize, address: u64, size: usize) -> Option<usize> {
+    unsafe fn slot(&mut self, at: usize, address: u64, size: usize) -> Option<usize> {
         let first = self.cursor;
         let slot = match (address, size) {
             (0, _) => 0,
             (_, 0) => Ptr::<u8>::EMPTY.0,
             _ => first as u64,
         };
-        self.word(at, slot);
+        // SAFETY: a word of the record begins at `at`, by the contract.
+        unsafe { self.word(at, slot) };
         if address == 0 || size == 0 {
             return None;
         }
         self.cursor = first + size.next_multiple_of(8);
         if !size.is_multiple_of(8) {
-            self.word(self.cursor - 8, 0);
+            // SAFETY: the last word of the block, for which the record has room by the contract.
+            unsafe { self.word(self.cursor - 8, 0) };
         }
         let from = std::ptr::with_exposed_provenance::<u8>(address as usize);
-        // SAFETY: the source is valid for its count, see the module's promise; the room was claimed.
+        // SAFETY: `address` is not null here, so by the contract it leads to `size` bytes, and the record has room for them
+        // at `first`. The record is nobody else's, so the two are apart.
         unsafe { std::ptr::copy_nonoverlapping(from, self.base.add(first), size) };
         Some(first)
     }
 
+    /// # Safety
+    ///
+    /// As for [`Lines::slot`].
     #[inline(always)]
-    pub(crate) fn values(&mut self, at: usize, address: u64, size: usize) {
-        self.slot(at, address, size);
+    pub(crate) unsafe fn values(&mut self, at: usize, address: u64, size: usize) {
+        // SAFETY: `slot` asks for what this function asks for, of the same three numbers.
+        unsafe { self.slot(at, address, size) };
     }
 
+    /// # Safety
+    ///
+    /// As for [`Lines::slot`], of `count` handles.
     #[inline(always)]
-    pub(crate) fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: Access) {
-        let Some(first) = self.slot(at, address, count * 8) else { return };
+    pub(crate) unsafe fn handles(&mut self, at: usize, address: u64, count: usize, ty: HandleType, access: Access) {
+        // SAFETY: by the contract `address` leads to `count` handles, of eight bytes each, and there is room for them.
+        let Some(first) = (unsafe { self.slot(at, address, count * 8) }) else { return };
         for index in 0..count {
-            let handle = self.read(first + index * 8);
-            self.handle(first + index * 8, ty, handle, access);
+            // SAFETY: `slot` copied `count` words to `first`, a multiple of eight, and `index` is less.
+            let handle = unsafe { self.read(first + index * 8) };
+            // SAFETY: the word that was just read.
+            unsafe { self.handle(first + index * 8, ty, handle, access) };
         }
     }
 
+    /// # Safety
+    ///
+    /// As for [`Lines::slot`], of `count` elements that keep the contract of [`Block::behind`], with room for what is
+    /// behind them, too.
     #[inline(always)]
-    pub(crate) fn blocks<T: Block>(&mut self, at: usize, first: Ptr<T>, count: usize) {
-        let Some(block) = self.slot(at, first.0, count * size_of::<T>()) else { return };
+    pub(crate) unsafe fn blocks<T: Block>(&mut self, at: usize, first: Ptr<T>, count: usize) {
+        // SAFETY: by the contract `first` leads to `count` elements, and there is room for them.
+        let Some(block) = (unsafe { self.slot(at, first.0, count * size_of::<T>()) }) else { return };
         if T::IS_FLAT {
             return;
         }
         for index in 0..count {
-            // SAFETY: a pointer that is not null is valid for its count; see the module's promise.
+            // SAFETY: `slot` gave a block, so `first` is not null; by the contract it leads to `count` elements.
             let it = unsafe { &*first.as_ptr().add(index) };
-            T::finish(it, block + index * size_of::<T>(), self);
+            // SAFETY: the element keeps the contract of `behind`. `slot` copied it to here, and the record has room for
+            // what is behind it.
+            unsafe { T::finish(it, block + index * size_of::<T>(), self) };
         }
     }
 }

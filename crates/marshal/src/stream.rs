@@ -56,11 +56,12 @@ impl Stream {
         (at - self.start) * 8
     }
 
-    /// The place of an offset of the record being written.
-    pub(crate) fn at(&mut self, offset: usize) -> *mut u8 {
-        debug_assert!(offset <= (self.words.len() - self.start) * 8, "an offset lies inside its record");
-        // In bounds or one past the end by the assertion; the writers claim before they write.
-        self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.start * 8 + offset)
+    /// The bytes at an offset of the record being written. They were claimed, or it panics.
+    pub(crate) fn bytes(&mut self, offset: usize, size: usize) -> &mut [u8] {
+        let words = &mut self.words[self.start..];
+        assert!(offset <= words.len() * 8 && size <= words.len() * 8 - offset, "what is written was claimed");
+        // SAFETY: `offset + size` is at most the number of bytes, which are initialized and borrowed from `self`.
+        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>().add(offset), size) }
     }
 
     pub(crate) fn write_word(&mut self, offset: usize, value: u64) {
@@ -72,8 +73,7 @@ impl Stream {
     }
 
     pub(crate) fn zero(&mut self, offset: usize, size: usize) {
-        // SAFETY: the caller claimed these bytes.
-        unsafe { self.at(offset).write_bytes(0, size) };
+        self.bytes(offset, size).fill(0);
     }
 
     /// Ends the record: writes its head, and gives its words.
@@ -108,14 +108,16 @@ impl Stream {
     /// `words` must be what was claimed last, and every word of it written.
     #[inline(always)]
     pub(crate) unsafe fn commit_record(&mut self, words: usize) -> &[u64] {
-        // SAFETY: claimed and written, by the caller's word.
+        // SAFETY: by the contract `claim_record` reserved `words` behind `start`, where the stream ended then, and all of
+        // them are written.
         unsafe { self.words.set_len(self.start + words) };
         self.last()
     }
 
     #[inline(always)]
     pub(crate) fn last(&self) -> &[u64] {
-        // SAFETY: a record begins inside the stream, or at its end.
+        // SAFETY: `start` is where the stream ended when a record began, or zero; only `clear` makes the stream shorter, and
+        // sets `start` to zero.
         unsafe { self.words.get_unchecked(self.start..) }
     }
 }

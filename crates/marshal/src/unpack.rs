@@ -93,16 +93,14 @@ impl<H: Handles + ?Sized> Unpacker<'_, H> {
             (Kind::Leave, Some(outputs)) => (outputs.layout, Pass::Leave),
             _ => (desc.parameters, Pass::Enter),
         };
-        // SAFETY: a record is made by `check` alone.
-        unsafe { self.unpack_image(record.body(), layout, pass, arena) }
+        self.unpack_image(record.body(), layout, pass, arena)
     }
 
     /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
     ///
-    /// # Safety
-    ///
-    /// `body` must have passed `check_image` for this layout and pass: its counts and offsets are relied on.
-    pub unsafe fn unpack_image(
+    /// `body` must have passed `check_image` for this layout and pass. Of one that did not, as [`own`](lavascope_event::own)
+    /// may make it, the image may be another or none: a count or an offset that does not fit panics.
+    pub fn unpack_image(
         &self,
         body: &[u8],
         layout: &'static Layout,
@@ -140,15 +138,17 @@ struct Walk<'a, H: ?Sized> {
 impl<H: Handles + ?Sized> Walk<'_, H> {
     /// A copy of record bytes in the arena.
     fn copy(&mut self, from: u64, size: usize) -> *mut u8 {
+        let bytes = &self.memory.body[from as usize..][..size];
         let to = self.arena.claim(size);
-        let bytes = &self.memory.body[from as usize..from as usize + size];
-        // SAFETY: the arena gave `size` bytes, which nobody else has.
+        // SAFETY: the arena gave `size` bytes at `to`, which nobody else has, and the slice has as many.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size) };
         to
     }
 
     fn write(to: *mut u8, value: u64) {
-        // SAFETY: every slot lies within a block that `copy` made. Slots of unions may be less aligned than words.
+        // SAFETY: a slot is a field of eight bytes of a layout, or an element of that size of an array. The functions here
+        // take it from a block that `copy` or `claim` made for the whole layout or array, in an arena that stays borrowed.
+        // Slots of unions may be less aligned than words.
         unsafe { to.cast::<u64>().write_unaligned(value) };
     }
 
@@ -201,7 +201,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
                     }
                     Ty::U32 if FAMILIES.contains(&field.name) => {
                         let family = self.handles.family(self.memory.u32(from + at).unwrap_or(0));
-                        // SAFETY: the field lies within a block that `copy` made.
+                        // SAFETY: the field is one of the layout, for the size of which `copy` made the block at `to`.
                         unsafe { to.wrapping_add(at as usize).cast::<u32>().write_unaligned(family) };
                     }
                     // Of a union nobody knows here what it holds.
@@ -347,8 +347,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         match &pointer.to {
             Target::Text => {
                 let rest = &self.memory.body[base as usize..];
-                let size = rest.iter().position(|it| *it == 0).map_or(rest.len(), |it| it + 1);
-                return Ok(self.copy(base, size));
+                let end = rest.iter().position(|it| *it == 0).expect("a text that was checked has an end");
+                return Ok(self.copy(base, end + 1));
             }
             Target::Blob(_) => {
                 let size = self.word(base);
@@ -369,7 +369,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         if stride != size {
             return self.strided(frame, base, count, size, stride);
         }
-        let block = self.copy(base, (count * size) as usize);
+        let block = self.copy(base, count.saturating_mul(size) as usize);
         if self.handles.has_families() && matches!(pointer.to, Target::Values(Ty::U32)) {
             self.translate_families(frame, base, pointer, block, count);
         }
@@ -396,7 +396,7 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
         if field.is_some_and(|it| it.name == "pQueueFamilyIndices") {
             for index in 0..count {
                 let family = self.handles.family(self.memory.u32(base + index * 4).unwrap_or(0));
-                // SAFETY: the block has so many elements.
+                // SAFETY: `target` made the block with `count` elements of four bytes, and `index` is less.
                 unsafe { block.cast::<u32>().add(index as usize).write_unaligned(family) };
             }
         }
@@ -413,9 +413,10 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
     ) -> Result<*mut u8, UnpackError> {
         let block = self.claim(frame, count.saturating_mul(stride.max(size)).saturating_add(size))?;
         for index in 0..count {
-            let from = &self.memory.body[(base + index * size) as usize..];
+            let from = &self.memory.body[(base + index * size) as usize..][..size as usize];
             let to = block.wrapping_add((index * stride) as usize);
-            // SAFETY: the block has room for the last element at the largest distance.
+            // SAFETY: `claim` gave room for `count` distances of `stride` and one element more, as a product that did not
+            // saturate, since it is below `OUTPUT_MAX`; `index` is less than `count`, and the slice has `size` bytes.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, size as usize) };
         }
         Ok(block)
@@ -457,7 +458,8 @@ impl<H: Handles + ?Sized> Walk<'_, H> {
 
     fn template_element(&mut self, element: template::Element, from: u64, to: *mut u8) {
         let bytes = &self.memory.body[from as usize..(from + element.size()) as usize];
-        // SAFETY: `template` claimed room up to the end of the last element.
+        // SAFETY: `template` claimed room up to the largest end of an entry, as a sum that did not saturate, since it is
+        // below `OUTPUT_MAX`; this element is one of an entry, and as large as was counted there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         match element {
             template::Element::Struct(layout) => {

@@ -4,8 +4,9 @@ mod common;
 
 use common::Names;
 use lavascope_abi::*;
+use lavascope_event::walk::Pass;
 use lavascope_event::{CheckError, Fault, check};
-use lavascope_marshal::{Packer, Stream};
+use lavascope_marshal::{Arena, Handles, Packer, Purpose, Stream, Unpacker};
 use lavascope_sim::World;
 
 /// Words of a barrier with two buffer barriers: head 2, parameters 2, dependency info 8, barriers 2 * 10.
@@ -22,9 +23,9 @@ fn barrier() -> Vec<u64> {
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
     let mut stream = Stream::default();
-    // SAFETY: the parameters are of this command and alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
-    packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1).to_vec()
+    let mut packer = Packer::new(&Names, &World);
+    // SAFETY: the parameters lead to one `DependencyInfo` and that to two barriers, all of them local.
+    unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
 }
 
 /// The error after one word was changed.
@@ -88,4 +89,36 @@ fn dirty_padding_and_foreign_handles_are_refused() {
     assert_eq!(error(INFO + 4, 2 | 1 << 32).fault, Fault::DirtyPadding);
     let image = ObjectId::new(HandleType::Image, 1).map_or(0, ObjectId::raw);
     assert_eq!(error(PARAMETERS, image).fault, Fault::WrongHandle);
+}
+
+/// `own` makes records of words that nobody checked; unpacking one may panic, and reads nothing behind it.
+#[test]
+fn a_count_that_was_never_checked_stops_unpacking() {
+    struct Same;
+    impl Handles for Same {
+        fn handle(&self, id: ObjectId) -> u64 {
+            id.raw()
+        }
+    }
+    let unpack = |words: &[u64]| {
+        let unpacker = Unpacker { handles: &Same, purpose: Purpose::Driver };
+        let layout = Command::CmdDrawMultiEXT.desc().parameters;
+        unpacker.unpack_image(bytes_of_slice(words), layout, Pass::Enter, &mut Arena::default()).is_ok()
+    };
+    let infos = [[MultiDrawInfoEXT::zeroed(); 2]; 2];
+    let params = CmdDrawMultiEXTParams {
+        draw_count: 2,
+        p_vertex_info: Ptr::to(&infos[0][0]),
+        stride: size_of_val(&infos[0]) as u32,
+        ..CmdDrawMultiEXTParams::zeroed()
+    };
+    let (mut stream, mut packer) = (Stream::default(), Packer::new(&Names, &World));
+    let image = std::ptr::from_ref(&params).cast();
+    // SAFETY: the parameters lead to two elements with one between them, all of them local.
+    let mut words = unsafe { packer.enter(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();
+    assert!(unpack(&words));
+    let count = &mut words[PARAMETERS + 1];
+    assert_eq!(*count, 2);
+    *count = 3;
+    assert!(std::panic::catch_unwind(|| unpack(&words)).is_err(), "the third element is behind the record");
 }

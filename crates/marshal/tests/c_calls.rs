@@ -27,9 +27,9 @@ fn calls_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
-        // SAFETY: the fixture is a valid call, alive as long as its library.
-        let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
-        let words = packer.enter(&mut stream, fixture.command, fixture.image, 17).to_vec();
+        let mut packer = Packer::new(&Names, &fixtures.facts);
+        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
+        let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -43,13 +43,14 @@ fn outputs_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.leaves {
         let mut outputs = Vec::new();
-        // SAFETY: the fixture has the parameters of a call that returned with this result.
+        // SAFETY: `c_calls.c` has the parameters of a call that returned this result, out of static memory of the library.
         let has_outputs = unsafe { outputs_image(fixture.command.desc(), fixture.image, fixture.result, &mut outputs) };
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
         let mut stream = Stream::default();
+        let mut packer = Packer::new(&Names, &fixtures.facts);
         // SAFETY: as above.
-        let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
-        let words = packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17).map(<[u64]>::to_vec);
+        let words =
+            unsafe { packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }.map(<[u64]>::to_vec);
         failures.extend(examine(&fixtures.facts, fixture, &words.unwrap_or_default()));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -68,9 +69,9 @@ fn null_pointers_are_taken_as_null() {
         for number in [0, 3] {
             let image = image_of_numbers(layout, number);
             let mut stream = Stream::default();
+            let mut packer = Packer::new(&Names, &NullFacts);
             // SAFETY: every pointer of the image is null.
-            let mut packer = unsafe { Packer::new(&Names, &NullFacts) };
-            let (words, remarks) = packer.structure_alone(&mut stream, layout, pass, image.as_ptr().cast());
+            let (words, remarks) = unsafe { packer.structure_alone(&mut stream, layout, pass, image.as_ptr().cast()) };
             if let Err(error) = check_image(bytes_of_slice(words), layout, pass, remarks) {
                 panic!("{} with {number} in every number: {error}", layout.name);
             }
@@ -98,9 +99,9 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
             count += 1;
         }
         let mut stream = Stream::default();
+        let mut packer = Packer::new(&Names, &NullFacts);
         // SAFETY: the image leads to blocks of three elements, which `targets` keeps, and from there nowhere.
-        let mut packer = unsafe { Packer::new(&Names, &NullFacts) };
-        if let Err(error) = check(packer.enter(&mut stream, *command, image.as_ptr().cast(), 0)) {
+        if let Err(error) = check(unsafe { packer.enter(&mut stream, *command, image.as_ptr().cast(), 0) }) {
             panic!("{}: {error}", layout.name);
         }
     }
@@ -168,14 +169,15 @@ fn again(facts: &CFacts, record: Record<'_>) -> Vec<u64> {
     let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
     let image = unpacker.unpack(record, &mut arena).expect("the outputs of a fixture are small");
     let mut stream = Stream::default();
-    // SAFETY: the image was just unpacked, and the arena keeps it.
-    let mut packer = unsafe { Packer::new(&Names, facts) };
+    let mut packer = Packer::new(&Names, facts);
     match record.kind() {
-        Kind::Enter => packer.enter(&mut stream, record.command(), image, record.call_number()).to_vec(),
-        Kind::Leave => packer
-            .leave(&mut stream, record.command(), image, record.call_number())
-            .map(<[u64]>::to_vec)
-            .unwrap_or_default(),
+        // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
+        Kind::Enter => unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec(),
+        Kind::Leave => {
+            // SAFETY: the image was just unpacked out of the record of a call of this command, and the arena keeps it.
+            let words = unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) };
+            words.map(<[u64]>::to_vec).unwrap_or_default()
+        }
     }
 }
 
@@ -311,7 +313,8 @@ impl Fixtures {
 /// `enter` must be the library's `fixture` and `index` below its count.
 unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
-    // SAFETY: the caller's promise; the three places are ours.
+    // SAFETY: by the contract `enter` is that of the library and has a fixture of this number. It writes the three places,
+    // which are local; the name and what is expected are texts of the library, which end with a zero.
     unsafe {
         enter(index, &mut name, &mut image, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: 0, expected: text(expected) }
@@ -324,7 +327,8 @@ unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
 unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
     let mut result = 0;
-    // SAFETY: the caller's promise; the four places are ours.
+    // SAFETY: by the contract `leave` is that of the library and has a fixture of this number. It writes the four places,
+    // which are local; the name and what is expected are texts of the library, which end with a zero.
     unsafe {
         leave(index, &mut name, &mut image, &mut result, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: result as u64, expected: text(expected) }
@@ -335,7 +339,7 @@ unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
 ///
 /// `name` must be a terminated text.
 unsafe fn command(name: *const c_char) -> Command {
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` ends with a zero, by the contract.
     let name = unsafe { text(name) };
     command_by_name(&name).unwrap_or_else(|| panic!("no command {name}"))
 }
@@ -344,7 +348,7 @@ unsafe fn command(name: *const c_char) -> Command {
 ///
 /// `text` must be a terminated text.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` ends with a zero, by the contract.
     unsafe { CStr::from_ptr(text) }.to_str().expect("the fixtures are UTF-8").to_owned()
 }
 
@@ -374,9 +378,9 @@ fn what_is_not_in_the_record_is_remarked() {
     let mut found = [0; 2];
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
-        // SAFETY: the fixture is a valid call, alive as long as its library.
-        let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
-        let words = packer.enter(&mut stream, fixture.command, fixture.image, 17);
+        let mut packer = Packer::new(&Names, &fixtures.facts);
+        // SAFETY: `c_calls.c` makes a valid call of each fixture, out of static memory of the library, which `fixtures` keeps.
+        let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) };
         let remarks = check(words).expect("another test says more").remarks();
         let has_unknown = fixture.expected.contains("unknown structure");
         let has_missing = fixture.expected.contains("pData = present");

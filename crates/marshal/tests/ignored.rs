@@ -55,10 +55,10 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
     let mut memory = random_image(layout, &mut random, options);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = Stream::default();
-    // SAFETY: the image is of this layout and everything it leads to is alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
+    let mut packer = Packer::new(&Names, &World);
     packer.conditional = Some(Vec::new());
-    let words = packer.structure_alone(&mut stream, layout, Pass::Enter, image).0.to_vec();
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    let words = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0.to_vec();
     for pointer in packer.conditional.take().unwrap_or_default() {
         let verdict = if pointer.verdict == Verdict::Read { "read" } else { "ignored" };
         if pointer.verdict != Verdict::Read {
@@ -67,7 +67,8 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
         met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
     }
     stream.clear();
-    let again = packer.structure_alone(&mut stream, layout, Pass::Enter, image).0;
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    let again = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0;
     assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
 }
 

@@ -20,10 +20,10 @@ fn ways() -> impl Iterator<Item = (Command, Place<Names>)> {
 fn record(command: Command, random: &mut Random) -> Vec<u64> {
     let memory = random_image(command.desc().parameters, random, OPTIONS);
     let mut stream = Stream::default();
-    // SAFETY: the image is of this command's parameters and alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
+    let mut packer = Packer::new(&Names, &World);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    packer.enter(&mut stream, command, image, 17).to_vec()
+    // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+    unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
 }
 
 #[test]
@@ -39,10 +39,10 @@ fn a_record_in_its_place_is_the_call_again() {
             }
             placed += 1;
             let mut stream = Stream::default();
-            // SAFETY: the parameters of this command, with all that they lead to.
-            let mut packer = unsafe { Packer::new(&Names, &World) };
+            let mut packer = Packer::new(&Names, &World);
             let image = copy[HEAD_SIZE / 8..].as_mut_ptr().expose_provenance();
-            let again = packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17);
+            // SAFETY: `copy` is the record of this command, whose offsets were just made into addresses of itself.
+            let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
             assert_eq!(again, words, "{} with round {round} does not come back", command.desc().name);
         }
     }

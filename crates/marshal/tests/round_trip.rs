@@ -17,10 +17,10 @@ const OPTIONS: Options = Options::WILD;
 /// Packs an image of a layout.
 fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, Remarks, Vec<Conditional>) {
     let mut stream = Stream::default();
-    // SAFETY: the image is of this layout and everything it leads to is alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
+    let mut packer = Packer::new(&Names, &World);
     packer.conditional = Some(Vec::new());
-    let (words, remarks) = packer.structure_alone(&mut stream, layout, pass, image);
+    // SAFETY: the image was made for this layout, by `random_image` or by unpacking, and the test keeps what it leads to.
+    let (words, remarks) = unsafe { packer.structure_alone(&mut stream, layout, pass, image) };
     (words.to_vec(), remarks, packer.conditional.unwrap_or_default())
 }
 
@@ -43,8 +43,7 @@ fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
     let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
-    // SAFETY: the body was checked above.
-    let image = match unsafe { unpacker.unpack_image(body, layout, pass, &mut arena) } {
+    let image = match unpacker.unpack_image(body, layout, pass, &mut arena) {
         Ok(image) => image,
         Err(error) => panic!("{} with seed {seed}: {error}", layout.name),
     };
@@ -83,9 +82,9 @@ fn records_of_commands_pass_the_check() {
         let mut random = Random::new(*command as u64);
         let memory = random_image(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = Stream::default();
-        // SAFETY: the image is of this command's parameters and alive.
-        let mut packer = unsafe { Packer::new(&Names, &World) };
-        let words = packer.enter(&mut stream, *command, address(&memory), 17);
+        let mut packer = Packer::new(&Names, &World);
+        // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+        let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
         match check(words) {
             Ok(record) => {
                 assert_eq!((record.command(), record.call_number()), (*command, 17));
@@ -106,10 +105,10 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let mut random = Random::new(*command as u64 * 31 + round);
             let memory = random_image(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (Stream::default(), Stream::default());
-            // SAFETY: the image is of this command's parameters and alive.
-            let mut packer = unsafe { Packer::new(&Names, &World) };
-            let want = packer.enter(&mut walked, *command, address(&memory), round);
-            // SAFETY: as above.
+            let mut packer = Packer::new(&Names, &World);
+            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
+            let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
+            // SAFETY: `random_image` made the parameters of this command, and `memory` keeps all that they lead to.
             let got =
                 unsafe { lavascope_marshal::straight::pack(&mut straight, &Names, *command, round, address(&memory)) };
             if let Some(got) = got {

@@ -13,9 +13,9 @@ use lavascope_sim::World;
 
 fn record<'s, T: Structure>(stream: &'s mut Stream, command: Command, params: &T) -> Record<'s> {
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
+    let mut packer = Packer::new(&Names, &World);
     // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
-    match check(packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1)) {
+    match check(unsafe { packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
         Ok(record) => record,
         Err(error) => panic!("{error}"),
     }
@@ -103,9 +103,9 @@ fn outputs_stand_alone() {
     let desc = Command::AllocateCommandBuffers.desc();
     // SAFETY: the parameters are of this command, which "returned" success.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
+    let mut packer = Packer::new(&Names, &World);
     // SAFETY: the image was just gathered from parameters that are alive.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
-    let words = packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1);
+    let words = unsafe { packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1) };
     let Ok(record) = check(words.unwrap_or_default()) else { panic!("not a record") };
     let Some(Outcome::AllocateCommandBuffers(outcome)) = Outcome::of(record) else { panic!("another outcome") };
     assert_eq!(outcome.result, Result::SUCCESS);

@@ -59,9 +59,9 @@ pub(crate) unsafe fn pair(
         return Some(Vec::new());
     }
     let made = Made::default();
+    let mut packer = Packer::new(&made, &NoFacts);
     // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
-    let mut packer = unsafe { Packer::new(&made, &NoFacts) };
-    packer.leave(&mut Stream::default(), leave.command(), outputs.as_ptr().cast(), 0);
+    unsafe { packer.leave(&mut Stream::default(), leave.command(), outputs.as_ptr().cast(), 0) };
     let (made, ids) = (made.0.into_inner(), ids_of(leave, arena));
     let fits = made.len() == ids.len() && ids.iter().zip(&made).all(|(id, made)| id.ty() == Some(made.0));
     fits.then(|| ids.into_iter().zip(made.into_iter().map(|it| it.1)).collect())

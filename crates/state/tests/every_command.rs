@@ -51,17 +51,19 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random)
     let mut memory = random_image(desc.parameters, random, Options { count_end: 3, ..Options::WILD });
     aim(&mut memory, command, random);
     let mut stream = Stream::default();
-    // SAFETY: every pointer of a random call is null or leads into its own memory.
-    let mut packer = unsafe { Packer::new(&Names, &World) };
+    let mut packer = Packer::new(&Names, &World);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
-    let Ok(record) = check(packer.enter(&mut stream, command, image, 1)) else { panic!("{command:?}") };
+    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
     assert!(tracker.enter(1, record), "nobody takes {command:?}");
     let Decision::Understood(_, When::Leave) = decision(command) else { return };
     let Some(outputs) = desc.outputs else { panic!("{command:?} has no outputs") };
     let memory = random_image(outputs.layout, random, Options { count_end: 3, ..Options::WILD });
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = Stream::default();
-    let Some(words) = packer.leave(&mut stream, command, image, 1) else { panic!("{command:?} has no outputs") };
+    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    let words = unsafe { packer.leave(&mut stream, command, image, 1) };
+    let Some(words) = words else { panic!("{command:?} has no outputs") };
     // Random outputs may contradict themselves; then there is no such record.
     if let Ok(record) = check(words) {
         assert!(tracker.leave(1, record), "nobody takes the results of {command:?}");

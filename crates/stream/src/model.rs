@@ -38,13 +38,13 @@ mod atomics {
             if !self.is_set.load(Ordering::Acquire) {
                 return None;
             }
-            // SAFETY: it is set, and never again.
+            // SAFETY: `set` stores the value before it sets `is_set`, which was seen, and is called once.
             self.value.with(|it| unsafe { (*it).as_ref() })
         }
 
         /// By one thread, once.
         pub(crate) fn set(&self, value: T) {
-            // SAFETY: nobody looks before it is set.
+            // SAFETY: `get` does not look before `is_set`, which the next step sets; `loom` finds out if it does.
             self.value.with_mut(|it| unsafe { *it = Some(value) });
             self.is_set.store(true, Ordering::Release);
         }
@@ -76,7 +76,7 @@ fn produce(mut chunk: Arc<Chunk>, count: u64) {
             chunk.next.set(next.clone());
             (chunk, at) = (next, 0);
         }
-        // SAFETY: words that are not committed are the producer's alone.
+        // SAFETY: readers stop at what is committed, and this word is behind that; `loom` finds out if they do not.
         chunk.words[at].with_mut(|it| unsafe { *it = word });
         at += 1;
         link::commit(&chunk.counter, at);
@@ -102,7 +102,7 @@ impl Reader {
         }
         let end = link::committed(&self.chunk.counter);
         for word in &self.chunk.words[self.at..end] {
-            // SAFETY: words that are committed do not change.
+            // SAFETY: `produce` writes no word again that it committed; `loom` finds out if it does.
             self.seen.push(word.with(|it| unsafe { *it }));
         }
         self.at = end;

@@ -13,8 +13,24 @@ const CHUNK_SLOTS: usize = 1024;
 const CHUNKS_MAX: usize = 1 << 14;
 
 /// Where an object lives.
+///
+/// A slot carries no promise: a number that was made up, a slot of other [`Objects`] and one whose object is no more
+/// are found out by [`Objects`], which panics where there is no such slot and else reads what lives there now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot(pub u32);
+pub struct Slot(u32);
+
+impl Slot {
+    /// The slot of a number that [`Slot::number`] gave, for maps that hold numbers.
+    #[inline(always)]
+    pub const fn from_number(number: u32) -> Slot {
+        Slot(number)
+    }
+
+    #[inline(always)]
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// All objects of a process.
 pub struct Objects {
@@ -93,10 +109,12 @@ impl Objects {
         Some(Slot(slot))
     }
 
-    /// The object is no more. Its slot will be another's.
+    /// The object is no more. Its slot will be another's. Nothing happens if nobody lives there: a slot that is free
+    /// twice would become that of two objects.
     pub fn remove(&self, slot: Slot) {
-        self.entry(slot).id.store(0, Ordering::Relaxed);
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot.0);
+        if self.entry(slot).id.swap(0, Ordering::Relaxed) != 0 {
+            self.free.lock().unwrap_or_else(PoisonError::into_inner).push(slot.0);
+        }
     }
 
     #[inline(always)]
@@ -160,8 +178,9 @@ impl Objects {
     #[inline(always)]
     fn entry(&self, slot: Slot) -> &Entry {
         let chunk = self.chunks[slot.0 as usize / CHUNK_SLOTS].load(Ordering::Acquire);
-        // SAFETY: a slot is only given out after its chunk was published, and chunks live as long as `self`.
-        unsafe { &(&*chunk)[slot.0 as usize % CHUNK_SLOTS] }
+        // SAFETY: `grow` alone stores into `chunks`, and only what `Box::into_raw` gave; nobody frees that before `drop`.
+        let Some(chunk) = (unsafe { chunk.as_ref() }) else { no_such_slot(slot) };
+        &chunk[slot.0 as usize % CHUNK_SLOTS]
     }
 
     fn grow(&self, free: &mut Vec<u32>) {
@@ -173,6 +192,12 @@ impl Objects {
         let first = (count * CHUNK_SLOTS) as u32;
         free.extend((first..first + CHUNK_SLOTS as u32).rev());
     }
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_slot(slot: Slot) -> ! {
+    panic!("no object was ever in slot {}", slot.0)
 }
 
 /// Where touches of an object are kept.
@@ -198,7 +223,8 @@ impl Keeper<'_> {
 impl Drop for Objects {
     fn drop(&mut self) {
         for chunk in &mut self.chunks[..*self.count.get_mut()] {
-            // SAFETY: made by `Box::into_raw` in `grow`, and nobody else can have it any more.
+            // SAFETY: `grow` stored what `Box::into_raw` gave into each of the first `count` places, once. Every reference
+            // that `entry` made borrows `self`, which is borrowed alone here.
             drop(unsafe { Box::from_raw(*chunk.get_mut()) });
         }
     }
@@ -236,6 +262,36 @@ mod tests {
         assert_eq!(objects.touch_of(pool), objects.touch_of(child));
         let set = objects.add(id(3), Parent::Owner(pool), 0).expect("room");
         assert_eq!((objects.touch_of(set), objects.parent(set)), (0, Some(pool)));
+    }
+
+    /// The slot of a busy process, a slot that is too large for any, and the slot of nobody.
+    #[test]
+    fn a_slot_of_others_is_found_out() {
+        let (busy, objects) = (Objects::new(), Objects::new());
+        let foreign = (0..2000).filter_map(|it| busy.add(id(it), Parent::None, 0)).last().expect("room");
+        let unused = objects.add(id(1), Parent::None, 0).expect("room");
+        for slot in [foreign, Slot::from_number(Objects::MAX as u32), Slot::from_number(NONE)] {
+            let is_caught = |work: &dyn Fn()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err();
+            assert!(is_caught(&|| _ = objects.id(slot)), "{slot:?} is no slot of an empty process");
+            assert!(is_caught(&|| objects.touch(slot, Touch { thread: 1, call: 1 })));
+            assert!(is_caught(&|| objects.remove(slot)));
+        }
+        let child = objects.add(id(2), Parent::Keeper(foreign), 0).expect("room");
+        let touched = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| objects.touch_of(child)));
+        assert!(touched.is_err(), "a keeper of others is found out, too");
+        assert_eq!((objects.id(unused), objects.len()), (Some(id(1)), 2));
+    }
+
+    #[test]
+    fn a_slot_is_free_once() {
+        let objects = Objects::new();
+        let first = objects.add(id(1), Parent::None, 0).expect("room");
+        objects.remove(first);
+        objects.remove(first);
+        assert_eq!(objects.len(), 0);
+        let (second, third) = (objects.add(id(2), Parent::None, 0), objects.add(id(3), Parent::None, 0));
+        assert_ne!(second, third, "two objects never share a slot");
+        assert_eq!(first, Slot::from_number(first.number()));
     }
 
     #[test]

@@ -146,12 +146,15 @@ impl Chunk {
         }
         let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
         let heap = spare.unwrap_or_else(|| Heap::new(count));
-        Arc::new(Chunk { space: Some(heap.space()), room: None, heap: Some(heap), next, wake })
+        // SAFETY: the heap is new, or `Chunk::drop` put it among the spare ones after it took its space. The chunk keeps
+        // it until it drops the space.
+        let space = unsafe { heap.space() };
+        Arc::new(Chunk { space: Some(space), room: None, heap: Some(heap), next, wake })
     }
 
     #[inline(always)]
     fn space(&self) -> &Space {
-        // SAFETY: it is taken out only by `drop`.
+        // SAFETY: `Chunk::new` puts a space in, and only `drop` takes it out, which has the chunk alone.
         unsafe { self.space.as_ref().unwrap_unchecked() }
     }
 
@@ -218,9 +221,10 @@ impl Producer {
     #[inline(always)]
     pub fn append(&mut self, words: &[u64]) {
         let to = self.claim(words.len());
-        // SAFETY: words behind what is committed are the producer's alone, and there is room.
+        // SAFETY: `claim` gave room for so many words behind what is committed, which no slice can overlap: readers get
+        // slices of committed words only.
         unsafe { copy(words, to) };
-        // SAFETY: just claimed and written.
+        // SAFETY: the two steps before claimed these words and wrote all of them.
         unsafe { self.commit(words.len()) };
     }
 
@@ -231,7 +235,7 @@ impl Producer {
         if words + mark > self.chunk.space().len() - self.at {
             return self.claim_next(words);
         }
-        // SAFETY: there is room by the test above.
+        // SAFETY: `at + mark` is at most the length of the space, by the condition before.
         unsafe { self.chunk.space().words().add(self.at + mark) }
     }
 
@@ -239,12 +243,13 @@ impl Producer {
     ///
     /// # Safety
     ///
-    /// They must have been claimed last, and written.
+    /// The last call on the producer must have been a [`Producer::claim`] of at least so many words, and the first
+    /// `words` of them must be written.
     #[inline(always)]
     pub unsafe fn commit(&mut self, words: usize) {
         if self.is_timed {
             let mark = u64::from(beside::TIME) << 48 | ticks() & TIME_MASK;
-            // SAFETY: room for it was claimed with the words.
+            // SAFETY: by the contract `claim` came last; it made room for one word more, before those that it gave.
             unsafe { self.chunk.space().words().add(self.at).write(mark) };
             self.at += 1;
         }
@@ -273,16 +278,16 @@ impl Producer {
 ///
 /// # Safety
 ///
-/// There must be room for the words.
+/// `to` must lead to room for as many words as there are, apart from them.
 #[inline(always)]
 unsafe fn copy(words: &[u64], to: *mut u64) {
     if words.len() <= 16 {
         for (index, word) in words.iter().enumerate() {
-            // SAFETY: the caller's word.
+            // SAFETY: `index` is less than the number of words, for which there is room at `to` by the contract.
             unsafe { to.add(index).write(*word) };
         }
     } else {
-        // SAFETY: the caller's word; the spaces are apart.
+        // SAFETY: by the contract there is room for all words at `to`, apart from where they are.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), to, words.len()) };
     }
 }
@@ -312,7 +317,9 @@ impl Consumer {
             }
         }
         let count = self.chunk.committed() - self.at;
-        // SAFETY: words that were committed are there and never change; the chunk outlives the slice.
+        // SAFETY: `Producer::commit` counts words that are written, never more than the space has, and nobody writes them
+        // again; `committed` sees the number with them. `at` is not larger, by `take`. The slice borrows `self`, whose
+        // chunk keeps the space.
         unsafe { std::slice::from_raw_parts(self.chunk.space().words().add(self.at), count) }
     }
 
@@ -435,7 +442,8 @@ mod tests {
         fn claim(&self, stream: u32, position: u64, words: usize) -> Option<Space> {
             self.claimed.lock().expect("nobody panics").push((stream, position, words));
             let heap = Heap::new(words);
-            let space = heap.space();
+            // SAFETY: the heap is new, and the log keeps it for longer than any queue of the test.
+            let space = unsafe { heap.space() };
             self.heaps.lock().expect("nobody panics").push(heap);
             Some(space)
         }

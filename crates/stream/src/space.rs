@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Words that one thread writes and one reads, and how many of them are complete.
@@ -12,15 +13,19 @@ pub struct Space {
     committed: NonNull<AtomicUsize>,
 }
 
-// SAFETY: plain memory, which belongs to whoever holds the space.
+// SAFETY: memory of `u64` and an atomic, which have no thread of their own; by the contract of `Space::new` only the
+// holder of the space reaches them.
 unsafe impl Send for Space {}
-// SAFETY: the words are reached by pointers only, and the counter is atomic.
+// SAFETY: a shared space gives a raw pointer to the words, which only unsafe code follows, and a reference to the counter,
+// which is atomic.
 unsafe impl Sync for Space {}
 
 impl Space {
     /// # Safety
     ///
-    /// There must be `count` words and a counter, nobody else's, until the space is given back.
+    /// Until the space is given back by [`Room::release`] or dropped, `words` must lead to `count` words that can be
+    /// written and `committed` to a counter, and nobody else may write any of them. The counter must be zero, and not be
+    /// one of the words.
     pub unsafe fn new(words: NonNull<u64>, count: usize, committed: NonNull<AtomicUsize>) -> Space {
         Space { words, count, committed }
     }
@@ -41,7 +46,8 @@ impl Space {
 
     #[inline(always)]
     pub(crate) fn committed(&self) -> &AtomicUsize {
-        // SAFETY: it is there for as long as the space is.
+        // SAFETY: by the contract of `Space::new` the counter is there for as long as the space, which the reference
+        // borrows.
         unsafe { self.committed.as_ref() }
     }
 }
@@ -56,11 +62,13 @@ pub trait Room: Send + Sync {
 }
 
 /// Memory of ours: the counter, and then the words.
-pub(crate) struct Heap(Box<[UnsafeCell<MaybeUninit<u64>>]>);
+///
+/// Not a box: to move a box says that nobody else has its contents, and a heap moves while its space is in use.
+pub(crate) struct Heap(Arc<[UnsafeCell<MaybeUninit<u64>>]>);
 
-// SAFETY: reached through the space only, see there.
+// SAFETY: a shared heap gives a space and no more, by a function whose contract says that there is one at a time.
 unsafe impl Sync for Heap {}
-// SAFETY: plain memory.
+// SAFETY: words without a meaning, which have no thread of their own; the `Arc` is never cloned.
 unsafe impl Send for Heap {}
 
 impl Heap {
@@ -68,14 +76,21 @@ impl Heap {
         Heap((0..=count).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect())
     }
 
-    /// The space that it is. There must be one at a time.
-    pub(crate) fn space(&self) -> Space {
-        let first = NonNull::from(&self.0[0]).cast::<AtomicUsize>();
-        // SAFETY: the first word is nobody's yet, and has the size and alignment of the counter.
+    /// The space that it is.
+    ///
+    /// # Safety
+    ///
+    /// Nobody may use a space that this heap gave before, and nobody this one after the heap is dropped.
+    pub(crate) unsafe fn space(&self) -> Space {
+        let all = NonNull::from(&self.0[..]).cast::<u64>();
+        let first = all.cast::<AtomicUsize>();
+        // SAFETY: `Heap::new` made one cell more than words were asked for, so there is a first one. It has the size and
+        // alignment of the counter, may be written through a shared reference, and by the contract nobody else uses it.
         unsafe { first.write(AtomicUsize::new(0)) };
-        // SAFETY: there is one word more than were asked for; the cells may be written through a shared reference.
-        let words = unsafe { NonNull::from(&self.0[..]).cast::<u64>().add(1) };
-        // SAFETY: the words are behind the counter, and live as long as the space does.
+        // SAFETY: the words begin behind the first cell, which there is, and end with the slice.
+        let words = unsafe { all.add(1) };
+        // SAFETY: all cells but the first are the words, and the first is the counter, just set to zero. The heap owns
+        // them, and outlives the space by the contract of this function, which also says that nobody uses another space of it.
         unsafe { Space::new(words, self.0.len() - 1, first) }
     }
 }

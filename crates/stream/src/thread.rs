@@ -120,10 +120,12 @@ impl Thread {
     ///
     /// # Safety
     ///
-    /// As for [`Producer::commit`].
+    /// [`Thread::claim`] of at least so many words must have been the last of `claim`, `append`, `begin` and `commit`,
+    /// and the first `words` of them must be written.
     #[inline(always)]
     pub unsafe fn commit(&mut self, words: usize) {
-        // SAFETY: the caller's word.
+        // SAFETY: nothing but the four functions that the contract names calls the producer, so `claim` was the last call
+        // on it; and the words are written.
         unsafe { self.producer.commit(words) };
     }
 

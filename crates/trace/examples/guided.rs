@@ -116,7 +116,7 @@ impl Seen {
         run();
         let mut is_new = false;
         for (at, seen) in self.0.iter_mut().enumerate() {
-            // SAFETY: as above; `at` is one of them.
+            // SAFETY: `at` is less than the number of bytes that the compiler gave, since `self.0` has as many.
             let times = unsafe { first.add(at).read() };
             // Once, twice, four times, ...: more often than that is no news.
             let bit = if times == 0 { 0 } else { 1 << times.ilog2() };

@@ -16,5 +16,5 @@ impl Bool32 {
     }
 }
 
-// SAFETY: a transparent `u32`.
+// SAFETY: transparent, and its one field is a `u32`, of which every bit pattern is a value.
 unsafe impl Pod for Bool32 {}

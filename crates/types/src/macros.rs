@@ -9,7 +9,7 @@ macro_rules! newtype {
         #[repr(transparent)]
         pub struct $name(pub $number);
 
-        // SAFETY: a transparent number.
+        // SAFETY: transparent, and its one field is a number, of which every bit pattern is a value.
         unsafe impl $crate::pod::Pod for $name {}
     };
 }
@@ -32,7 +32,8 @@ macro_rules! plain {
 /// Makes the parameters or outputs of a command plain data.
 macro_rules! image {
     ($name:ident) => {
-        // SAFETY: the generator gives such types plain fields only, in C's layout.
+        // SAFETY: the generator writes `repr(C)` before each such type, and gives it fields of numbers, `Ptr`, `FnPtr`, arrays
+        // and other such types only.
         unsafe impl $crate::pod::Pod for $name {}
     };
 }
@@ -52,7 +53,12 @@ macro_rules! union_members {
         impl $name {
             $(
                 pub fn $member(&self) -> &$ty {
-                    // SAFETY: the words are as large and as aligned as the largest member, and plain.
+                    const {
+                        assert!(size_of::<$ty>() <= size_of::<$name>() && align_of::<$ty>() <= align_of::<$name>());
+                        $crate::pod::plain::<$ty>();
+                    }
+                    // SAFETY: the assertion says that the member is not larger than the words, nor more aligned, and it is a
+                    // `Pod`, of which every bit pattern is a value.
                     unsafe { &*self.words.as_ptr().cast() }
                 }
             )*

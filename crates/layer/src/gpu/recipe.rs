@@ -159,7 +159,7 @@ impl Packed {
         let met = Met::default();
         let mut stream = Stream::default();
         // SAFETY: the caller's word.
-        let record = unsafe { Packer::new(&met, facts) }.enter(&mut stream, command, image, 0).to_vec();
+        let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
         // What was left out cannot be made again.
         check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
         Some(Packed { record, handles: met.0.into_inner() })

@@ -5,7 +5,8 @@ use lavascope_abi::*;
 use crate::in_place::{Fits, Image, Place, Placer, whole};
 use crate::unpack::Handles;
 
-impl Image for AccelerationStructureInfoNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for AccelerationStructureInfoNV {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -14,14 +15,16 @@ impl Image for AccelerationStructureInfoNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<GeometryNV>(at + 32, it.number::<4>(at + 28)); }
 }
 
-impl Image for BeginCustomResolveInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BeginCustomResolveInfoEXT {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BindDescriptorBufferEmbeddedSamplersInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindDescriptorBufferEmbeddedSamplersInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -30,7 +33,8 @@ impl Image for BindDescriptorBufferEmbeddedSamplersInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); }
 }
 
-impl Image for BindDescriptorSetsInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindDescriptorSetsInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -39,35 +43,40 @@ impl Image for BindDescriptorSetsInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.handles(at + 40, it.number::<4>(at + 36), HandleType::DescriptorSet); it.pointer(at + 56); }
 }
 
-impl Image for BindHeapInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindHeapInfoEXT {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BindIndexBuffer3InfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindIndexBuffer3InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BindTransformFeedbackBuffer2InfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindTransformFeedbackBuffer2InfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BindVertexBuffer3InfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BindVertexBuffer3InfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BlitImageInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BlitImageInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -76,31 +85,36 @@ impl Image for BlitImageInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageBlit2>(at + 48, it.number::<4>(at + 44)); }
 }
 
-impl Image for BufferCopy {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferCopy {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for BufferCopy2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferCopy2 {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BufferImageCopy {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferImageCopy {
     const SIZE: usize = 56;
     const IS_FLAT: bool = true;
 }
 
-impl Image for BufferImageCopy2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferImageCopy2 {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for BufferMemoryBarrier {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferMemoryBarrier {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -109,7 +123,8 @@ impl Image for BufferMemoryBarrier {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 32, 1, HandleType::Buffer); }
 }
 
-impl Image for BufferMemoryBarrier2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BufferMemoryBarrier2 {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -118,44 +133,52 @@ impl Image for BufferMemoryBarrier2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 56, 1, HandleType::Buffer); }
 }
 
-impl Image for BuildPartitionedAccelerationStructureInfoNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BuildPartitionedAccelerationStructureInfoNV {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 52, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 24, 8) }
 }
 
-impl Image for ClearAttachment {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ClearAttachment {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ClearColorValue {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ClearColorValue {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ClearDepthStencilValue {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ClearDepthStencilValue {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ClearRect {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ClearRect {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ClearValue {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ClearValue {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for CoarseSampleLocationNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CoarseSampleLocationNV {
     const SIZE: usize = 12;
     const IS_FLAT: bool = true;
 }
 
-impl Image for CoarseSampleOrderCustomNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CoarseSampleOrderCustomNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -164,17 +187,20 @@ impl Image for CoarseSampleOrderCustomNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CoarseSampleLocationNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
-impl Image for ColorBlendAdvancedEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ColorBlendAdvancedEXT {
     const SIZE: usize = 20;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ColorBlendEquationEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ColorBlendEquationEXT {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for CommandBufferBeginInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CommandBufferBeginInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -183,7 +209,8 @@ impl Image for CommandBufferBeginInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<CommandBufferInheritanceInfo>(at + 24, 1); }
 }
 
-impl Image for CommandBufferInheritanceInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CommandBufferInheritanceInfo {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -192,7 +219,8 @@ impl Image for CommandBufferInheritanceInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 32, 1, HandleType::Framebuffer); }
 }
 
-impl Image for CommandBufferSubmitInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CommandBufferSubmitInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -201,21 +229,24 @@ impl Image for CommandBufferSubmitInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for ComputeOccupancyPriorityParametersNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ComputeOccupancyPriorityParametersNV {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for ConditionalRenderingBeginInfo2EXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ConditionalRenderingBeginInfo2EXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for ConditionalRenderingBeginInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ConditionalRenderingBeginInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -224,7 +255,8 @@ impl Image for ConditionalRenderingBeginInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); }
 }
 
-impl Image for CopyAccelerationStructureInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyAccelerationStructureInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -233,7 +265,8 @@ impl Image for CopyAccelerationStructureInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::AccelerationStructureKHR); it.here(at + 24, 1, HandleType::AccelerationStructureKHR); }
 }
 
-impl Image for CopyBufferInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyBufferInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -242,7 +275,8 @@ impl Image for CopyBufferInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferCopy2>(at + 40, it.number::<4>(at + 32)); }
 }
 
-impl Image for CopyBufferToImageInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyBufferToImageInfo2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -251,7 +285,8 @@ impl Image for CopyBufferToImageInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Image); it.images::<BufferImageCopy2>(at + 40, it.number::<4>(at + 36)); }
 }
 
-impl Image for CopyDescriptorSet {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyDescriptorSet {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -260,7 +295,8 @@ impl Image for CopyDescriptorSet {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.here(at + 32, 1, HandleType::DescriptorSet); }
 }
 
-impl Image for CopyDeviceMemoryImageInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyDeviceMemoryImageInfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -269,7 +305,8 @@ impl Image for CopyDeviceMemoryImageInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.images::<DeviceMemoryImageCopyKHR>(at + 32, it.number::<4>(at + 24)); }
 }
 
-impl Image for CopyDeviceMemoryInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyDeviceMemoryInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -278,7 +315,8 @@ impl Image for CopyDeviceMemoryInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DeviceMemoryCopyKHR>(at + 24, it.number::<4>(at + 16)); }
 }
 
-impl Image for CopyImageInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -287,7 +325,8 @@ impl Image for CopyImageInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageCopy2>(at + 48, it.number::<4>(at + 44)); }
 }
 
-impl Image for CopyImageToBufferInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyImageToBufferInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -296,14 +335,16 @@ impl Image for CopyImageToBufferInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Buffer); it.images::<BufferImageCopy2>(at + 48, it.number::<4>(at + 40)); }
 }
 
-impl Image for CopyMemoryIndirectInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyMemoryIndirectInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for CopyMemoryToImageIndirectInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyMemoryToImageIndirectInfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -312,7 +353,8 @@ impl Image for CopyMemoryToImageIndirectInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 48, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 64, it.number::<4>(at + 20)); }
 }
 
-impl Image for CopyMicromapInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyMicromapInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -321,7 +363,8 @@ impl Image for CopyMicromapInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::MicromapEXT); it.here(at + 24, 1, HandleType::MicromapEXT); }
 }
 
-impl Image for CopyTensorInfoARM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CopyTensorInfoARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -330,28 +373,32 @@ impl Image for CopyTensorInfoARM {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::TensorARM); it.here(at + 24, 1, HandleType::TensorARM); it.images::<TensorCopyARM>(at + 40, it.number::<4>(at + 32)); }
 }
 
-impl Image for DataGraphPipelineDispatchInfoARM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DataGraphPipelineDispatchInfoARM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DebugMarkerMarkerInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DebugMarkerMarkerInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
-impl Image for DebugUtilsLabelEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DebugUtilsLabelEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) && it.is_zero(at + 16, 8) }
 }
 
-impl Image for DecompressMemoryInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DecompressMemoryInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -360,17 +407,20 @@ impl Image for DecompressMemoryInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<DecompressMemoryRegionEXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
-impl Image for DecompressMemoryRegionEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DecompressMemoryRegionEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = true;
 }
 
-impl Image for DecompressMemoryRegionNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DecompressMemoryRegionNV {
     const SIZE: usize = 40;
     const IS_FLAT: bool = true;
 }
 
-impl Image for DependencyInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DependencyInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -379,26 +429,30 @@ impl Image for DependencyInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<MemoryBarrier2>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier2>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier2>(at + 56, it.number::<4>(at + 48)); }
 }
 
-impl Image for DepthBiasInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DepthBiasInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DepthClampRangeEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DepthClampRangeEXT {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
-impl Image for DescriptorBufferBindingInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DescriptorBufferBindingInfoEXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DescriptorBufferInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DescriptorBufferInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -407,7 +461,8 @@ impl Image for DescriptorBufferInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
 }
 
-impl Image for DescriptorImageInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DescriptorImageInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -416,66 +471,76 @@ impl Image for DescriptorImageInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Sampler); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
-impl Image for DeviceAddressRangeKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DeviceAddressRangeKHR {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for DeviceMemoryCopyKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DeviceMemoryCopyKHR {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 60, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DeviceMemoryImageCopyKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DeviceMemoryImageCopyKHR {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DispatchIndirect2InfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DispatchIndirect2InfoKHR {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 36, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DispatchParametersARM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DispatchParametersARM {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 28, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DispatchTileInfoQCOM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DispatchTileInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DrawIndirect2InfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DrawIndirect2InfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for DrawIndirectCount2InfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for DrawIndirectCount2InfoKHR {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 44, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for Extent2D {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for Extent2D {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
-impl Image for GeneratedCommandsInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for GeneratedCommandsInfoEXT {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -484,7 +549,8 @@ impl Image for GeneratedCommandsInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::IndirectExecutionSetEXT); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutEXT); }
 }
 
-impl Image for GeneratedCommandsInfoNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for GeneratedCommandsInfoNV {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -493,7 +559,8 @@ impl Image for GeneratedCommandsInfoNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Pipeline); it.here(at + 32, 1, HandleType::IndirectCommandsLayoutNV); it.images::<IndirectCommandsStreamNV>(at + 48, it.number::<4>(at + 40)); it.here(at + 64, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); }
 }
 
-impl Image for GeometryNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for GeometryNV {
     const SIZE: usize = 168;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -502,31 +569,36 @@ impl Image for GeometryNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Buffer); it.here(at + 80, 1, HandleType::Buffer); it.here(at + 104, 1, HandleType::Buffer); it.here(at + 136, 1, HandleType::Buffer); }
 }
 
-impl Image for ImageBlit {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageBlit {
     const SIZE: usize = 80;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ImageBlit2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageBlit2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for ImageCopy {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageCopy {
     const SIZE: usize = 68;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ImageCopy2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageCopy2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for ImageMemoryBarrier {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageMemoryBarrier {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -535,7 +607,8 @@ impl Image for ImageMemoryBarrier {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::Image); }
 }
 
-impl Image for ImageMemoryBarrier2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageMemoryBarrier2 {
     const SIZE: usize = 96;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -544,29 +617,34 @@ impl Image for ImageMemoryBarrier2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 64, 1, HandleType::Image); }
 }
 
-impl Image for ImageResolve {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageResolve {
     const SIZE: usize = 68;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ImageResolve2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageResolve2 {
     const SIZE: usize = 88;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 84, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for ImageSubresourceLayers {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageSubresourceLayers {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ImageSubresourceRange {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ImageSubresourceRange {
     const SIZE: usize = 20;
     const IS_FLAT: bool = true;
 }
 
-impl Image for IndirectCommandsStreamNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for IndirectCommandsStreamNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -575,28 +653,32 @@ impl Image for IndirectCommandsStreamNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Buffer); }
 }
 
-impl Image for MemoryBarrier {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for MemoryBarrier {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for MemoryBarrier2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for MemoryBarrier2 {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for MemoryMarkerInfoAMD {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for MemoryMarkerInfoAMD {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for OpticalFlowExecuteInfoNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for OpticalFlowExecuteInfoNV {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -605,42 +687,48 @@ impl Image for OpticalFlowExecuteInfoNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<Rect2D>(at + 24, it.number::<4>(at + 20)); }
 }
 
-impl Image for PerTileBeginInfoQCOM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PerTileBeginInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for PerTileEndInfoQCOM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PerTileEndInfoQCOM {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for PerformanceMarkerInfoINTEL {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PerformanceMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for PerformanceOverrideInfoINTEL {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PerformanceOverrideInfoINTEL {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for PerformanceStreamMarkerInfoINTEL {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PerformanceStreamMarkerInfoINTEL {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for PushConstantsInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PushConstantsInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -649,7 +737,8 @@ impl Image for PushConstantsInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 40); }
 }
 
-impl Image for PushDataInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PushDataInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -658,7 +747,8 @@ impl Image for PushDataInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
 }
 
-impl Image for PushDescriptorSetInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PushDescriptorSetInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -667,7 +757,8 @@ impl Image for PushDescriptorSetInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 40, it.number::<4>(at + 36)); }
 }
 
-impl Image for PushDescriptorSetWithTemplateInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for PushDescriptorSetWithTemplateInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -676,12 +767,14 @@ impl Image for PushDescriptorSetWithTemplateInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorUpdateTemplate); it.here(at + 24, 1, HandleType::PipelineLayout); }
 }
 
-impl Image for Rect2D {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for Rect2D {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for RenderPassBeginInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderPassBeginInfo {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -690,7 +783,8 @@ impl Image for RenderPassBeginInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::RenderPass); it.here(at + 24, 1, HandleType::Framebuffer); it.images::<ClearValue>(at + 56, it.number::<4>(at + 48)); }
 }
 
-impl Image for RenderingAttachmentInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderingAttachmentInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -699,7 +793,8 @@ impl Image for RenderingAttachmentInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::ImageView); it.here(at + 32, 1, HandleType::ImageView); }
 }
 
-impl Image for RenderingAttachmentLocationInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderingAttachmentLocationInfo {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -708,14 +803,16 @@ impl Image for RenderingAttachmentLocationInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); }
 }
 
-impl Image for RenderingEndInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderingEndInfoKHR {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for RenderingInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderingInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -724,7 +821,8 @@ impl Image for RenderingInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<RenderingAttachmentInfo>(at + 48, it.number::<4>(at + 44)); it.images::<RenderingAttachmentInfo>(at + 56, 1); it.images::<RenderingAttachmentInfo>(at + 64, 1); }
 }
 
-impl Image for RenderingInputAttachmentIndexInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for RenderingInputAttachmentIndexInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -733,7 +831,8 @@ impl Image for RenderingInputAttachmentIndexInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
-impl Image for ResolveImageInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResolveImageInfo2 {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -742,12 +841,14 @@ impl Image for ResolveImageInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Image); it.here(at + 32, 1, HandleType::Image); it.images::<ImageResolve2>(at + 48, it.number::<4>(at + 44)); }
 }
 
-impl Image for SampleLocationEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SampleLocationEXT {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
-impl Image for SampleLocationsInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SampleLocationsInfoEXT {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -756,7 +857,8 @@ impl Image for SampleLocationsInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SampleLocationEXT>(at + 32, it.number::<4>(at + 28)); }
 }
 
-impl Image for SemaphoreSubmitInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SemaphoreSubmitInfo {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -765,7 +867,8 @@ impl Image for SemaphoreSubmitInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::Semaphore); }
 }
 
-impl Image for SetDescriptorBufferOffsetsInfoEXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SetDescriptorBufferOffsetsInfoEXT {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -774,7 +877,8 @@ impl Image for SetDescriptorBufferOffsetsInfoEXT {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::PipelineLayout); it.pointer(at + 40); it.pointer(at + 48); }
 }
 
-impl Image for ShadingRatePaletteNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ShadingRatePaletteNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -783,17 +887,20 @@ impl Image for ShadingRatePaletteNV {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 8); }
 }
 
-impl Image for StridedDeviceAddressRangeKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for StridedDeviceAddressRangeKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for StridedDeviceAddressRegionKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for StridedDeviceAddressRegionKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for SubmitInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SubmitInfo {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -802,7 +909,8 @@ impl Image for SubmitInfo {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.handles(at + 24, it.number::<4>(at + 16), HandleType::Semaphore); it.pointer(at + 32); it.handles(at + 48, it.number::<4>(at + 40), HandleType::CommandBuffer); it.handles(at + 64, it.number::<4>(at + 56), HandleType::Semaphore); }
 }
 
-impl Image for SubmitInfo2 {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SubmitInfo2 {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -811,21 +919,24 @@ impl Image for SubmitInfo2 {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<SemaphoreSubmitInfo>(at + 24, it.number::<4>(at + 20)); it.images::<CommandBufferSubmitInfo>(at + 40, it.number::<4>(at + 32)); it.images::<SemaphoreSubmitInfo>(at + 56, it.number::<4>(at + 48)); }
 }
 
-impl Image for SubpassBeginInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SubpassBeginInfo {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for SubpassEndInfo {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SubpassEndInfo {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for TensorCopyARM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for TensorCopyARM {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -834,7 +945,8 @@ impl Image for TensorCopyARM {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
-impl Image for TileMemoryBindInfoQCOM {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for TileMemoryBindInfoQCOM {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -843,21 +955,24 @@ impl Image for TileMemoryBindInfoQCOM {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DeviceMemory); }
 }
 
-impl Image for VertexInputAttributeDescription2EXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VertexInputAttributeDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for VertexInputBindingDescription2EXT {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VertexInputBindingDescription2EXT {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for VideoBeginCodingInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoBeginCodingInfoKHR {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -866,14 +981,16 @@ impl Image for VideoBeginCodingInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::VideoSessionKHR); it.here(at + 32, 1, HandleType::VideoSessionParametersKHR); it.images::<VideoReferenceSlotInfoKHR>(at + 48, it.number::<4>(at + 40)); }
 }
 
-impl Image for VideoCodingControlInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoCodingControlInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for VideoDecodeInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoDecodeInfoKHR {
     const SIZE: usize = 120;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -882,7 +999,8 @@ impl Image for VideoDecodeInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
-impl Image for VideoEncodeInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoEncodeInfoKHR {
     const SIZE: usize = 128;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -891,14 +1009,16 @@ impl Image for VideoEncodeInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 24, 1, HandleType::Buffer); it.here(at + 88, 1, HandleType::ImageView); it.images::<VideoReferenceSlotInfoKHR>(at + 96, 1); it.images::<VideoReferenceSlotInfoKHR>(at + 112, it.number::<4>(at + 104)); }
 }
 
-impl Image for VideoEndCodingInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoEndCodingInfoKHR {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
     fn fits(at: usize, it: &mut Fits<'_>) -> bool { it.is_zero(at + 4, 4) && it.is_zero(at + 20, 4) && it.is_zero(at + 8, 8) }
 }
 
-impl Image for VideoPictureResourceInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoPictureResourceInfoKHR {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -907,7 +1027,8 @@ impl Image for VideoPictureResourceInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 40, 1, HandleType::ImageView); }
 }
 
-impl Image for VideoReferenceSlotInfoKHR {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for VideoReferenceSlotInfoKHR {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -916,22 +1037,26 @@ impl Image for VideoReferenceSlotInfoKHR {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.images::<VideoPictureResourceInfoKHR>(at + 24, 1); }
 }
 
-impl Image for Viewport {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for Viewport {
     const SIZE: usize = 24;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ViewportSwizzleNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ViewportSwizzleNV {
     const SIZE: usize = 16;
     const IS_FLAT: bool = true;
 }
 
-impl Image for ViewportWScalingNV {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ViewportWScalingNV {
     const SIZE: usize = 8;
     const IS_FLAT: bool = true;
 }
 
-impl Image for WriteDescriptorSet {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for WriteDescriptorSet {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -940,7 +1065,8 @@ impl Image for WriteDescriptorSet {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 16, 1, HandleType::DescriptorSet); it.images::<DescriptorImageInfo>(at + 40, it.number::<4>(at + 32)); it.images::<DescriptorBufferInfo>(at + 48, it.number::<4>(at + 32)); it.handles(at + 56, it.number::<4>(at + 32), HandleType::BufferView); }
 }
 
-impl Image for BeginCommandBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for BeginCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -949,7 +1075,8 @@ impl Image for BeginCommandBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CommandBufferBeginInfo>(at + 8, 1); }
 }
 
-impl Image for CmdBeginConditionalRendering2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginConditionalRendering2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -958,7 +1085,8 @@ impl Image for CmdBeginConditionalRendering2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfo2EXT>(at + 8, 1); }
 }
 
-impl Image for CmdBeginConditionalRenderingEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginConditionalRenderingEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -967,7 +1095,8 @@ impl Image for CmdBeginConditionalRenderingEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ConditionalRenderingBeginInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBeginCustomResolveEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginCustomResolveEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -976,7 +1105,8 @@ impl Image for CmdBeginCustomResolveEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BeginCustomResolveInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBeginDebugUtilsLabelEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -985,7 +1115,8 @@ impl Image for CmdBeginDebugUtilsLabelEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBeginGpaSessionAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -994,7 +1125,8 @@ impl Image for CmdBeginGpaSessionAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
-impl Image for CmdBeginPerTileExecutionQCOMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1003,7 +1135,8 @@ impl Image for CmdBeginPerTileExecutionQCOMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileBeginInfoQCOM>(at + 8, 1); }
 }
 
-impl Image for CmdBeginQueryParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1012,7 +1145,8 @@ impl Image for CmdBeginQueryParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdBeginQueryIndexedEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginQueryIndexedEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1021,7 +1155,8 @@ impl Image for CmdBeginQueryIndexedEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdBeginRenderPassParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginRenderPassParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1030,7 +1165,8 @@ impl Image for CmdBeginRenderPassParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); }
 }
 
-impl Image for CmdBeginRenderPass2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginRenderPass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1039,7 +1175,8 @@ impl Image for CmdBeginRenderPass2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderPassBeginInfo>(at + 8, 1); it.images::<SubpassBeginInfo>(at + 16, 1); }
 }
 
-impl Image for CmdBeginRenderingParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginRenderingParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1048,7 +1185,8 @@ impl Image for CmdBeginRenderingParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInfo>(at + 8, 1); }
 }
 
-impl Image for CmdBeginShaderInstrumentationARMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginShaderInstrumentationARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1057,7 +1195,8 @@ impl Image for CmdBeginShaderInstrumentationARMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ShaderInstrumentationARM); }
 }
 
-impl Image for CmdBeginTransformFeedback2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1066,7 +1205,8 @@ impl Image for CmdBeginTransformFeedback2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdBeginTransformFeedbackEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1075,7 +1215,8 @@ impl Image for CmdBeginTransformFeedbackEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
-impl Image for CmdBeginVideoCodingKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBeginVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1084,7 +1225,8 @@ impl Image for CmdBeginVideoCodingKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoBeginCodingInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1093,7 +1235,8 @@ impl Image for CmdBindDescriptorBufferEmbeddedSamplers2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorBufferEmbeddedSamplersInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1102,7 +1245,8 @@ impl Image for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); }
 }
 
-impl Image for CmdBindDescriptorBuffersEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindDescriptorBuffersEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1111,7 +1255,8 @@ impl Image for CmdBindDescriptorBuffersEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DescriptorBufferBindingInfoEXT>(at + 16, it.number::<4>(at + 8)); }
 }
 
-impl Image for CmdBindDescriptorSetsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindDescriptorSetsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1120,7 +1265,8 @@ impl Image for CmdBindDescriptorSetsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.handles(at + 32, it.number::<4>(at + 28), HandleType::DescriptorSet); it.pointer(at + 48); }
 }
 
-impl Image for CmdBindDescriptorSets2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindDescriptorSets2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1129,7 +1275,8 @@ impl Image for CmdBindDescriptorSets2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindDescriptorSetsInfo>(at + 8, 1); }
 }
 
-impl Image for CmdBindIndexBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindIndexBufferParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1138,7 +1285,8 @@ impl Image for CmdBindIndexBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdBindIndexBuffer2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindIndexBuffer2Params {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1147,7 +1295,8 @@ impl Image for CmdBindIndexBuffer2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdBindIndexBuffer3KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindIndexBuffer3KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1156,7 +1305,8 @@ impl Image for CmdBindIndexBuffer3KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindIndexBuffer3InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdBindInvocationMaskHUAWEIParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindInvocationMaskHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1165,7 +1315,8 @@ impl Image for CmdBindInvocationMaskHUAWEIParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
-impl Image for CmdBindPipelineParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindPipelineParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1174,7 +1325,8 @@ impl Image for CmdBindPipelineParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
-impl Image for CmdBindPipelineShaderGroupNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindPipelineShaderGroupNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1183,7 +1335,8 @@ impl Image for CmdBindPipelineShaderGroupNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
-impl Image for CmdBindResourceHeapEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindResourceHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1192,7 +1345,8 @@ impl Image for CmdBindResourceHeapEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBindSamplerHeapEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindSamplerHeapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1201,7 +1355,8 @@ impl Image for CmdBindSamplerHeapEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindHeapInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdBindShadersEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindShadersEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1210,7 +1365,8 @@ impl Image for CmdBindShadersEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); it.handles(at + 24, it.number::<4>(at + 8), HandleType::ShaderEXT); }
 }
 
-impl Image for CmdBindShadingRateImageNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindShadingRateImageNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1219,7 +1375,8 @@ impl Image for CmdBindShadingRateImageNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::ImageView); }
 }
 
-impl Image for CmdBindTileMemoryQCOMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindTileMemoryQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1228,7 +1385,8 @@ impl Image for CmdBindTileMemoryQCOMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<TileMemoryBindInfoQCOM>(at + 8, 1); }
 }
 
-impl Image for CmdBindTransformFeedbackBuffers2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindTransformFeedbackBuffers2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1237,7 +1395,8 @@ impl Image for CmdBindTransformFeedbackBuffers2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdBindTransformFeedbackBuffersEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindTransformFeedbackBuffersEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1246,7 +1405,8 @@ impl Image for CmdBindTransformFeedbackBuffersEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); }
 }
 
-impl Image for CmdBindVertexBuffersParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindVertexBuffersParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1255,7 +1415,8 @@ impl Image for CmdBindVertexBuffersParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
-impl Image for CmdBindVertexBuffers2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindVertexBuffers2Params {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1264,7 +1425,8 @@ impl Image for CmdBindVertexBuffers2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
-impl Image for CmdBindVertexBuffers3KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBindVertexBuffers3KHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1273,7 +1435,8 @@ impl Image for CmdBindVertexBuffers3KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindVertexBuffer3InfoKHR>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdBlitImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBlitImageParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1282,7 +1445,8 @@ impl Image for CmdBlitImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageBlit>(at + 40, it.number::<4>(at + 36)); }
 }
 
-impl Image for CmdBlitImage2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBlitImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1291,7 +1455,8 @@ impl Image for CmdBlitImage2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BlitImageInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdBuildAccelerationStructureNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBuildAccelerationStructureNVParams {
     const SIZE: usize = 72;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1300,7 +1465,8 @@ impl Image for CmdBuildAccelerationStructureNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<AccelerationStructureInfoNV>(at + 8, 1); it.here(at + 16, 1, HandleType::Buffer); it.here(at + 40, 1, HandleType::AccelerationStructureNV); it.here(at + 48, 1, HandleType::AccelerationStructureNV); it.here(at + 56, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdBuildPartitionedAccelerationStructuresNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdBuildPartitionedAccelerationStructuresNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1309,7 +1475,8 @@ impl Image for CmdBuildPartitionedAccelerationStructuresNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BuildPartitionedAccelerationStructureInfoNV>(at + 8, 1); }
 }
 
-impl Image for CmdClearAttachmentsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdClearAttachmentsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1318,7 +1485,8 @@ impl Image for CmdClearAttachmentsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ClearAttachment>(at + 16, it.number::<4>(at + 8)); it.images::<ClearRect>(at + 32, it.number::<4>(at + 24)); }
 }
 
-impl Image for CmdClearColorImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdClearColorImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1327,7 +1495,8 @@ impl Image for CmdClearColorImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearColorValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
-impl Image for CmdClearDepthStencilImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdClearDepthStencilImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1336,7 +1505,8 @@ impl Image for CmdClearDepthStencilImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.images::<ClearDepthStencilValue>(at + 24, 1); it.images::<ImageSubresourceRange>(at + 40, it.number::<4>(at + 32)); }
 }
 
-impl Image for CmdControlVideoCodingKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdControlVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1345,7 +1515,8 @@ impl Image for CmdControlVideoCodingKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoCodingControlInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyAccelerationStructureKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyAccelerationStructureKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1354,7 +1525,8 @@ impl Image for CmdCopyAccelerationStructureKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyAccelerationStructureInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyAccelerationStructureNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyAccelerationStructureNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1363,7 +1535,8 @@ impl Image for CmdCopyAccelerationStructureNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::AccelerationStructureNV); it.here(at + 16, 1, HandleType::AccelerationStructureNV); }
 }
 
-impl Image for CmdCopyBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1372,7 +1545,8 @@ impl Image for CmdCopyBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Buffer); it.images::<BufferCopy>(at + 32, it.number::<4>(at + 24)); }
 }
 
-impl Image for CmdCopyBuffer2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1381,7 +1555,8 @@ impl Image for CmdCopyBuffer2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdCopyBufferToImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyBufferToImageParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1390,7 +1565,8 @@ impl Image for CmdCopyBufferToImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 16, 1, HandleType::Image); it.images::<BufferImageCopy>(at + 32, it.number::<4>(at + 28)); }
 }
 
-impl Image for CmdCopyBufferToImage2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyBufferToImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1399,7 +1575,8 @@ impl Image for CmdCopyBufferToImage2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyBufferToImageInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdCopyGpaSessionResultsAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyGpaSessionResultsAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1408,7 +1585,8 @@ impl Image for CmdCopyGpaSessionResultsAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
-impl Image for CmdCopyImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1417,7 +1595,8 @@ impl Image for CmdCopyImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageCopy>(at + 40, it.number::<4>(at + 36)); }
 }
 
-impl Image for CmdCopyImage2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1426,7 +1605,8 @@ impl Image for CmdCopyImage2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdCopyImageToBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyImageToBufferParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1435,7 +1615,8 @@ impl Image for CmdCopyImageToBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Buffer); it.images::<BufferImageCopy>(at + 40, it.number::<4>(at + 32)); }
 }
 
-impl Image for CmdCopyImageToBuffer2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyImageToBuffer2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1444,7 +1625,8 @@ impl Image for CmdCopyImageToBuffer2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyImageToBufferInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdCopyImageToMemoryKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyImageToMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1453,7 +1635,8 @@ impl Image for CmdCopyImageToMemoryKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyMemoryIndirectKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1462,7 +1645,8 @@ impl Image for CmdCopyMemoryIndirectKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryIndirectInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyMemoryIndirectNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryIndirectNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1471,7 +1655,8 @@ impl Image for CmdCopyMemoryIndirectNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdCopyMemoryKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1480,7 +1665,8 @@ impl Image for CmdCopyMemoryKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyMemoryToImageIndirectKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryToImageIndirectKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1489,7 +1675,8 @@ impl Image for CmdCopyMemoryToImageIndirectKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMemoryToImageIndirectInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyMemoryToImageIndirectNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryToImageIndirectNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1498,7 +1685,8 @@ impl Image for CmdCopyMemoryToImageIndirectNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 24, 1, HandleType::Image); it.images::<ImageSubresourceLayers>(at + 40, it.number::<4>(at + 16)); }
 }
 
-impl Image for CmdCopyMemoryToImageKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMemoryToImageKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1507,7 +1695,8 @@ impl Image for CmdCopyMemoryToImageKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyDeviceMemoryImageInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdCopyMicromapEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyMicromapEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1516,7 +1705,8 @@ impl Image for CmdCopyMicromapEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyMicromapInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdCopyQueryPoolResultsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyQueryPoolResultsParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1525,7 +1715,8 @@ impl Image for CmdCopyQueryPoolResultsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdCopyQueryPoolResultsToMemoryKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyQueryPoolResultsToMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1534,7 +1725,8 @@ impl Image for CmdCopyQueryPoolResultsToMemoryKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); it.images::<StridedDeviceAddressRangeKHR>(at + 24, 1); }
 }
 
-impl Image for CmdCopyTensorARMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdCopyTensorARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1543,7 +1735,8 @@ impl Image for CmdCopyTensorARMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CopyTensorInfoARM>(at + 8, 1); }
 }
 
-impl Image for CmdDebugMarkerBeginEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDebugMarkerBeginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1552,7 +1745,8 @@ impl Image for CmdDebugMarkerBeginEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdDebugMarkerEndEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDebugMarkerEndEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1561,7 +1755,8 @@ impl Image for CmdDebugMarkerEndEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDebugMarkerInsertEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDebugMarkerInsertEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1570,7 +1765,8 @@ impl Image for CmdDebugMarkerInsertEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugMarkerMarkerInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdDecodeVideoKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDecodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1579,7 +1775,8 @@ impl Image for CmdDecodeVideoKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoDecodeInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDecompressMemoryEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDecompressMemoryEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1588,7 +1785,8 @@ impl Image for CmdDecompressMemoryEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdDecompressMemoryIndirectCountEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDecompressMemoryIndirectCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1597,7 +1795,8 @@ impl Image for CmdDecompressMemoryIndirectCountEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDecompressMemoryIndirectCountNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDecompressMemoryIndirectCountNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1606,7 +1805,8 @@ impl Image for CmdDecompressMemoryIndirectCountNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDecompressMemoryNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDecompressMemoryNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1615,7 +1815,8 @@ impl Image for CmdDecompressMemoryNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DecompressMemoryRegionNV>(at + 16, it.number::<4>(at + 8)); }
 }
 
-impl Image for CmdDispatchParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1624,7 +1825,8 @@ impl Image for CmdDispatchParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDispatchBaseParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchBaseParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1633,7 +1835,8 @@ impl Image for CmdDispatchBaseParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDispatchDataGraphARMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchDataGraphARMParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1642,7 +1845,8 @@ impl Image for CmdDispatchDataGraphARMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::DataGraphPipelineSessionARM); it.images::<DataGraphPipelineDispatchInfoARM>(at + 16, 1); }
 }
 
-impl Image for CmdDispatchGraphIndirectCountAMDXParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchGraphIndirectCountAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1651,7 +1855,8 @@ impl Image for CmdDispatchGraphIndirectCountAMDXParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDispatchIndirectParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchIndirectParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1660,7 +1865,8 @@ impl Image for CmdDispatchIndirectParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDispatchIndirect2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1669,7 +1875,8 @@ impl Image for CmdDispatchIndirect2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchIndirect2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDispatchTileQCOMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDispatchTileQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1678,7 +1885,8 @@ impl Image for CmdDispatchTileQCOMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchTileInfoQCOM>(at + 8, 1); }
 }
 
-impl Image for CmdDrawParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1687,7 +1895,8 @@ impl Image for CmdDrawParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDrawClusterHUAWEIParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawClusterHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1696,7 +1905,8 @@ impl Image for CmdDrawClusterHUAWEIParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDrawClusterIndirectHUAWEIParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawClusterIndirectHUAWEIParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1705,7 +1915,8 @@ impl Image for CmdDrawClusterIndirectHUAWEIParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndexedParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndexedParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1714,7 +1925,8 @@ impl Image for CmdDrawIndexedParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDrawIndexedIndirectParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndexedIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1723,7 +1935,8 @@ impl Image for CmdDrawIndexedIndirectParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndexedIndirect2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndexedIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1732,7 +1945,8 @@ impl Image for CmdDrawIndexedIndirect2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawIndexedIndirectCountParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndexedIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1741,7 +1955,8 @@ impl Image for CmdDrawIndexedIndirectCountParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndexedIndirectCount2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndexedIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1750,7 +1965,8 @@ impl Image for CmdDrawIndexedIndirectCount2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawIndirectParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirectParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1759,7 +1975,8 @@ impl Image for CmdDrawIndirectParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndirect2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1768,7 +1985,8 @@ impl Image for CmdDrawIndirect2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawIndirectByteCount2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirectByteCount2EXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1777,7 +1995,8 @@ impl Image for CmdDrawIndirectByteCount2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, 1); }
 }
 
-impl Image for CmdDrawIndirectByteCountEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirectByteCountEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1786,7 +2005,8 @@ impl Image for CmdDrawIndirectByteCountEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndirectCountParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirectCountParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1795,7 +2015,8 @@ impl Image for CmdDrawIndirectCountParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawIndirectCount2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawIndirectCount2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1804,7 +2025,8 @@ impl Image for CmdDrawIndirectCount2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawMeshTasksEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1813,7 +2035,8 @@ impl Image for CmdDrawMeshTasksEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdDrawMeshTasksIndirect2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirect2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1822,7 +2045,8 @@ impl Image for CmdDrawMeshTasksIndirect2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirect2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawMeshTasksIndirectCount2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirectCount2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1831,7 +2055,8 @@ impl Image for CmdDrawMeshTasksIndirectCount2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DrawIndirectCount2InfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdDrawMeshTasksIndirectCountEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirectCountEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1840,7 +2065,8 @@ impl Image for CmdDrawMeshTasksIndirectCountEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawMeshTasksIndirectCountNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirectCountNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1849,7 +2075,8 @@ impl Image for CmdDrawMeshTasksIndirectCountNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawMeshTasksIndirectEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirectEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1858,7 +2085,8 @@ impl Image for CmdDrawMeshTasksIndirectEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawMeshTasksIndirectNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksIndirectNVParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1867,7 +2095,8 @@ impl Image for CmdDrawMeshTasksIndirectNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdDrawMeshTasksNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdDrawMeshTasksNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1876,7 +2105,8 @@ impl Image for CmdDrawMeshTasksNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEncodeVideoKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEncodeVideoKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1885,7 +2115,8 @@ impl Image for CmdEncodeVideoKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEncodeInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdEndConditionalRenderingEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndConditionalRenderingEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1894,7 +2125,8 @@ impl Image for CmdEndConditionalRenderingEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEndDebugUtilsLabelEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndDebugUtilsLabelEXTParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1903,7 +2135,8 @@ impl Image for CmdEndDebugUtilsLabelEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEndGpaSampleAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndGpaSampleAMDParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1912,7 +2145,8 @@ impl Image for CmdEndGpaSampleAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
-impl Image for CmdEndGpaSessionAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndGpaSessionAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1921,7 +2155,8 @@ impl Image for CmdEndGpaSessionAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::GpaSessionAMD); }
 }
 
-impl Image for CmdEndPerTileExecutionQCOMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndPerTileExecutionQCOMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1930,7 +2165,8 @@ impl Image for CmdEndPerTileExecutionQCOMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerTileEndInfoQCOM>(at + 8, 1); }
 }
 
-impl Image for CmdEndQueryParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndQueryParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1939,7 +2175,8 @@ impl Image for CmdEndQueryParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdEndQueryIndexedEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndQueryIndexedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1948,7 +2185,8 @@ impl Image for CmdEndQueryIndexedEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdEndRenderPassParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndRenderPassParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1957,7 +2195,8 @@ impl Image for CmdEndRenderPassParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEndRenderPass2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndRenderPass2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1966,7 +2205,8 @@ impl Image for CmdEndRenderPass2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassEndInfo>(at + 8, 1); }
 }
 
-impl Image for CmdEndRenderingParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndRenderingParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1975,7 +2215,8 @@ impl Image for CmdEndRenderingParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEndRendering2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndRendering2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1984,7 +2225,8 @@ impl Image for CmdEndRendering2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingEndInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdEndShaderInstrumentationARMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndShaderInstrumentationARMParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -1993,7 +2235,8 @@ impl Image for CmdEndShaderInstrumentationARMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdEndTransformFeedback2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndTransformFeedback2EXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2002,7 +2245,8 @@ impl Image for CmdEndTransformFeedback2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<BindTransformFeedbackBuffer2InfoEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdEndTransformFeedbackEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndTransformFeedbackEXTParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2011,7 +2255,8 @@ impl Image for CmdEndTransformFeedbackEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 12), HandleType::Buffer); it.pointer(at + 24); }
 }
 
-impl Image for CmdEndVideoCodingKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdEndVideoCodingKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2020,7 +2265,8 @@ impl Image for CmdEndVideoCodingKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VideoEndCodingInfoKHR>(at + 8, 1); }
 }
 
-impl Image for CmdExecuteCommandsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdExecuteCommandsParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2029,7 +2275,8 @@ impl Image for CmdExecuteCommandsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::CommandBuffer); }
 }
 
-impl Image for CmdExecuteGeneratedCommandsEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdExecuteGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2038,7 +2285,8 @@ impl Image for CmdExecuteGeneratedCommandsEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 16, 1); }
 }
 
-impl Image for CmdExecuteGeneratedCommandsNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdExecuteGeneratedCommandsNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2047,7 +2295,8 @@ impl Image for CmdExecuteGeneratedCommandsNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 16, 1); }
 }
 
-impl Image for CmdFillBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdFillBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2056,7 +2305,8 @@ impl Image for CmdFillBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdFillMemoryKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdFillMemoryKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2065,7 +2315,8 @@ impl Image for CmdFillMemoryKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); }
 }
 
-impl Image for CmdInitializeGraphScratchMemoryAMDXParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdInitializeGraphScratchMemoryAMDXParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2074,7 +2325,8 @@ impl Image for CmdInitializeGraphScratchMemoryAMDXParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Pipeline); }
 }
 
-impl Image for CmdInsertDebugUtilsLabelEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdInsertDebugUtilsLabelEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2083,7 +2335,8 @@ impl Image for CmdInsertDebugUtilsLabelEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DebugUtilsLabelEXT>(at + 8, 1); }
 }
 
-impl Image for CmdNextSubpassParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdNextSubpassParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2092,7 +2345,8 @@ impl Image for CmdNextSubpassParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdNextSubpass2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdNextSubpass2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2101,7 +2355,8 @@ impl Image for CmdNextSubpass2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SubpassBeginInfo>(at + 8, 1); it.images::<SubpassEndInfo>(at + 16, 1); }
 }
 
-impl Image for CmdOpticalFlowExecuteNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdOpticalFlowExecuteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2110,7 +2365,8 @@ impl Image for CmdOpticalFlowExecuteNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::OpticalFlowSessionNV); it.images::<OpticalFlowExecuteInfoNV>(at + 16, 1); }
 }
 
-impl Image for CmdPipelineBarrierParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPipelineBarrierParams {
     const SIZE: usize = 64;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2119,7 +2375,8 @@ impl Image for CmdPipelineBarrierParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryBarrier>(at + 24, it.number::<4>(at + 20)); it.images::<BufferMemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<ImageMemoryBarrier>(at + 56, it.number::<4>(at + 48)); }
 }
 
-impl Image for CmdPipelineBarrier2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPipelineBarrier2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2128,7 +2385,8 @@ impl Image for CmdPipelineBarrier2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DependencyInfo>(at + 8, 1); }
 }
 
-impl Image for CmdPreprocessGeneratedCommandsEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPreprocessGeneratedCommandsEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2137,7 +2395,8 @@ impl Image for CmdPreprocessGeneratedCommandsEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoEXT>(at + 8, 1); it.here(at + 16, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdPreprocessGeneratedCommandsNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPreprocessGeneratedCommandsNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2146,7 +2405,8 @@ impl Image for CmdPreprocessGeneratedCommandsNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<GeneratedCommandsInfoNV>(at + 8, 1); }
 }
 
-impl Image for CmdPushConstantsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushConstantsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2155,7 +2415,8 @@ impl Image for CmdPushConstantsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::PipelineLayout); it.pointer(at + 32); }
 }
 
-impl Image for CmdPushConstants2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushConstants2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2164,7 +2425,8 @@ impl Image for CmdPushConstants2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushConstantsInfo>(at + 8, 1); }
 }
 
-impl Image for CmdPushDataEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushDataEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2173,7 +2435,8 @@ impl Image for CmdPushDataEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDataInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdPushDescriptorSetParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushDescriptorSetParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2182,7 +2445,8 @@ impl Image for CmdPushDescriptorSetParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.images::<WriteDescriptorSet>(at + 32, it.number::<4>(at + 28)); }
 }
 
-impl Image for CmdPushDescriptorSet2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushDescriptorSet2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2191,7 +2455,8 @@ impl Image for CmdPushDescriptorSet2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetInfo>(at + 8, 1); }
 }
 
-impl Image for CmdPushDescriptorSetWithTemplate2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdPushDescriptorSetWithTemplate2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2200,7 +2465,8 @@ impl Image for CmdPushDescriptorSetWithTemplate2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PushDescriptorSetWithTemplateInfo>(at + 8, 1); }
 }
 
-impl Image for CmdResetEventParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdResetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2209,7 +2475,8 @@ impl Image for CmdResetEventParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
-impl Image for CmdResetEvent2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdResetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2218,7 +2485,8 @@ impl Image for CmdResetEvent2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
-impl Image for CmdResetQueryPoolParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdResetQueryPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2227,7 +2495,8 @@ impl Image for CmdResetQueryPoolParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdResolveImageParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdResolveImageParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2236,7 +2505,8 @@ impl Image for CmdResolveImageParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Image); it.here(at + 24, 1, HandleType::Image); it.images::<ImageResolve>(at + 40, it.number::<4>(at + 36)); }
 }
 
-impl Image for CmdResolveImage2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdResolveImage2Params {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2245,7 +2515,8 @@ impl Image for CmdResolveImage2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ResolveImageInfo2>(at + 8, 1); }
 }
 
-impl Image for CmdSetAlphaToCoverageEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetAlphaToCoverageEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2254,7 +2525,8 @@ impl Image for CmdSetAlphaToCoverageEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetAlphaToOneEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetAlphaToOneEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2263,7 +2535,8 @@ impl Image for CmdSetAlphaToOneEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetAttachmentFeedbackLoopEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2272,7 +2545,8 @@ impl Image for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetBlendConstantsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetBlendConstantsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2281,7 +2555,8 @@ impl Image for CmdSetBlendConstantsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 8); }
 }
 
-impl Image for CmdSetCoarseSampleOrderNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoarseSampleOrderNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2290,7 +2565,8 @@ impl Image for CmdSetCoarseSampleOrderNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<CoarseSampleOrderCustomNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetColorBlendAdvancedEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetColorBlendAdvancedEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2299,7 +2575,8 @@ impl Image for CmdSetColorBlendAdvancedEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendAdvancedEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetColorBlendEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetColorBlendEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2308,7 +2585,8 @@ impl Image for CmdSetColorBlendEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetColorBlendEquationEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetColorBlendEquationEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2317,7 +2595,8 @@ impl Image for CmdSetColorBlendEquationEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ColorBlendEquationEXT>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetColorWriteEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetColorWriteEnableEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2326,7 +2605,8 @@ impl Image for CmdSetColorWriteEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetColorWriteMaskEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetColorWriteMaskEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2335,7 +2615,8 @@ impl Image for CmdSetColorWriteMaskEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetComputeOccupancyPriorityNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetComputeOccupancyPriorityNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2344,7 +2625,8 @@ impl Image for CmdSetComputeOccupancyPriorityNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ComputeOccupancyPriorityParametersNV>(at + 8, 1); }
 }
 
-impl Image for CmdSetConservativeRasterizationModeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetConservativeRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2353,7 +2635,8 @@ impl Image for CmdSetConservativeRasterizationModeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCoverageModulationModeNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageModulationModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2362,7 +2645,8 @@ impl Image for CmdSetCoverageModulationModeNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCoverageModulationTableEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageModulationTableEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2371,7 +2655,8 @@ impl Image for CmdSetCoverageModulationTableEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCoverageModulationTableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageModulationTableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2380,7 +2665,8 @@ impl Image for CmdSetCoverageModulationTableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetCoverageReductionModeNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageReductionModeNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2389,7 +2675,8 @@ impl Image for CmdSetCoverageReductionModeNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCoverageToColorEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageToColorEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2398,7 +2685,8 @@ impl Image for CmdSetCoverageToColorEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCoverageToColorLocationNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCoverageToColorLocationNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2407,7 +2695,8 @@ impl Image for CmdSetCoverageToColorLocationNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetCullModeParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetCullModeParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2416,7 +2705,8 @@ impl Image for CmdSetCullModeParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthBiasParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthBiasParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2425,7 +2715,8 @@ impl Image for CmdSetDepthBiasParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthBias2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthBias2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2434,7 +2725,8 @@ impl Image for CmdSetDepthBias2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthBiasInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdSetDepthBiasEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthBiasEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2443,7 +2735,8 @@ impl Image for CmdSetDepthBiasEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthBoundsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthBoundsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2452,7 +2745,8 @@ impl Image for CmdSetDepthBoundsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthBoundsTestEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthBoundsTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2461,7 +2755,8 @@ impl Image for CmdSetDepthBoundsTestEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthClampEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthClampEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2470,7 +2765,8 @@ impl Image for CmdSetDepthClampEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthClampRangeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthClampRangeEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2479,7 +2775,8 @@ impl Image for CmdSetDepthClampRangeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DepthClampRangeEXT>(at + 16, 1); }
 }
 
-impl Image for CmdSetDepthClipEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthClipEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2488,7 +2785,8 @@ impl Image for CmdSetDepthClipEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthClipNegativeOneToOneEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthClipNegativeOneToOneEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2497,7 +2795,8 @@ impl Image for CmdSetDepthClipNegativeOneToOneEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthCompareOpParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthCompareOpParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2506,7 +2805,8 @@ impl Image for CmdSetDepthCompareOpParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthTestEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2515,7 +2815,8 @@ impl Image for CmdSetDepthTestEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDepthWriteEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDepthWriteEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2524,7 +2825,8 @@ impl Image for CmdSetDepthWriteEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDescriptorBufferOffsets2EXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDescriptorBufferOffsets2EXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2533,7 +2835,8 @@ impl Image for CmdSetDescriptorBufferOffsets2EXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SetDescriptorBufferOffsetsInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdSetDescriptorBufferOffsetsEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDescriptorBufferOffsetsEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2542,7 +2845,8 @@ impl Image for CmdSetDescriptorBufferOffsetsEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::PipelineLayout); it.pointer(at + 32); it.pointer(at + 40); }
 }
 
-impl Image for CmdSetDeviceMaskParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDeviceMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2551,7 +2855,8 @@ impl Image for CmdSetDeviceMaskParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDiscardRectangleEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDiscardRectangleEXTParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2560,7 +2865,8 @@ impl Image for CmdSetDiscardRectangleEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetDiscardRectangleEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDiscardRectangleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2569,7 +2875,8 @@ impl Image for CmdSetDiscardRectangleEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDiscardRectangleModeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDiscardRectangleModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2578,7 +2885,8 @@ impl Image for CmdSetDiscardRectangleModeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetDispatchParametersARMParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetDispatchParametersARMParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2587,7 +2895,8 @@ impl Image for CmdSetDispatchParametersARMParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DispatchParametersARM>(at + 8, 1); }
 }
 
-impl Image for CmdSetEventParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetEventParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2596,7 +2905,8 @@ impl Image for CmdSetEventParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); }
 }
 
-impl Image for CmdSetEvent2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetEvent2Params {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2605,7 +2915,8 @@ impl Image for CmdSetEvent2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Event); it.images::<DependencyInfo>(at + 16, 1); }
 }
 
-impl Image for CmdSetExclusiveScissorEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetExclusiveScissorEnableNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2614,7 +2925,8 @@ impl Image for CmdSetExclusiveScissorEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetExclusiveScissorNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetExclusiveScissorNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2623,7 +2935,8 @@ impl Image for CmdSetExclusiveScissorNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2632,7 +2945,8 @@ impl Image for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetFragmentShadingRateEnumNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetFragmentShadingRateEnumNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2641,7 +2955,8 @@ impl Image for CmdSetFragmentShadingRateEnumNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetFragmentShadingRateKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetFragmentShadingRateKHRParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2650,7 +2965,8 @@ impl Image for CmdSetFragmentShadingRateKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Extent2D>(at + 8, 1); it.pointer(at + 16); }
 }
 
-impl Image for CmdSetFrontFaceParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetFrontFaceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2659,7 +2975,8 @@ impl Image for CmdSetFrontFaceParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLineRasterizationModeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLineRasterizationModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2668,7 +2985,8 @@ impl Image for CmdSetLineRasterizationModeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLineStippleParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLineStippleParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2677,7 +2995,8 @@ impl Image for CmdSetLineStippleParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLineStippleEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLineStippleEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2686,7 +3005,8 @@ impl Image for CmdSetLineStippleEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLineWidthParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLineWidthParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2695,7 +3015,8 @@ impl Image for CmdSetLineWidthParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLogicOpEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLogicOpEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2704,7 +3025,8 @@ impl Image for CmdSetLogicOpEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetLogicOpEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetLogicOpEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2713,7 +3035,8 @@ impl Image for CmdSetLogicOpEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetPatchControlPointsEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPatchControlPointsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2722,7 +3045,8 @@ impl Image for CmdSetPatchControlPointsEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetPerformanceMarkerINTELParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPerformanceMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2731,7 +3055,8 @@ impl Image for CmdSetPerformanceMarkerINTELParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceMarkerInfoINTEL>(at + 8, 1); }
 }
 
-impl Image for CmdSetPerformanceOverrideINTELParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPerformanceOverrideINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2740,7 +3065,8 @@ impl Image for CmdSetPerformanceOverrideINTELParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceOverrideInfoINTEL>(at + 8, 1); }
 }
 
-impl Image for CmdSetPerformanceStreamMarkerINTELParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPerformanceStreamMarkerINTELParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2749,7 +3075,8 @@ impl Image for CmdSetPerformanceStreamMarkerINTELParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<PerformanceStreamMarkerInfoINTEL>(at + 8, 1); }
 }
 
-impl Image for CmdSetPolygonModeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPolygonModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2758,7 +3085,8 @@ impl Image for CmdSetPolygonModeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetPrimitiveRestartEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPrimitiveRestartEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2767,7 +3095,8 @@ impl Image for CmdSetPrimitiveRestartEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetPrimitiveRestartIndexEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPrimitiveRestartIndexEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2776,7 +3105,8 @@ impl Image for CmdSetPrimitiveRestartIndexEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetPrimitiveTopologyParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetPrimitiveTopologyParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2785,7 +3115,8 @@ impl Image for CmdSetPrimitiveTopologyParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetProvokingVertexModeEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetProvokingVertexModeEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2794,7 +3125,8 @@ impl Image for CmdSetProvokingVertexModeEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetRasterizationSamplesEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRasterizationSamplesEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2803,7 +3135,8 @@ impl Image for CmdSetRasterizationSamplesEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetRasterizationStreamEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRasterizationStreamEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2812,7 +3145,8 @@ impl Image for CmdSetRasterizationStreamEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetRasterizerDiscardEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRasterizerDiscardEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2821,7 +3155,8 @@ impl Image for CmdSetRasterizerDiscardEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetRayTracingPipelineStackSizeKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRayTracingPipelineStackSizeKHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2830,7 +3165,8 @@ impl Image for CmdSetRayTracingPipelineStackSizeKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetRenderingAttachmentLocationsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRenderingAttachmentLocationsParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2839,7 +3175,8 @@ impl Image for CmdSetRenderingAttachmentLocationsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingAttachmentLocationInfo>(at + 8, 1); }
 }
 
-impl Image for CmdSetRenderingInputAttachmentIndicesParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRenderingInputAttachmentIndicesParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2848,7 +3185,8 @@ impl Image for CmdSetRenderingInputAttachmentIndicesParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<RenderingInputAttachmentIndexInfo>(at + 8, 1); }
 }
 
-impl Image for CmdSetRepresentativeFragmentTestEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetRepresentativeFragmentTestEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2857,7 +3195,8 @@ impl Image for CmdSetRepresentativeFragmentTestEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetSampleLocationsEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetSampleLocationsEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2866,7 +3205,8 @@ impl Image for CmdSetSampleLocationsEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<SampleLocationsInfoEXT>(at + 8, 1); }
 }
 
-impl Image for CmdSetSampleLocationsEnableEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetSampleLocationsEnableEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2875,7 +3215,8 @@ impl Image for CmdSetSampleLocationsEnableEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetScissorParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetScissorParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2884,7 +3225,8 @@ impl Image for CmdSetScissorParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetScissorWithCountParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetScissorWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2893,7 +3235,8 @@ impl Image for CmdSetScissorWithCountParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Rect2D>(at + 16, it.number::<4>(at + 8)); }
 }
 
-impl Image for CmdSetShadingRateImageEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetShadingRateImageEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2902,7 +3245,8 @@ impl Image for CmdSetShadingRateImageEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetStencilCompareMaskParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetStencilCompareMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2911,7 +3255,8 @@ impl Image for CmdSetStencilCompareMaskParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetStencilOpParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetStencilOpParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2920,7 +3265,8 @@ impl Image for CmdSetStencilOpParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetStencilReferenceParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetStencilReferenceParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2929,7 +3275,8 @@ impl Image for CmdSetStencilReferenceParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetStencilTestEnableParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetStencilTestEnableParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2938,7 +3285,8 @@ impl Image for CmdSetStencilTestEnableParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetStencilWriteMaskParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetStencilWriteMaskParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2947,7 +3295,8 @@ impl Image for CmdSetStencilWriteMaskParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetTessellationDomainOriginEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetTessellationDomainOriginEXTParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2956,7 +3305,8 @@ impl Image for CmdSetTessellationDomainOriginEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetVertexInputEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetVertexInputEXTParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2965,7 +3315,8 @@ impl Image for CmdSetVertexInputEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<VertexInputBindingDescription2EXT>(at + 16, it.number::<4>(at + 8)); it.images::<VertexInputAttributeDescription2EXT>(at + 32, it.number::<4>(at + 24)); }
 }
 
-impl Image for CmdSetViewportParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2974,7 +3325,8 @@ impl Image for CmdSetViewportParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetViewportShadingRatePaletteNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportShadingRatePaletteNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2983,7 +3335,8 @@ impl Image for CmdSetViewportShadingRatePaletteNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ShadingRatePaletteNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetViewportSwizzleNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportSwizzleNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -2992,7 +3345,8 @@ impl Image for CmdSetViewportSwizzleNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportSwizzleNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetViewportWScalingEnableNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportWScalingEnableNVParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3001,7 +3355,8 @@ impl Image for CmdSetViewportWScalingEnableNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdSetViewportWScalingNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportWScalingNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3010,7 +3365,8 @@ impl Image for CmdSetViewportWScalingNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<ViewportWScalingNV>(at + 16, it.number::<4>(at + 12)); }
 }
 
-impl Image for CmdSetViewportWithCountParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSetViewportWithCountParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3019,7 +3375,8 @@ impl Image for CmdSetViewportWithCountParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<Viewport>(at + 16, it.number::<4>(at + 8)); }
 }
 
-impl Image for CmdSubpassShadingHUAWEIParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdSubpassShadingHUAWEIParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3028,7 +3385,8 @@ impl Image for CmdSubpassShadingHUAWEIParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdTraceRaysIndirect2KHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdTraceRaysIndirect2KHRParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3037,7 +3395,8 @@ impl Image for CmdTraceRaysIndirect2KHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for CmdTraceRaysIndirectKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdTraceRaysIndirectKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3046,7 +3405,8 @@ impl Image for CmdTraceRaysIndirectKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
-impl Image for CmdTraceRaysKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdTraceRaysKHRParams {
     const SIZE: usize = 56;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3055,7 +3415,8 @@ impl Image for CmdTraceRaysKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<StridedDeviceAddressRegionKHR>(at + 8, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 16, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 24, 1); it.images::<StridedDeviceAddressRegionKHR>(at + 32, 1); }
 }
 
-impl Image for CmdTraceRaysNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdTraceRaysNVParams {
     const SIZE: usize = 112;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3064,7 +3425,8 @@ impl Image for CmdTraceRaysNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.here(at + 24, 1, HandleType::Buffer); it.here(at + 48, 1, HandleType::Buffer); it.here(at + 72, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdUpdateBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdUpdateBufferParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3073,7 +3435,8 @@ impl Image for CmdUpdateBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 8, 1, HandleType::Buffer); it.pointer(at + 32); }
 }
 
-impl Image for CmdUpdateMemoryKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdUpdateMemoryKHRParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3082,7 +3445,8 @@ impl Image for CmdUpdateMemoryKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<DeviceAddressRangeKHR>(at + 8, 1); it.pointer(at + 32); }
 }
 
-impl Image for CmdUpdatePipelineIndirectBufferNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdUpdatePipelineIndirectBufferNVParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3091,7 +3455,8 @@ impl Image for CmdUpdatePipelineIndirectBufferNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Pipeline); }
 }
 
-impl Image for CmdWaitEventsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWaitEventsParams {
     const SIZE: usize = 80;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3100,7 +3465,8 @@ impl Image for CmdWaitEventsParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<MemoryBarrier>(at + 40, it.number::<4>(at + 32)); it.images::<BufferMemoryBarrier>(at + 56, it.number::<4>(at + 48)); it.images::<ImageMemoryBarrier>(at + 72, it.number::<4>(at + 64)); }
 }
 
-impl Image for CmdWaitEvents2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWaitEvents2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3109,7 +3475,8 @@ impl Image for CmdWaitEvents2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Event); it.images::<DependencyInfo>(at + 24, it.number::<4>(at + 8)); }
 }
 
-impl Image for CmdWriteAccelerationStructuresPropertiesKHRParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteAccelerationStructuresPropertiesKHRParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3118,7 +3485,8 @@ impl Image for CmdWriteAccelerationStructuresPropertiesKHRParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureKHR); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdWriteAccelerationStructuresPropertiesNVParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteAccelerationStructuresPropertiesNVParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3127,7 +3495,8 @@ impl Image for CmdWriteAccelerationStructuresPropertiesNVParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::AccelerationStructureNV); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdWriteBufferMarker2AMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteBufferMarker2AMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3136,7 +3505,8 @@ impl Image for CmdWriteBufferMarker2AMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdWriteBufferMarkerAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteBufferMarkerAMDParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3145,7 +3515,8 @@ impl Image for CmdWriteBufferMarkerAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::Buffer); }
 }
 
-impl Image for CmdWriteMarkerToMemoryAMDParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteMarkerToMemoryAMDParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3154,7 +3525,8 @@ impl Image for CmdWriteMarkerToMemoryAMDParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.images::<MemoryMarkerInfoAMD>(at + 8, 1); }
 }
 
-impl Image for CmdWriteMicromapsPropertiesEXTParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteMicromapsPropertiesEXTParams {
     const SIZE: usize = 48;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3163,7 +3535,8 @@ impl Image for CmdWriteMicromapsPropertiesEXTParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.handles(at + 16, it.number::<4>(at + 8), HandleType::MicromapEXT); it.here(at + 32, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdWriteTimestampParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteTimestampParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3172,7 +3545,8 @@ impl Image for CmdWriteTimestampParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
 }
 
-impl Image for CmdWriteTimestamp2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for CmdWriteTimestamp2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3181,7 +3555,8 @@ impl Image for CmdWriteTimestamp2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); it.here(at + 16, 1, HandleType::QueryPool); }
 }
 
-impl Image for EndCommandBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for EndCommandBufferParams {
     const SIZE: usize = 8;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3190,7 +3565,8 @@ impl Image for EndCommandBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for QueueSubmitParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for QueueSubmitParams {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3199,7 +3575,8 @@ impl Image for QueueSubmitParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
 }
 
-impl Image for QueueSubmit2Params {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for QueueSubmit2Params {
     const SIZE: usize = 32;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3208,7 +3585,8 @@ impl Image for QueueSubmit2Params {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Queue); it.images::<SubmitInfo2>(at + 16, it.number::<4>(at + 8)); it.here(at + 24, 1, HandleType::Fence); }
 }
 
-impl Image for ResetCommandBufferParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResetCommandBufferParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3217,7 +3595,8 @@ impl Image for ResetCommandBufferParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::CommandBuffer); }
 }
 
-impl Image for ResetCommandPoolParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResetCommandPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3226,7 +3605,8 @@ impl Image for ResetCommandPoolParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::CommandPool); }
 }
 
-impl Image for ResetDescriptorPoolParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResetDescriptorPoolParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3235,7 +3615,8 @@ impl Image for ResetDescriptorPoolParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::DescriptorPool); }
 }
 
-impl Image for ResetEventParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3244,7 +3625,8 @@ impl Image for ResetEventParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
 }
 
-impl Image for ResetFencesParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for ResetFencesParams {
     const SIZE: usize = 24;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3253,7 +3635,8 @@ impl Image for ResetFencesParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.handles(at + 16, it.number::<4>(at + 8), HandleType::Fence); }
 }
 
-impl Image for SetEventParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for SetEventParams {
     const SIZE: usize = 16;
     const IS_FLAT: bool = false;
     #[inline(always)]
@@ -3262,7 +3645,8 @@ impl Image for SetEventParams {
     fn place<H: Handles + ?Sized>(at: usize, it: &mut Placer<'_, H>) { it.here(at + 0, 1, HandleType::Device); it.here(at + 8, 1, HandleType::Event); }
 }
 
-impl Image for UpdateDescriptorSetsParams {
+// SAFETY: the generator names places of its fields only, and the same for both functions.
+unsafe impl Image for UpdateDescriptorSetsParams {
     const SIZE: usize = 40;
     const IS_FLAT: bool = false;
     #[inline(always)]

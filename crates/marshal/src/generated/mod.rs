@@ -9,17 +9,19 @@ use crate::pack::Ids;
 use crate::straight::{Block, Lines, Space, array, bytes};
 use crate::stream::Stream;
 
-impl Block for BufferCopy {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for BufferCopy {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
-impl Block for BufferCopy2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for BufferCopy2 {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -27,23 +29,28 @@ impl Block for BufferCopy2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
+    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkBufferCopy2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+        }
     }
 }
 
-impl Block for BufferImageCopy {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for BufferImageCopy {
     const WORDS: usize = 7;
     const IS_FLAT: bool = true;
 }
 
-impl Block for BufferMemoryBarrier {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for BufferMemoryBarrier {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -51,19 +58,23 @@ impl Block for BufferMemoryBarrier {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 32, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkBufferMemoryBarrier` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 32, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
-impl Block for BufferMemoryBarrier2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for BufferMemoryBarrier2 {
     const WORDS: usize = 10;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -71,34 +82,41 @@ impl Block for BufferMemoryBarrier2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 56, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkBufferMemoryBarrier2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 56, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
-impl Block for ClearAttachment {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ClearAttachment {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
-impl Block for ClearRect {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ClearRect {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
-impl Block for ClearValue {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ClearValue {
     const WORDS: usize = 2;
     const IS_FLAT: bool = true;
 }
 
-impl Block for CommandBufferSubmitInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CommandBufferSubmitInfo {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -106,77 +124,95 @@ impl Block for CommandBufferSubmitInfo {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 28, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 16, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkCommandBufferSubmitInfo` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 28, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 16, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+        }
     }
 }
 
-impl Block for CopyBufferInfo2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CopyBufferInfo2 {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(array(it.p_regions, it.region_count as usize)?)
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 36, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 16, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
-        lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkCopyBufferInfo2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 36, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 16, HandleType::Buffer, it.src_buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+        }
     }
 }
 
-impl Block for DependencyInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for DependencyInfo {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(array(it.p_memory_barriers, it.memory_barrier_count as usize)? + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)? + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?)
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 36, 4);
-        lines.zero(at + 52, 4);
-        lines.word(at + 8, 0);
-        lines.blocks(at + 24, it.p_memory_barriers, it.memory_barrier_count as usize);
-        lines.blocks(at + 40, it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize);
-        lines.blocks(at + 56, it.p_image_memory_barriers, it.image_memory_barrier_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkDependencyInfo` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 36, 4);
+            lines.zero(at + 52, 4);
+            lines.word(at + 8, 0);
+            lines.blocks(at + 24, it.p_memory_barriers, it.memory_barrier_count as usize);
+            lines.blocks(at + 40, it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize);
+            lines.blocks(at + 56, it.p_image_memory_barriers, it.image_memory_barrier_count as usize);
+        }
     }
 }
 
-impl Block for ImageBlit {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ImageBlit {
     const WORDS: usize = 10;
     const IS_FLAT: bool = true;
 }
 
-impl Block for ImageCopy {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ImageCopy {
     const WORDS: usize = 9;
     const IS_FLAT: bool = true;
 }
 
-impl Block for ImageMemoryBarrier {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ImageMemoryBarrier {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -184,20 +220,24 @@ impl Block for ImageMemoryBarrier {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 68, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 40, HandleType::Image, it.image.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkImageMemoryBarrier` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 68, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 40, HandleType::Image, it.image.0, Access::Shared);
+        }
     }
 }
 
-impl Block for ImageMemoryBarrier2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for ImageMemoryBarrier2 {
     const WORDS: usize = 12;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -205,20 +245,24 @@ impl Block for ImageMemoryBarrier2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 92, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 64, HandleType::Image, it.image.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkImageMemoryBarrier2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 92, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 64, HandleType::Image, it.image.0, Access::Shared);
+        }
     }
 }
 
-impl Block for MemoryBarrier {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for MemoryBarrier {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -226,18 +270,22 @@ impl Block for MemoryBarrier {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
+    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkMemoryBarrier` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+        }
     }
 }
 
-impl Block for MemoryBarrier2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for MemoryBarrier2 {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -245,46 +293,57 @@ impl Block for MemoryBarrier2 {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
+    unsafe fn finish<I: Ids + ?Sized>(_it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkMemoryBarrier2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+        }
     }
 }
 
-impl Block for Rect2D {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for Rect2D {
     const WORDS: usize = 2;
     const IS_FLAT: bool = true;
 }
 
-impl Block for RenderPassBeginInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for RenderPassBeginInfo {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(array(it.p_clear_values, it.clear_value_count as usize)?)
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_clear_values, it.clear_value_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 52, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 16, HandleType::RenderPass, it.render_pass.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Framebuffer, it.framebuffer.0, Access::Shared);
-        lines.blocks(at + 56, it.p_clear_values, it.clear_value_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkRenderPassBeginInfo` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 52, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 16, HandleType::RenderPass, it.render_pass.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Framebuffer, it.framebuffer.0, Access::Shared);
+            lines.blocks(at + 56, it.p_clear_values, it.clear_value_count as usize);
+        }
     }
 }
 
-impl Block for RenderingAttachmentInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for RenderingAttachmentInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -292,43 +351,53 @@ impl Block for RenderingAttachmentInfo {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 68, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 16, HandleType::ImageView, it.image_view.0, Access::Shared);
-        lines.handle(at + 32, HandleType::ImageView, it.resolve_image_view.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkRenderingAttachmentInfo` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 68, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 16, HandleType::ImageView, it.image_view.0, Access::Shared);
+            lines.handle(at + 32, HandleType::ImageView, it.resolve_image_view.0, Access::Shared);
+        }
     }
 }
 
-impl Block for RenderingInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for RenderingInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(array(it.p_color_attachments, it.color_attachment_count as usize)? + array(it.p_depth_attachment, 1)? + array(it.p_stencil_attachment, 1)?)
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_color_attachments, it.color_attachment_count as usize) }? + unsafe { array(it.p_depth_attachment, 1) }? + unsafe { array(it.p_stencil_attachment, 1) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.word(at + 8, 0);
-        lines.blocks(at + 48, it.p_color_attachments, it.color_attachment_count as usize);
-        lines.blocks(at + 56, it.p_depth_attachment, 1);
-        lines.blocks(at + 64, it.p_stencil_attachment, 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkRenderingInfo` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.word(at + 8, 0);
+            lines.blocks(at + 48, it.p_color_attachments, it.color_attachment_count as usize);
+            lines.blocks(at + 56, it.p_depth_attachment, 1);
+            lines.blocks(at + 64, it.p_stencil_attachment, 1);
+        }
     }
 }
 
-impl Block for SemaphoreSubmitInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for SemaphoreSubmitInfo {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -336,20 +405,24 @@ impl Block for SemaphoreSubmitInfo {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 44, 4);
-        lines.word(at + 8, 0);
-        lines.handle(at + 16, HandleType::Semaphore, it.semaphore.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkSemaphoreSubmitInfo` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 44, 4);
+            lines.word(at + 8, 0);
+            lines.handle(at + 16, HandleType::Semaphore, it.semaphore.0, Access::Shared);
+        }
     }
 }
 
-impl Block for SubmitInfo {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for SubmitInfo {
     const WORDS: usize = 9;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
@@ -357,56 +430,71 @@ impl Block for SubmitInfo {
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 20, 4);
-        lines.zero(at + 44, 4);
-        lines.zero(at + 60, 4);
-        lines.word(at + 8, 0);
-        lines.handles(at + 24, it.p_wait_semaphores.0, it.wait_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
-        lines.values(at + 32, it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4);
-        lines.handles(at + 48, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
-        lines.handles(at + 64, it.p_signal_semaphores.0, it.signal_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkSubmitInfo` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 20, 4);
+            lines.zero(at + 44, 4);
+            lines.zero(at + 60, 4);
+            lines.word(at + 8, 0);
+            lines.handles(at + 24, it.p_wait_semaphores.0, it.wait_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
+            lines.values(at + 32, it.p_wait_dst_stage_mask.0, it.wait_semaphore_count as usize * 4);
+            lines.handles(at + 48, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
+            lines.handles(at + 64, it.p_signal_semaphores.0, it.signal_semaphore_count as usize, HandleType::Semaphore, Access::Shared);
+        }
     }
 }
 
-impl Block for SubmitInfo2 {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for SubmitInfo2 {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         if !it.p_next.is_null() {
             return None;
         }
-        Some(array(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize)? + array(it.p_command_buffer_infos, it.command_buffer_info_count as usize)? + array(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize)?)
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize) }? + unsafe { array(it.p_command_buffer_infos, it.command_buffer_info_count as usize) }? + unsafe { array(it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 4, 4);
-        lines.zero(at + 36, 4);
-        lines.zero(at + 52, 4);
-        lines.word(at + 8, 0);
-        lines.blocks(at + 24, it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize);
-        lines.blocks(at + 40, it.p_command_buffer_infos, it.command_buffer_info_count as usize);
-        lines.blocks(at + 56, it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the `VkSubmitInfo2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 4, 4);
+            lines.zero(at + 36, 4);
+            lines.zero(at + 52, 4);
+            lines.word(at + 8, 0);
+            lines.blocks(at + 24, it.p_wait_semaphore_infos, it.wait_semaphore_info_count as usize);
+            lines.blocks(at + 40, it.p_command_buffer_infos, it.command_buffer_info_count as usize);
+            lines.blocks(at + 56, it.p_signal_semaphore_infos, it.signal_semaphore_info_count as usize);
+        }
     }
 }
 
-impl Block for Viewport {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for Viewport {
     const WORDS: usize = 3;
     const IS_FLAT: bool = true;
 }
 
-impl Block for CmdBeginGpaSessionAMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginGpaSessionAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginGpaSessionAMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+        }
     }
 }
 
@@ -414,21 +502,25 @@ impl Block for CmdBeginGpaSessionAMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_begin_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginGpaSessionAMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBeginGpaSessionAMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBeginGpaSessionAMD, call, it) }
 }
 
-impl Block for CmdBeginQueryParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQuery` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -436,22 +528,26 @@ impl Block for CmdBeginQueryParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_begin_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBeginQuery` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBeginQuery, call, it) }
 }
 
-impl Block for CmdBeginQueryIndexedEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginQueryIndexedEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginQueryIndexedEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -459,27 +555,33 @@ impl Block for CmdBeginQueryIndexedEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_begin_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginQueryIndexedEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBeginQueryIndexedEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBeginQueryIndexedEXT, call, it) }
 }
 
-impl Block for CmdBeginRenderPassParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginRenderPassParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_render_pass_begin, 1)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_render_pass_begin, 1) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 8, it.p_render_pass_begin, 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginRenderPass` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 8, it.p_render_pass_begin, 1);
+        }
     }
 }
 
@@ -487,26 +589,32 @@ impl Block for CmdBeginRenderPassParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBeginRenderPass-pRenderPassBegin-parameter.
 #[inline(always)]
 pub unsafe fn cmd_begin_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderPassParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBeginRenderPass-pRenderPassBegin-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBeginRenderPass, call, it) }
 }
 
-impl Block for CmdBeginRenderingParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginRenderingParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_rendering_info, 1)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_rendering_info, 1) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 8, it.p_rendering_info, 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginRendering` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 8, it.p_rendering_info, 1);
+        }
     }
 }
 
@@ -514,21 +622,25 @@ impl Block for CmdBeginRenderingParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBeginRendering-pRenderingInfo-parameter.
 #[inline(always)]
 pub unsafe fn cmd_begin_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginRenderingParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBeginRendering-pRenderingInfo-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBeginRendering, call, it) }
 }
 
-impl Block for CmdBeginShaderInstrumentationARMParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBeginShaderInstrumentationARMParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::ShaderInstrumentationARM, it.instrumentation.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBeginShaderInstrumentationARM` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::ShaderInstrumentationARM, it.instrumentation.0, Access::Exclusive);
+        }
     }
 }
 
@@ -536,23 +648,27 @@ impl Block for CmdBeginShaderInstrumentationARMParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_begin_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBeginShaderInstrumentationARMParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBeginShaderInstrumentationARM` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBeginShaderInstrumentationARM, call, it) }
 }
 
-impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindDescriptorBufferEmbeddedSamplersEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+        }
     }
 }
 
@@ -560,30 +676,35 @@ impl Block for CmdBindDescriptorBufferEmbeddedSamplersEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_descriptor_buffer_embedded_samplers_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorBufferEmbeddedSamplersEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindDescriptorBufferEmbeddedSamplersEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindDescriptorBufferEmbeddedSamplersEXT, call, it) }
 }
 
-impl Block for CmdBindDescriptorSetsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindDescriptorSetsParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_descriptor_sets.0, it.descriptor_set_count as usize * 8) + bytes(it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 44, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
-        lines.handles(at + 32, it.p_descriptor_sets.0, it.descriptor_set_count as usize, HandleType::DescriptorSet, Access::Shared);
-        lines.values(at + 48, it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindDescriptorSets` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 44, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+            lines.handles(at + 32, it.p_descriptor_sets.0, it.descriptor_set_count as usize, HandleType::DescriptorSet, Access::Shared);
+            lines.values(at + 48, it.p_dynamic_offsets.0, it.dynamic_offset_count as usize * 4);
+        }
     }
 }
 
@@ -591,22 +712,26 @@ impl Block for CmdBindDescriptorSetsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter, VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
 #[inline(always)]
 pub unsafe fn cmd_bind_descriptor_sets<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindDescriptorSetsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter, VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBindDescriptorSets, call, it) }
 }
 
-impl Block for CmdBindIndexBufferParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindIndexBufferParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -614,22 +739,26 @@ impl Block for CmdBindIndexBufferParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_index_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBufferParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindIndexBuffer` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer, call, it) }
 }
 
-impl Block for CmdBindIndexBuffer2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindIndexBuffer2Params {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 36, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindIndexBuffer2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 36, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -637,22 +766,26 @@ impl Block for CmdBindIndexBuffer2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_index_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindIndexBuffer2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindIndexBuffer2` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindIndexBuffer2, call, it) }
 }
 
-impl Block for CmdBindInvocationMaskHUAWEIParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindInvocationMaskHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindInvocationMaskHUAWEI` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+        }
     }
 }
 
@@ -660,22 +793,26 @@ impl Block for CmdBindInvocationMaskHUAWEIParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_invocation_mask_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindInvocationMaskHUAWEIParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindInvocationMaskHUAWEI` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindInvocationMaskHUAWEI, call, it) }
 }
 
-impl Block for CmdBindPipelineParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindPipelineParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindPipeline` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+        }
     }
 }
 
@@ -683,23 +820,27 @@ impl Block for CmdBindPipelineParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_pipeline<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindPipeline` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindPipeline, call, it) }
 }
 
-impl Block for CmdBindPipelineShaderGroupNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindPipelineShaderGroupNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindPipelineShaderGroupNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+        }
     }
 }
 
@@ -707,22 +848,26 @@ impl Block for CmdBindPipelineShaderGroupNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_pipeline_shader_group_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindPipelineShaderGroupNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindPipelineShaderGroupNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindPipelineShaderGroupNV, call, it) }
 }
 
-impl Block for CmdBindShadingRateImageNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindShadingRateImageNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindShadingRateImageNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::ImageView, it.image_view.0, Access::Shared);
+        }
     }
 }
 
@@ -730,27 +875,32 @@ impl Block for CmdBindShadingRateImageNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_bind_shading_rate_image_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindShadingRateImageNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdBindShadingRateImageNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdBindShadingRateImageNV, call, it) }
 }
 
-impl Block for CmdBindVertexBuffersParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindVertexBuffersParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
-        lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
+            lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
+        }
     }
 }
 
@@ -758,29 +908,34 @@ impl Block for CmdBindVertexBuffersParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBindVertexBuffers-pBuffers-parameter, VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
 #[inline(always)]
 pub unsafe fn cmd_bind_vertex_buffers<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffersParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindVertexBuffers-pBuffers-parameter, VUID-vkCmdBindVertexBuffers-pOffsets-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers, call, it) }
 }
 
-impl Block for CmdBindVertexBuffers2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBindVertexBuffers2Params {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_buffers.0, it.binding_count as usize * 8) + bytes(it.p_offsets.0, it.binding_count as usize * 8) + bytes(it.p_sizes.0, it.binding_count as usize * 8) + bytes(it.p_strides.0, it.binding_count as usize * 8))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
-        lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
-        lines.values(at + 32, it.p_sizes.0, it.binding_count as usize * 8);
-        lines.values(at + 40, it.p_strides.0, it.binding_count as usize * 8);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBindVertexBuffers2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handles(at + 16, it.p_buffers.0, it.binding_count as usize, HandleType::Buffer, Access::Shared);
+            lines.values(at + 24, it.p_offsets.0, it.binding_count as usize * 8);
+            lines.values(at + 32, it.p_sizes.0, it.binding_count as usize * 8);
+            lines.values(at + 40, it.p_strides.0, it.binding_count as usize * 8);
+        }
     }
 }
 
@@ -788,30 +943,36 @@ impl Block for CmdBindVertexBuffers2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBindVertexBuffers2-pBuffers-parameter, VUID-vkCmdBindVertexBuffers2-pOffsets-parameter, VUID-vkCmdBindVertexBuffers2-pSizes-parameter, VUID-vkCmdBindVertexBuffers2-pStrides-parameter.
 #[inline(always)]
 pub unsafe fn cmd_bind_vertex_buffers2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBindVertexBuffers2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBindVertexBuffers2-pBuffers-parameter, VUID-vkCmdBindVertexBuffers2-pOffsets-parameter, VUID-vkCmdBindVertexBuffers2-pSizes-parameter, VUID-vkCmdBindVertexBuffers2-pStrides-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBindVertexBuffers2, call, it) }
 }
 
-impl Block for CmdBlitImageParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdBlitImageParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_regions, it.region_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.zero(at + 52, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
-        lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdBlitImage` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.zero(at + 52, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+        }
     }
 }
 
@@ -819,29 +980,35 @@ impl Block for CmdBlitImageParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdBlitImage-pRegions-parameter.
 #[inline(always)]
 pub unsafe fn cmd_blit_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdBlitImageParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdBlitImage-pRegions-parameter.
     unsafe { Lines::record(space, ids, Command::CmdBlitImage, call, it) }
 }
 
-impl Block for CmdClearAttachmentsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdClearAttachmentsParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_attachments, it.attachment_count as usize)? + array(it.p_rects, it.rect_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_attachments, it.attachment_count as usize) }? + unsafe { array(it.p_rects, it.rect_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_attachments, it.attachment_count as usize);
-        lines.blocks(at + 32, it.p_rects, it.rect_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdClearAttachments` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_attachments, it.attachment_count as usize);
+            lines.blocks(at + 32, it.p_rects, it.rect_count as usize);
+        }
     }
 }
 
@@ -849,23 +1016,27 @@ impl Block for CmdClearAttachmentsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdClearAttachments-pAttachments-parameter, VUID-vkCmdClearAttachments-pRects-parameter.
 #[inline(always)]
 pub unsafe fn cmd_clear_attachments<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdClearAttachmentsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdClearAttachments-pAttachments-parameter, VUID-vkCmdClearAttachments-pRects-parameter.
     unsafe { Lines::record(space, ids, Command::CmdClearAttachments, call, it) }
 }
 
-impl Block for CmdCopyAccelerationStructureNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyAccelerationStructureNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::AccelerationStructureNV, it.dst.0, Access::Shared);
-        lines.handle(at + 16, HandleType::AccelerationStructureNV, it.src.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyAccelerationStructureNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::AccelerationStructureNV, it.dst.0, Access::Shared);
+            lines.handle(at + 16, HandleType::AccelerationStructureNV, it.src.0, Access::Shared);
+        }
     }
 }
 
@@ -873,29 +1044,35 @@ impl Block for CmdCopyAccelerationStructureNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_copy_acceleration_structure_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyAccelerationStructureNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdCopyAccelerationStructureNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdCopyAccelerationStructureNV, call, it) }
 }
 
-impl Block for CmdCopyBufferParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_regions, it.region_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-        lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
-        lines.blocks(at + 32, it.p_regions, it.region_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBuffer` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.blocks(at + 32, it.p_regions, it.region_count as usize);
+        }
     }
 }
 
@@ -903,26 +1080,32 @@ impl Block for CmdCopyBufferParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBuffer-pRegions-parameter.
 #[inline(always)]
 pub unsafe fn cmd_copy_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBuffer-pRegions-parameter.
     unsafe { Lines::record(space, ids, Command::CmdCopyBuffer, call, it) }
 }
 
-impl Block for CmdCopyBuffer2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyBuffer2Params {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_copy_buffer_info, 1)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_copy_buffer_info, 1) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 8, it.p_copy_buffer_info, 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBuffer2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 8, it.p_copy_buffer_info, 1);
+        }
     }
 }
 
@@ -930,28 +1113,34 @@ impl Block for CmdCopyBuffer2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBuffer2-pCopyBufferInfo-parameter.
 #[inline(always)]
 pub unsafe fn cmd_copy_buffer2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBuffer2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBuffer2-pCopyBufferInfo-parameter.
     unsafe { Lines::record(space, ids, Command::CmdCopyBuffer2, call, it) }
 }
 
-impl Block for CmdCopyBufferToImageParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyBufferToImageParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_regions, it.region_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
-        lines.handle(at + 16, HandleType::Image, it.dst_image.0, Access::Shared);
-        lines.blocks(at + 32, it.p_regions, it.region_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyBufferToImage` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.src_buffer.0, Access::Shared);
+            lines.handle(at + 16, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.blocks(at + 32, it.p_regions, it.region_count as usize);
+        }
     }
 }
 
@@ -959,21 +1148,25 @@ impl Block for CmdCopyBufferToImageParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
 #[inline(always)]
 pub unsafe fn cmd_copy_buffer_to_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyBufferToImageParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
     unsafe { Lines::record(space, ids, Command::CmdCopyBufferToImage, call, it) }
 }
 
-impl Block for CmdCopyGpaSessionResultsAMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyGpaSessionResultsAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyGpaSessionResultsAMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+        }
     }
 }
 
@@ -981,29 +1174,35 @@ impl Block for CmdCopyGpaSessionResultsAMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_copy_gpa_session_results_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyGpaSessionResultsAMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdCopyGpaSessionResultsAMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdCopyGpaSessionResultsAMD, call, it) }
 }
 
-impl Block for CmdCopyImageParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyImageParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_regions, it.region_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_regions, it.region_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
-        lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyImage` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Image, it.src_image.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Image, it.dst_image.0, Access::Shared);
+            lines.blocks(at + 40, it.p_regions, it.region_count as usize);
+        }
     }
 }
 
@@ -1011,20 +1210,24 @@ impl Block for CmdCopyImageParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdCopyImage-pRegions-parameter.
 #[inline(always)]
 pub unsafe fn cmd_copy_image<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyImageParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdCopyImage-pRegions-parameter.
     unsafe { Lines::record(space, ids, Command::CmdCopyImage, call, it) }
 }
 
-impl Block for CmdCopyMemoryIndirectNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyMemoryIndirectNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyMemoryIndirectNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1032,23 +1235,27 @@ impl Block for CmdCopyMemoryIndirectNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_copy_memory_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyMemoryIndirectNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdCopyMemoryIndirectNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdCopyMemoryIndirectNV, call, it) }
 }
 
-impl Block for CmdCopyQueryPoolResultsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdCopyQueryPoolResultsParams {
     const WORDS: usize = 7;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 52, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdCopyQueryPoolResults` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 52, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1056,20 +1263,24 @@ impl Block for CmdCopyQueryPoolResultsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_copy_query_pool_results<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdCopyQueryPoolResultsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdCopyQueryPoolResults` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdCopyQueryPoolResults, call, it) }
 }
 
-impl Block for CmdDebugMarkerEndEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDebugMarkerEndEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDebugMarkerEndEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1077,20 +1288,24 @@ impl Block for CmdDebugMarkerEndEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_debug_marker_end_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDebugMarkerEndEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDebugMarkerEndEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDebugMarkerEndEXT, call, it) }
 }
 
-impl Block for CmdDecompressMemoryIndirectCountEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDecompressMemoryIndirectCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1098,21 +1313,25 @@ impl Block for CmdDecompressMemoryIndirectCountEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_decompress_memory_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDecompressMemoryIndirectCountEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountEXT, call, it) }
 }
 
-impl Block for CmdDecompressMemoryIndirectCountNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDecompressMemoryIndirectCountNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDecompressMemoryIndirectCountNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1120,21 +1339,25 @@ impl Block for CmdDecompressMemoryIndirectCountNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_decompress_memory_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDecompressMemoryIndirectCountNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDecompressMemoryIndirectCountNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDecompressMemoryIndirectCountNV, call, it) }
 }
 
-impl Block for CmdDispatchParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDispatchParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDispatch` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1142,20 +1365,24 @@ impl Block for CmdDispatchParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_dispatch<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDispatch` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDispatch, call, it) }
 }
 
-impl Block for CmdDispatchBaseParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDispatchBaseParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchBase` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1163,20 +1390,24 @@ impl Block for CmdDispatchBaseParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_dispatch_base<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchBaseParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDispatchBase` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDispatchBase, call, it) }
 }
 
-impl Block for CmdDispatchGraphIndirectCountAMDXParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDispatchGraphIndirectCountAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchGraphIndirectCountAMDX` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1184,21 +1415,25 @@ impl Block for CmdDispatchGraphIndirectCountAMDXParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_dispatch_graph_indirect_count_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchGraphIndirectCountAMDXParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDispatchGraphIndirectCountAMDX` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDispatchGraphIndirectCountAMDX, call, it) }
 }
 
-impl Block for CmdDispatchIndirectParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDispatchIndirectParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDispatchIndirect` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1206,20 +1441,24 @@ impl Block for CmdDispatchIndirectParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_dispatch_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDispatchIndirectParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDispatchIndirect` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDispatchIndirect, call, it) }
 }
 
-impl Block for CmdDrawParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDraw` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1227,21 +1466,25 @@ impl Block for CmdDrawParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDraw` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDraw, call, it) }
 }
 
-impl Block for CmdDrawClusterHUAWEIParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawClusterHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterHUAWEI` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1249,21 +1492,25 @@ impl Block for CmdDrawClusterHUAWEIParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_cluster_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterHUAWEIParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawClusterHUAWEI` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawClusterHUAWEI, call, it) }
 }
 
-impl Block for CmdDrawClusterIndirectHUAWEIParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawClusterIndirectHUAWEIParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawClusterIndirectHUAWEI` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1271,21 +1518,25 @@ impl Block for CmdDrawClusterIndirectHUAWEIParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_cluster_indirect_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawClusterIndirectHUAWEIParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawClusterIndirectHUAWEI` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawClusterIndirectHUAWEI, call, it) }
 }
 
-impl Block for CmdDrawIndexedParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndexedParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexed` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1293,21 +1544,25 @@ impl Block for CmdDrawIndexedParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indexed<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndexed` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndexed, call, it) }
 }
 
-impl Block for CmdDrawIndexedIndirectParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndexedIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirect` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1315,22 +1570,26 @@ impl Block for CmdDrawIndexedIndirectParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indexed_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndexedIndirect` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirect, call, it) }
 }
 
-impl Block for CmdDrawIndexedIndirectCountParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndexedIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndexedIndirectCount` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1338,21 +1597,25 @@ impl Block for CmdDrawIndexedIndirectCountParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indexed_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndexedIndirectCountParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndexedIndirectCount` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndexedIndirectCount, call, it) }
 }
 
-impl Block for CmdDrawIndirectParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndirectParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirect` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1360,21 +1623,25 @@ impl Block for CmdDrawIndirectParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indirect<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndirect` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndirect, call, it) }
 }
 
-impl Block for CmdDrawIndirectByteCountEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndirectByteCountEXTParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Buffer, it.counter_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectByteCountEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.counter_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1382,22 +1649,26 @@ impl Block for CmdDrawIndirectByteCountEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indirect_byte_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectByteCountEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndirectByteCountEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndirectByteCountEXT, call, it) }
 }
 
-impl Block for CmdDrawIndirectCountParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawIndirectCountParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawIndirectCount` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1405,21 +1676,25 @@ impl Block for CmdDrawIndirectCountParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_indirect_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawIndirectCountParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawIndirectCount` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawIndirectCount, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1427,22 +1702,26 @@ impl Block for CmdDrawMeshTasksEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksEXT, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1450,22 +1729,26 @@ impl Block for CmdDrawMeshTasksIndirectCountEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_indirect_count_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksIndirectCountEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountEXT, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksIndirectCountNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksIndirectCountNVParams {
     const WORDS: usize = 6;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectCountNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.count_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1473,21 +1756,25 @@ impl Block for CmdDrawMeshTasksIndirectCountNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_indirect_count_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectCountNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksIndirectCountNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectCountNV, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksIndirectEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksIndirectEXTParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1495,21 +1782,25 @@ impl Block for CmdDrawMeshTasksIndirectEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_indirect_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksIndirectEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectEXT, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksIndirectNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksIndirectNVParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksIndirectNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1517,20 +1808,24 @@ impl Block for CmdDrawMeshTasksIndirectNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_indirect_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksIndirectNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksIndirectNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksIndirectNV, call, it) }
 }
 
-impl Block for CmdDrawMeshTasksNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdDrawMeshTasksNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdDrawMeshTasksNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1538,20 +1833,24 @@ impl Block for CmdDrawMeshTasksNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_draw_mesh_tasks_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdDrawMeshTasksNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdDrawMeshTasksNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdDrawMeshTasksNV, call, it) }
 }
 
-impl Block for CmdEndConditionalRenderingEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndConditionalRenderingEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndConditionalRenderingEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1559,20 +1858,24 @@ impl Block for CmdEndConditionalRenderingEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_conditional_rendering_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndConditionalRenderingEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndConditionalRenderingEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndConditionalRenderingEXT, call, it) }
 }
 
-impl Block for CmdEndDebugUtilsLabelEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndDebugUtilsLabelEXTParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndDebugUtilsLabelEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1580,22 +1883,26 @@ impl Block for CmdEndDebugUtilsLabelEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_debug_utils_label_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndDebugUtilsLabelEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndDebugUtilsLabelEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndDebugUtilsLabelEXT, call, it) }
 }
 
-impl Block for CmdEndGpaSampleAMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndGpaSampleAMDParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSampleAMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+        }
     }
 }
 
@@ -1603,21 +1910,25 @@ impl Block for CmdEndGpaSampleAMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_gpa_sample_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSampleAMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndGpaSampleAMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndGpaSampleAMD, call, it) }
 }
 
-impl Block for CmdEndGpaSessionAMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndGpaSessionAMDParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndGpaSessionAMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::GpaSessionAMD, it.gpa_session.0, Access::Shared);
+        }
     }
 }
 
@@ -1625,22 +1936,26 @@ impl Block for CmdEndGpaSessionAMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_gpa_session_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndGpaSessionAMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndGpaSessionAMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndGpaSessionAMD, call, it) }
 }
 
-impl Block for CmdEndQueryParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndQueryParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndQuery` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -1648,21 +1963,25 @@ impl Block for CmdEndQueryParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_query<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndQuery` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndQuery, call, it) }
 }
 
-impl Block for CmdEndQueryIndexedEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndQueryIndexedEXTParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndQueryIndexedEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -1670,20 +1989,24 @@ impl Block for CmdEndQueryIndexedEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_query_indexed_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndQueryIndexedEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndQueryIndexedEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndQueryIndexedEXT, call, it) }
 }
 
-impl Block for CmdEndRenderPassParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndRenderPassParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndRenderPass` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1691,20 +2014,24 @@ impl Block for CmdEndRenderPassParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_render_pass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderPassParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndRenderPass` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndRenderPass, call, it) }
 }
 
-impl Block for CmdEndRenderingParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndRenderingParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndRendering` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1712,20 +2039,24 @@ impl Block for CmdEndRenderingParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_rendering<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndRenderingParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndRendering` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndRendering, call, it) }
 }
 
-impl Block for CmdEndShaderInstrumentationARMParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdEndShaderInstrumentationARMParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdEndShaderInstrumentationARM` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1733,27 +2064,32 @@ impl Block for CmdEndShaderInstrumentationARMParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_end_shader_instrumentation_arm<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdEndShaderInstrumentationARMParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdEndShaderInstrumentationARM` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdEndShaderInstrumentationARM, call, it) }
 }
 
-impl Block for CmdExecuteCommandsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdExecuteCommandsParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_command_buffers.0, it.command_buffer_count as usize * 8))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handles(at + 16, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdExecuteCommands` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handles(at + 16, it.p_command_buffers.0, it.command_buffer_count as usize, HandleType::CommandBuffer, Access::Shared);
+        }
     }
 }
 
@@ -1761,22 +2097,26 @@ impl Block for CmdExecuteCommandsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
 #[inline(always)]
 pub unsafe fn cmd_execute_commands<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdExecuteCommandsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter.
     unsafe { Lines::record(space, ids, Command::CmdExecuteCommands, call, it) }
 }
 
-impl Block for CmdFillBufferParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdFillBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 36, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdFillBuffer` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 36, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -1784,21 +2124,25 @@ impl Block for CmdFillBufferParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_fill_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdFillBufferParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdFillBuffer` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdFillBuffer, call, it) }
 }
 
-impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
-        lines.handle(at + 8, HandleType::Pipeline, it.execution_graph.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdInitializeGraphScratchMemoryAMDX` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Shared);
+            lines.handle(at + 8, HandleType::Pipeline, it.execution_graph.0, Access::Shared);
+        }
     }
 }
 
@@ -1806,21 +2150,25 @@ impl Block for CmdInitializeGraphScratchMemoryAMDXParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_initialize_graph_scratch_memory_amdx<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdInitializeGraphScratchMemoryAMDXParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdInitializeGraphScratchMemoryAMDX` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdInitializeGraphScratchMemoryAMDX, call, it) }
 }
 
-impl Block for CmdNextSubpassParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdNextSubpassParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdNextSubpass` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -1828,30 +2176,36 @@ impl Block for CmdNextSubpassParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_next_subpass<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdNextSubpassParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdNextSubpass` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdNextSubpass, call, it) }
 }
 
-impl Block for CmdPipelineBarrierParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdPipelineBarrierParams {
     const WORDS: usize = 8;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_memory_barriers, it.memory_barrier_count as usize)? + array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize)? + array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_memory_barriers, it.memory_barrier_count as usize) }? + unsafe { array(it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize) }? + unsafe { array(it.p_image_memory_barriers, it.image_memory_barrier_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 36, 4);
-        lines.zero(at + 52, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 24, it.p_memory_barriers, it.memory_barrier_count as usize);
-        lines.blocks(at + 40, it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize);
-        lines.blocks(at + 56, it.p_image_memory_barriers, it.image_memory_barrier_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdPipelineBarrier` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 36, 4);
+            lines.zero(at + 52, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 24, it.p_memory_barriers, it.memory_barrier_count as usize);
+            lines.blocks(at + 40, it.p_buffer_memory_barriers, it.buffer_memory_barrier_count as usize);
+            lines.blocks(at + 56, it.p_image_memory_barriers, it.image_memory_barrier_count as usize);
+        }
     }
 }
 
@@ -1859,26 +2213,32 @@ impl Block for CmdPipelineBarrierParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdPipelineBarrier-pMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
 #[inline(always)]
 pub unsafe fn cmd_pipeline_barrier<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrierParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPipelineBarrier-pMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter, VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
     unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier, call, it) }
 }
 
-impl Block for CmdPipelineBarrier2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdPipelineBarrier2Params {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_dependency_info, 1)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_dependency_info, 1) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 8, it.p_dependency_info, 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdPipelineBarrier2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 8, it.p_dependency_info, 1);
+        }
     }
 }
 
@@ -1886,28 +2246,33 @@ impl Block for CmdPipelineBarrier2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter.
 #[inline(always)]
 pub unsafe fn cmd_pipeline_barrier2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPipelineBarrier2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter.
     unsafe { Lines::record(space, ids, Command::CmdPipelineBarrier2, call, it) }
 }
 
-impl Block for CmdPushConstantsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdPushConstantsParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_values.0, it.size as usize * 1))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::PipelineLayout, it.layout.0, Access::Shared);
-        lines.values(at + 32, it.p_values.0, it.size as usize * 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdPushConstants` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::PipelineLayout, it.layout.0, Access::Shared);
+            lines.values(at + 32, it.p_values.0, it.size as usize * 1);
+        }
     }
 }
 
@@ -1915,22 +2280,26 @@ impl Block for CmdPushConstantsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdPushConstants-pValues-parameter.
 #[inline(always)]
 pub unsafe fn cmd_push_constants<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdPushConstantsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdPushConstants-pValues-parameter.
     unsafe { Lines::record(space, ids, Command::CmdPushConstants, call, it) }
 }
 
-impl Block for CmdResetEventParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdResetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+        }
     }
 }
 
@@ -1938,21 +2307,25 @@ impl Block for CmdResetEventParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_reset_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEventParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdResetEvent` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdResetEvent, call, it) }
 }
 
-impl Block for CmdResetEvent2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdResetEvent2Params {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdResetEvent2` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+        }
     }
 }
 
@@ -1960,21 +2333,25 @@ impl Block for CmdResetEvent2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_reset_event2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetEvent2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdResetEvent2` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdResetEvent2, call, it) }
 }
 
-impl Block for CmdResetQueryPoolParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdResetQueryPoolParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdResetQueryPool` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -1982,21 +2359,25 @@ impl Block for CmdResetQueryPoolParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_reset_query_pool<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdResetQueryPoolParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdResetQueryPool` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdResetQueryPool, call, it) }
 }
 
-impl Block for CmdSetAlphaToCoverageEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetAlphaToCoverageEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToCoverageEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2004,21 +2385,25 @@ impl Block for CmdSetAlphaToCoverageEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_alpha_to_coverage_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToCoverageEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetAlphaToCoverageEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetAlphaToCoverageEnableEXT, call, it) }
 }
 
-impl Block for CmdSetAlphaToOneEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetAlphaToOneEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetAlphaToOneEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2026,21 +2411,25 @@ impl Block for CmdSetAlphaToOneEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_alpha_to_one_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAlphaToOneEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetAlphaToOneEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetAlphaToOneEnableEXT, call, it) }
 }
 
-impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetAttachmentFeedbackLoopEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2048,21 +2437,25 @@ impl Block for CmdSetAttachmentFeedbackLoopEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_attachment_feedback_loop_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetAttachmentFeedbackLoopEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetAttachmentFeedbackLoopEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetAttachmentFeedbackLoopEnableEXT, call, it) }
 }
 
-impl Block for CmdSetConservativeRasterizationModeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetConservativeRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetConservativeRasterizationModeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2070,21 +2463,25 @@ impl Block for CmdSetConservativeRasterizationModeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_conservative_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetConservativeRasterizationModeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetConservativeRasterizationModeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetConservativeRasterizationModeEXT, call, it) }
 }
 
-impl Block for CmdSetCoverageModulationModeNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCoverageModulationModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationModeNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2092,21 +2489,25 @@ impl Block for CmdSetCoverageModulationModeNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_coverage_modulation_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationModeNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCoverageModulationModeNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationModeNV, call, it) }
 }
 
-impl Block for CmdSetCoverageModulationTableEnableNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCoverageModulationTableEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageModulationTableEnableNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2114,21 +2515,25 @@ impl Block for CmdSetCoverageModulationTableEnableNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_coverage_modulation_table_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageModulationTableEnableNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCoverageModulationTableEnableNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCoverageModulationTableEnableNV, call, it) }
 }
 
-impl Block for CmdSetCoverageReductionModeNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCoverageReductionModeNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageReductionModeNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2136,21 +2541,25 @@ impl Block for CmdSetCoverageReductionModeNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_coverage_reduction_mode_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageReductionModeNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCoverageReductionModeNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCoverageReductionModeNV, call, it) }
 }
 
-impl Block for CmdSetCoverageToColorEnableNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCoverageToColorEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorEnableNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2158,21 +2567,25 @@ impl Block for CmdSetCoverageToColorEnableNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_coverage_to_color_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorEnableNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCoverageToColorEnableNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorEnableNV, call, it) }
 }
 
-impl Block for CmdSetCoverageToColorLocationNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCoverageToColorLocationNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCoverageToColorLocationNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2180,21 +2593,25 @@ impl Block for CmdSetCoverageToColorLocationNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_coverage_to_color_location_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCoverageToColorLocationNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCoverageToColorLocationNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCoverageToColorLocationNV, call, it) }
 }
 
-impl Block for CmdSetCullModeParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetCullModeParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetCullMode` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2202,21 +2619,25 @@ impl Block for CmdSetCullModeParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_cull_mode<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetCullModeParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetCullMode` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetCullMode, call, it) }
 }
 
-impl Block for CmdSetDepthBiasParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthBiasParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBias` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2224,21 +2645,25 @@ impl Block for CmdSetDepthBiasParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_bias<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthBias` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthBias, call, it) }
 }
 
-impl Block for CmdSetDepthBiasEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthBiasEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBiasEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2246,20 +2671,24 @@ impl Block for CmdSetDepthBiasEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_bias_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBiasEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthBiasEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthBiasEnable, call, it) }
 }
 
-impl Block for CmdSetDepthBoundsParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthBoundsParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBounds` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2267,21 +2696,25 @@ impl Block for CmdSetDepthBoundsParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_bounds<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthBounds` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthBounds, call, it) }
 }
 
-impl Block for CmdSetDepthBoundsTestEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthBoundsTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthBoundsTestEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2289,21 +2722,25 @@ impl Block for CmdSetDepthBoundsTestEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_bounds_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthBoundsTestEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthBoundsTestEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthBoundsTestEnable, call, it) }
 }
 
-impl Block for CmdSetDepthClampEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthClampEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClampEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2311,21 +2748,25 @@ impl Block for CmdSetDepthClampEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_clamp_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClampEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthClampEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthClampEnableEXT, call, it) }
 }
 
-impl Block for CmdSetDepthClipEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthClipEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2333,21 +2774,25 @@ impl Block for CmdSetDepthClipEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_clip_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthClipEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthClipEnableEXT, call, it) }
 }
 
-impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthClipNegativeOneToOneEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2355,21 +2800,25 @@ impl Block for CmdSetDepthClipNegativeOneToOneEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_clip_negative_one_to_one_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthClipNegativeOneToOneEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthClipNegativeOneToOneEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthClipNegativeOneToOneEXT, call, it) }
 }
 
-impl Block for CmdSetDepthCompareOpParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthCompareOpParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthCompareOp` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2377,21 +2826,25 @@ impl Block for CmdSetDepthCompareOpParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_compare_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthCompareOpParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthCompareOp` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthCompareOp, call, it) }
 }
 
-impl Block for CmdSetDepthTestEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthTestEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2399,21 +2852,25 @@ impl Block for CmdSetDepthTestEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthTestEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthTestEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthTestEnable, call, it) }
 }
 
-impl Block for CmdSetDepthWriteEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDepthWriteEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDepthWriteEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2421,21 +2878,25 @@ impl Block for CmdSetDepthWriteEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_depth_write_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDepthWriteEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDepthWriteEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDepthWriteEnable, call, it) }
 }
 
-impl Block for CmdSetDeviceMaskParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDeviceMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDeviceMask` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2443,21 +2904,25 @@ impl Block for CmdSetDeviceMaskParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_device_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDeviceMaskParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDeviceMask` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDeviceMask, call, it) }
 }
 
-impl Block for CmdSetDiscardRectangleEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDiscardRectangleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2465,21 +2930,25 @@ impl Block for CmdSetDiscardRectangleEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_discard_rectangle_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDiscardRectangleEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleEnableEXT, call, it) }
 }
 
-impl Block for CmdSetDiscardRectangleModeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetDiscardRectangleModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetDiscardRectangleModeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2487,22 +2956,26 @@ impl Block for CmdSetDiscardRectangleModeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_discard_rectangle_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetDiscardRectangleModeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetDiscardRectangleModeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetDiscardRectangleModeEXT, call, it) }
 }
 
-impl Block for CmdSetEventParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetEventParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 20, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetEvent` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 20, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Event, it.event.0, Access::Shared);
+        }
     }
 }
 
@@ -2510,21 +2983,25 @@ impl Block for CmdSetEventParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_event<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetEventParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetEvent` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetEvent, call, it) }
 }
 
-impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetExtraPrimitiveOverestimationSizeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2532,21 +3009,25 @@ impl Block for CmdSetExtraPrimitiveOverestimationSizeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_extra_primitive_overestimation_size_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetExtraPrimitiveOverestimationSizeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetExtraPrimitiveOverestimationSizeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetExtraPrimitiveOverestimationSizeEXT, call, it) }
 }
 
-impl Block for CmdSetFrontFaceParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetFrontFaceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetFrontFace` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2554,21 +3035,25 @@ impl Block for CmdSetFrontFaceParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_front_face<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetFrontFaceParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetFrontFace` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetFrontFace, call, it) }
 }
 
-impl Block for CmdSetLineRasterizationModeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLineRasterizationModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineRasterizationModeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2576,21 +3061,25 @@ impl Block for CmdSetLineRasterizationModeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_line_rasterization_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineRasterizationModeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLineRasterizationModeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLineRasterizationModeEXT, call, it) }
 }
 
-impl Block for CmdSetLineStippleParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLineStippleParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 14, 2);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStipple` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 14, 2);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2598,21 +3087,25 @@ impl Block for CmdSetLineStippleParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_line_stipple<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLineStipple` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLineStipple, call, it) }
 }
 
-impl Block for CmdSetLineStippleEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLineStippleEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineStippleEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2620,21 +3113,25 @@ impl Block for CmdSetLineStippleEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_line_stipple_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineStippleEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLineStippleEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLineStippleEnableEXT, call, it) }
 }
 
-impl Block for CmdSetLineWidthParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLineWidthParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLineWidth` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2642,21 +3139,25 @@ impl Block for CmdSetLineWidthParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_line_width<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLineWidthParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLineWidth` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLineWidth, call, it) }
 }
 
-impl Block for CmdSetLogicOpEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLogicOpEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2664,21 +3165,25 @@ impl Block for CmdSetLogicOpEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_logic_op_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLogicOpEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEXT, call, it) }
 }
 
-impl Block for CmdSetLogicOpEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetLogicOpEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetLogicOpEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2686,21 +3191,25 @@ impl Block for CmdSetLogicOpEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_logic_op_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetLogicOpEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetLogicOpEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetLogicOpEnableEXT, call, it) }
 }
 
-impl Block for CmdSetPatchControlPointsEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetPatchControlPointsEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetPatchControlPointsEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2708,21 +3217,25 @@ impl Block for CmdSetPatchControlPointsEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_patch_control_points_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPatchControlPointsEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetPatchControlPointsEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetPatchControlPointsEXT, call, it) }
 }
 
-impl Block for CmdSetPolygonModeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetPolygonModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetPolygonModeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2730,21 +3243,25 @@ impl Block for CmdSetPolygonModeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_polygon_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPolygonModeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetPolygonModeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetPolygonModeEXT, call, it) }
 }
 
-impl Block for CmdSetPrimitiveRestartEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetPrimitiveRestartEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2752,21 +3269,25 @@ impl Block for CmdSetPrimitiveRestartEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_primitive_restart_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetPrimitiveRestartEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartEnable, call, it) }
 }
 
-impl Block for CmdSetPrimitiveRestartIndexEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetPrimitiveRestartIndexEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveRestartIndexEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2774,21 +3295,25 @@ impl Block for CmdSetPrimitiveRestartIndexEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_primitive_restart_index_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveRestartIndexEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetPrimitiveRestartIndexEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveRestartIndexEXT, call, it) }
 }
 
-impl Block for CmdSetPrimitiveTopologyParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetPrimitiveTopologyParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetPrimitiveTopology` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2796,21 +3321,25 @@ impl Block for CmdSetPrimitiveTopologyParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_primitive_topology<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetPrimitiveTopologyParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetPrimitiveTopology` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetPrimitiveTopology, call, it) }
 }
 
-impl Block for CmdSetProvokingVertexModeEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetProvokingVertexModeEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetProvokingVertexModeEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2818,21 +3347,25 @@ impl Block for CmdSetProvokingVertexModeEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_provoking_vertex_mode_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetProvokingVertexModeEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetProvokingVertexModeEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetProvokingVertexModeEXT, call, it) }
 }
 
-impl Block for CmdSetRasterizationSamplesEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetRasterizationSamplesEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationSamplesEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2840,21 +3373,25 @@ impl Block for CmdSetRasterizationSamplesEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_rasterization_samples_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationSamplesEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetRasterizationSamplesEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetRasterizationSamplesEXT, call, it) }
 }
 
-impl Block for CmdSetRasterizationStreamEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetRasterizationStreamEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizationStreamEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2862,21 +3399,25 @@ impl Block for CmdSetRasterizationStreamEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_rasterization_stream_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizationStreamEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetRasterizationStreamEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetRasterizationStreamEXT, call, it) }
 }
 
-impl Block for CmdSetRasterizerDiscardEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetRasterizerDiscardEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetRasterizerDiscardEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2884,21 +3425,25 @@ impl Block for CmdSetRasterizerDiscardEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_rasterizer_discard_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRasterizerDiscardEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetRasterizerDiscardEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetRasterizerDiscardEnable, call, it) }
 }
 
-impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetRayTracingPipelineStackSizeKHR` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2906,21 +3451,25 @@ impl Block for CmdSetRayTracingPipelineStackSizeKHRParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_ray_tracing_pipeline_stack_size_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRayTracingPipelineStackSizeKHRParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetRayTracingPipelineStackSizeKHR` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetRayTracingPipelineStackSizeKHR, call, it) }
 }
 
-impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetRepresentativeFragmentTestEnableNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2928,21 +3477,25 @@ impl Block for CmdSetRepresentativeFragmentTestEnableNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_representative_fragment_test_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetRepresentativeFragmentTestEnableNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetRepresentativeFragmentTestEnableNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetRepresentativeFragmentTestEnableNV, call, it) }
 }
 
-impl Block for CmdSetSampleLocationsEnableEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetSampleLocationsEnableEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetSampleLocationsEnableEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -2950,26 +3503,32 @@ impl Block for CmdSetSampleLocationsEnableEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_sample_locations_enable_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetSampleLocationsEnableEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetSampleLocationsEnableEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetSampleLocationsEnableEXT, call, it) }
 }
 
-impl Block for CmdSetScissorParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetScissorParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_scissors, it.scissor_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_scissors, it.scissor_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetScissor` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
+        }
     }
 }
 
@@ -2977,27 +3536,33 @@ impl Block for CmdSetScissorParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdSetScissor-pScissors-parameter.
 #[inline(always)]
 pub unsafe fn cmd_set_scissor<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetScissor-pScissors-parameter.
     unsafe { Lines::record(space, ids, Command::CmdSetScissor, call, it) }
 }
 
-impl Block for CmdSetScissorWithCountParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetScissorWithCountParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_scissors, it.scissor_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_scissors, it.scissor_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetScissorWithCount` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_scissors, it.scissor_count as usize);
+        }
     }
 }
 
@@ -3005,21 +3570,25 @@ impl Block for CmdSetScissorWithCountParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdSetScissorWithCount-pScissors-parameter.
 #[inline(always)]
 pub unsafe fn cmd_set_scissor_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetScissorWithCountParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetScissorWithCount-pScissors-parameter.
     unsafe { Lines::record(space, ids, Command::CmdSetScissorWithCount, call, it) }
 }
 
-impl Block for CmdSetShadingRateImageEnableNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetShadingRateImageEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetShadingRateImageEnableNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3027,20 +3596,24 @@ impl Block for CmdSetShadingRateImageEnableNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_shading_rate_image_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetShadingRateImageEnableNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetShadingRateImageEnableNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetShadingRateImageEnableNV, call, it) }
 }
 
-impl Block for CmdSetStencilCompareMaskParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetStencilCompareMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilCompareMask` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3048,21 +3621,25 @@ impl Block for CmdSetStencilCompareMaskParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_stencil_compare_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilCompareMaskParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetStencilCompareMask` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetStencilCompareMask, call, it) }
 }
 
-impl Block for CmdSetStencilOpParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetStencilOpParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilOp` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3070,20 +3647,24 @@ impl Block for CmdSetStencilOpParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_stencil_op<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilOpParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetStencilOp` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetStencilOp, call, it) }
 }
 
-impl Block for CmdSetStencilReferenceParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetStencilReferenceParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilReference` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3091,21 +3672,25 @@ impl Block for CmdSetStencilReferenceParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_stencil_reference<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilReferenceParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetStencilReference` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetStencilReference, call, it) }
 }
 
-impl Block for CmdSetStencilTestEnableParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetStencilTestEnableParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilTestEnable` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3113,20 +3698,24 @@ impl Block for CmdSetStencilTestEnableParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_stencil_test_enable<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilTestEnableParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetStencilTestEnable` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetStencilTestEnable, call, it) }
 }
 
-impl Block for CmdSetStencilWriteMaskParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetStencilWriteMaskParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetStencilWriteMask` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3134,21 +3723,25 @@ impl Block for CmdSetStencilWriteMaskParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_stencil_write_mask<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetStencilWriteMaskParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetStencilWriteMask` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetStencilWriteMask, call, it) }
 }
 
-impl Block for CmdSetTessellationDomainOriginEXTParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetTessellationDomainOriginEXTParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetTessellationDomainOriginEXT` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3156,26 +3749,32 @@ impl Block for CmdSetTessellationDomainOriginEXTParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_tessellation_domain_origin_ext<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetTessellationDomainOriginEXTParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetTessellationDomainOriginEXT` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetTessellationDomainOriginEXT, call, it) }
 }
 
-impl Block for CmdSetViewportParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetViewportParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_viewports, it.viewport_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_viewports, it.viewport_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewport` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
+        }
     }
 }
 
@@ -3183,21 +3782,25 @@ impl Block for CmdSetViewportParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdSetViewport-pViewports-parameter.
 #[inline(always)]
 pub unsafe fn cmd_set_viewport<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetViewport-pViewports-parameter.
     unsafe { Lines::record(space, ids, Command::CmdSetViewport, call, it) }
 }
 
-impl Block for CmdSetViewportWScalingEnableNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetViewportWScalingEnableNVParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewportWScalingEnableNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3205,27 +3808,33 @@ impl Block for CmdSetViewportWScalingEnableNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_set_viewport_w_scaling_enable_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWScalingEnableNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSetViewportWScalingEnableNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSetViewportWScalingEnableNV, call, it) }
 }
 
-impl Block for CmdSetViewportWithCountParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSetViewportWithCountParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_viewports, it.viewport_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_viewports, it.viewport_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSetViewportWithCount` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_viewports, it.viewport_count as usize);
+        }
     }
 }
 
@@ -3233,20 +3842,24 @@ impl Block for CmdSetViewportWithCountParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdSetViewportWithCount-pViewports-parameter.
 #[inline(always)]
 pub unsafe fn cmd_set_viewport_with_count<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSetViewportWithCountParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdSetViewportWithCount-pViewports-parameter.
     unsafe { Lines::record(space, ids, Command::CmdSetViewportWithCount, call, it) }
 }
 
-impl Block for CmdSubpassShadingHUAWEIParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdSubpassShadingHUAWEIParams {
     const WORDS: usize = 1;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdSubpassShadingHUAWEI` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3254,20 +3867,24 @@ impl Block for CmdSubpassShadingHUAWEIParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_subpass_shading_huawei<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdSubpassShadingHUAWEIParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdSubpassShadingHUAWEI` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdSubpassShadingHUAWEI, call, it) }
 }
 
-impl Block for CmdTraceRaysIndirect2KHRParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdTraceRaysIndirect2KHRParams {
     const WORDS: usize = 2;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysIndirect2KHR` lies at `at`; these are its fields.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3275,25 +3892,29 @@ impl Block for CmdTraceRaysIndirect2KHRParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_trace_rays_indirect2_khr<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysIndirect2KHRParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdTraceRaysIndirect2KHR` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdTraceRaysIndirect2KHR, call, it) }
 }
 
-impl Block for CmdTraceRaysNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdTraceRaysNVParams {
     const WORDS: usize = 14;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 108, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.raygen_shader_binding_table_buffer.0, Access::Shared);
-        lines.handle(at + 24, HandleType::Buffer, it.miss_shader_binding_table_buffer.0, Access::Shared);
-        lines.handle(at + 48, HandleType::Buffer, it.hit_shader_binding_table_buffer.0, Access::Shared);
-        lines.handle(at + 72, HandleType::Buffer, it.callable_shader_binding_table_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdTraceRaysNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 108, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.raygen_shader_binding_table_buffer.0, Access::Shared);
+            lines.handle(at + 24, HandleType::Buffer, it.miss_shader_binding_table_buffer.0, Access::Shared);
+            lines.handle(at + 48, HandleType::Buffer, it.hit_shader_binding_table_buffer.0, Access::Shared);
+            lines.handle(at + 72, HandleType::Buffer, it.callable_shader_binding_table_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -3301,27 +3922,32 @@ impl Block for CmdTraceRaysNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_trace_rays_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdTraceRaysNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdTraceRaysNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdTraceRaysNV, call, it) }
 }
 
-impl Block for CmdUpdateBufferParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdUpdateBufferParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
+    unsafe fn behind(it: &Self) -> Option<usize> {
         Some(bytes(it.p_data.0, it.data_size as usize * 1))
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
-        lines.values(at + 32, it.p_data.0, it.data_size as usize * 1);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdUpdateBuffer` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 8, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+            lines.values(at + 32, it.p_data.0, it.data_size as usize * 1);
+        }
     }
 }
 
@@ -3329,22 +3955,26 @@ impl Block for CmdUpdateBufferParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkCmdUpdateBuffer-pData-parameter.
 #[inline(always)]
 pub unsafe fn cmd_update_buffer<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdateBufferParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkCmdUpdateBuffer-pData-parameter.
     unsafe { Lines::record(space, ids, Command::CmdUpdateBuffer, call, it) }
 }
 
-impl Block for CmdUpdatePipelineIndirectBufferNVParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdUpdatePipelineIndirectBufferNVParams {
     const WORDS: usize = 3;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdUpdatePipelineIndirectBufferNV` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Pipeline, it.pipeline.0, Access::Shared);
+        }
     }
 }
 
@@ -3352,22 +3982,26 @@ impl Block for CmdUpdatePipelineIndirectBufferNVParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_update_pipeline_indirect_buffer_nv<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdUpdatePipelineIndirectBufferNVParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdUpdatePipelineIndirectBufferNV` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdUpdatePipelineIndirectBufferNV, call, it) }
 }
 
-impl Block for CmdWriteBufferMarker2AMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdWriteBufferMarker2AMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 36, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdWriteBufferMarker2AMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 36, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -3375,23 +4009,27 @@ impl Block for CmdWriteBufferMarker2AMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_write_buffer_marker2_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarker2AMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdWriteBufferMarker2AMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarker2AMD, call, it) }
 }
 
-impl Block for CmdWriteBufferMarkerAMDParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdWriteBufferMarkerAMDParams {
     const WORDS: usize = 5;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 36, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdWriteBufferMarkerAMD` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 36, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::Buffer, it.dst_buffer.0, Access::Shared);
+        }
     }
 }
 
@@ -3399,23 +4037,27 @@ impl Block for CmdWriteBufferMarkerAMDParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_write_buffer_marker_amd<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteBufferMarkerAMDParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdWriteBufferMarkerAMD` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdWriteBufferMarkerAMD, call, it) }
 }
 
-impl Block for CmdWriteTimestampParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdWriteTimestampParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdWriteTimestamp` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -3423,22 +4065,26 @@ impl Block for CmdWriteTimestampParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_write_timestamp<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestampParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdWriteTimestamp` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp, call, it) }
 }
 
-impl Block for CmdWriteTimestamp2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for CmdWriteTimestamp2Params {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 28, 4);
-        lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
-        lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkCmdWriteTimestamp2` lies at `at`; these are its fields.
+        unsafe {
+            lines.zero(at + 28, 4);
+            lines.handle(at + 0, HandleType::CommandBuffer, it.command_buffer.0, Access::Exclusive);
+            lines.handle(at + 16, HandleType::QueryPool, it.query_pool.0, Access::Shared);
+        }
     }
 }
 
@@ -3446,28 +4092,34 @@ impl Block for CmdWriteTimestamp2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// None to keep: the command has no pointers. It is unsafe as that of every command is.
 #[inline(always)]
 pub unsafe fn cmd_write_timestamp2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &CmdWriteTimestamp2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: a `vkCmdWriteTimestamp2` has no pointers, so none can lead to too few elements.
     unsafe { Lines::record(space, ids, Command::CmdWriteTimestamp2, call, it) }
 }
 
-impl Block for QueueSubmitParams {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for QueueSubmitParams {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_submits, it.submit_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_submits, it.submit_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
-        lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkQueueSubmit` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
+            lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3475,28 +4127,34 @@ impl Block for QueueSubmitParams {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkQueueSubmit-pSubmits-parameter.
 #[inline(always)]
 pub unsafe fn queue_submit<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmitParams) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkQueueSubmit-pSubmits-parameter.
     unsafe { Lines::record(space, ids, Command::QueueSubmit, call, it) }
 }
 
-impl Block for QueueSubmit2Params {
+// SAFETY: the generator takes `WORDS` from the size, and both functions from the same fields, in one order.
+unsafe impl Block for QueueSubmit2Params {
     const WORDS: usize = 4;
     const IS_FLAT: bool = false;
 
     #[inline(always)]
-    fn behind(it: &Self) -> Option<usize> {
-        Some(array(it.p_submits, it.submit_count as usize)?)
+    unsafe fn behind(it: &Self) -> Option<usize> {
+        // SAFETY: by the contract a pointer is null or leads to as many elements as the field says that counts them.
+        Some(unsafe { array(it.p_submits, it.submit_count as usize) }?)
     }
 
     #[inline(always)]
-    fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
-        lines.zero(at + 12, 4);
-        lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
-        lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
-        lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+    unsafe fn finish<I: Ids + ?Sized>(it: &Self, at: usize, lines: &mut Lines<'_, I>) {
+        // SAFETY: by the contract the copy of the parameters of `vkQueueSubmit2` lies at `at`. There is room
+        // for what its pointers lead to, each to as many elements as the field says that counts them.
+        unsafe {
+            lines.zero(at + 12, 4);
+            lines.handle(at + 0, HandleType::Queue, it.queue.0, Access::Exclusive);
+            lines.blocks(at + 16, it.p_submits, it.submit_count as usize);
+            lines.handle(at + 24, HandleType::Fence, it.fence.0, Access::Exclusive);
+        }
     }
 }
 
@@ -3504,10 +4162,10 @@ impl Block for QueueSubmit2Params {
 ///
 /// # Safety
 ///
-/// As for `Packer::new`.
+/// The pointers of `it` must be valid as these demand: VUID-vkQueueSubmit2-pSubmits-parameter.
 #[inline(always)]
 pub unsafe fn queue_submit2<'s, S: Space, I: Ids + ?Sized>(space: &'s mut S, ids: &I, call: u64, it: &QueueSubmit2Params) -> Option<&'s [u64]> {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: by the contract, each pointer leads to what it should: VUID-vkQueueSubmit2-pSubmits-parameter.
     unsafe { Lines::record(space, ids, Command::QueueSubmit2, call, it) }
 }
 
@@ -3653,276 +4311,276 @@ pub const COMMANDS: &[Command] = &[
 ///
 /// # Safety
 ///
-/// `image` must be the parameters of a call of `command`, as for `Packer::new`.
+/// `image` must be the parameters of a call of `command` whose pointers are valid as the specification demands.
 pub unsafe fn pack<'s, I: Ids + ?Sized>(stream: &'s mut Stream, ids: &I, command: Command, call: u64, image: *const u8) -> Option<&'s [u64]> {
     match command {
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginGpaSessionAMD` here, by the contract, with what its own one demands.
         Command::CmdBeginGpaSessionAMD => unsafe { cmd_begin_gpa_session_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginQuery` here, by the contract, with what its own one demands.
         Command::CmdBeginQuery => unsafe { cmd_begin_query(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginQueryIndexedEXT` here, by the contract, with what its own one demands.
         Command::CmdBeginQueryIndexedEXT => unsafe { cmd_begin_query_indexed_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginRenderPass` here, by the contract, with what its own one demands.
         Command::CmdBeginRenderPass => unsafe { cmd_begin_render_pass(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginRendering` here, by the contract, with what its own one demands.
         Command::CmdBeginRendering => unsafe { cmd_begin_rendering(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBeginShaderInstrumentationARM` here, by the contract, with what its own one demands.
         Command::CmdBeginShaderInstrumentationARM => unsafe { cmd_begin_shader_instrumentation_arm(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindDescriptorBufferEmbeddedSamplersEXT` here, by the contract, with what its own one demands.
         Command::CmdBindDescriptorBufferEmbeddedSamplersEXT => unsafe { cmd_bind_descriptor_buffer_embedded_samplers_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindDescriptorSets` here, by the contract, with what its own one demands.
         Command::CmdBindDescriptorSets => unsafe { cmd_bind_descriptor_sets(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindIndexBuffer` here, by the contract, with what its own one demands.
         Command::CmdBindIndexBuffer => unsafe { cmd_bind_index_buffer(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindIndexBuffer2` here, by the contract, with what its own one demands.
         Command::CmdBindIndexBuffer2 => unsafe { cmd_bind_index_buffer2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindInvocationMaskHUAWEI` here, by the contract, with what its own one demands.
         Command::CmdBindInvocationMaskHUAWEI => unsafe { cmd_bind_invocation_mask_huawei(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindPipeline` here, by the contract, with what its own one demands.
         Command::CmdBindPipeline => unsafe { cmd_bind_pipeline(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindPipelineShaderGroupNV` here, by the contract, with what its own one demands.
         Command::CmdBindPipelineShaderGroupNV => unsafe { cmd_bind_pipeline_shader_group_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindShadingRateImageNV` here, by the contract, with what its own one demands.
         Command::CmdBindShadingRateImageNV => unsafe { cmd_bind_shading_rate_image_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindVertexBuffers` here, by the contract, with what its own one demands.
         Command::CmdBindVertexBuffers => unsafe { cmd_bind_vertex_buffers(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBindVertexBuffers2` here, by the contract, with what its own one demands.
         Command::CmdBindVertexBuffers2 => unsafe { cmd_bind_vertex_buffers2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdBlitImage` here, by the contract, with what its own one demands.
         Command::CmdBlitImage => unsafe { cmd_blit_image(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdClearAttachments` here, by the contract, with what its own one demands.
         Command::CmdClearAttachments => unsafe { cmd_clear_attachments(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyAccelerationStructureNV` here, by the contract, with what its own one demands.
         Command::CmdCopyAccelerationStructureNV => unsafe { cmd_copy_acceleration_structure_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyBuffer` here, by the contract, with what its own one demands.
         Command::CmdCopyBuffer => unsafe { cmd_copy_buffer(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyBuffer2` here, by the contract, with what its own one demands.
         Command::CmdCopyBuffer2 => unsafe { cmd_copy_buffer2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyBufferToImage` here, by the contract, with what its own one demands.
         Command::CmdCopyBufferToImage => unsafe { cmd_copy_buffer_to_image(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyGpaSessionResultsAMD` here, by the contract, with what its own one demands.
         Command::CmdCopyGpaSessionResultsAMD => unsafe { cmd_copy_gpa_session_results_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyImage` here, by the contract, with what its own one demands.
         Command::CmdCopyImage => unsafe { cmd_copy_image(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyMemoryIndirectNV` here, by the contract, with what its own one demands.
         Command::CmdCopyMemoryIndirectNV => unsafe { cmd_copy_memory_indirect_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdCopyQueryPoolResults` here, by the contract, with what its own one demands.
         Command::CmdCopyQueryPoolResults => unsafe { cmd_copy_query_pool_results(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDebugMarkerEndEXT` here, by the contract, with what its own one demands.
         Command::CmdDebugMarkerEndEXT => unsafe { cmd_debug_marker_end_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDecompressMemoryIndirectCountEXT` here, by the contract, with what its own one demands.
         Command::CmdDecompressMemoryIndirectCountEXT => unsafe { cmd_decompress_memory_indirect_count_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDecompressMemoryIndirectCountNV` here, by the contract, with what its own one demands.
         Command::CmdDecompressMemoryIndirectCountNV => unsafe { cmd_decompress_memory_indirect_count_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDispatch` here, by the contract, with what its own one demands.
         Command::CmdDispatch => unsafe { cmd_dispatch(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDispatchBase` here, by the contract, with what its own one demands.
         Command::CmdDispatchBase => unsafe { cmd_dispatch_base(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDispatchGraphIndirectCountAMDX` here, by the contract, with what its own one demands.
         Command::CmdDispatchGraphIndirectCountAMDX => unsafe { cmd_dispatch_graph_indirect_count_amdx(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDispatchIndirect` here, by the contract, with what its own one demands.
         Command::CmdDispatchIndirect => unsafe { cmd_dispatch_indirect(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDraw` here, by the contract, with what its own one demands.
         Command::CmdDraw => unsafe { cmd_draw(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawClusterHUAWEI` here, by the contract, with what its own one demands.
         Command::CmdDrawClusterHUAWEI => unsafe { cmd_draw_cluster_huawei(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawClusterIndirectHUAWEI` here, by the contract, with what its own one demands.
         Command::CmdDrawClusterIndirectHUAWEI => unsafe { cmd_draw_cluster_indirect_huawei(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndexed` here, by the contract, with what its own one demands.
         Command::CmdDrawIndexed => unsafe { cmd_draw_indexed(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndexedIndirect` here, by the contract, with what its own one demands.
         Command::CmdDrawIndexedIndirect => unsafe { cmd_draw_indexed_indirect(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndexedIndirectCount` here, by the contract, with what its own one demands.
         Command::CmdDrawIndexedIndirectCount => unsafe { cmd_draw_indexed_indirect_count(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndirect` here, by the contract, with what its own one demands.
         Command::CmdDrawIndirect => unsafe { cmd_draw_indirect(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndirectByteCountEXT` here, by the contract, with what its own one demands.
         Command::CmdDrawIndirectByteCountEXT => unsafe { cmd_draw_indirect_byte_count_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawIndirectCount` here, by the contract, with what its own one demands.
         Command::CmdDrawIndirectCount => unsafe { cmd_draw_indirect_count(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksEXT` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksEXT => unsafe { cmd_draw_mesh_tasks_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksIndirectCountEXT` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksIndirectCountEXT => unsafe { cmd_draw_mesh_tasks_indirect_count_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksIndirectCountNV` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksIndirectCountNV => unsafe { cmd_draw_mesh_tasks_indirect_count_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksIndirectEXT` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksIndirectEXT => unsafe { cmd_draw_mesh_tasks_indirect_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksIndirectNV` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksIndirectNV => unsafe { cmd_draw_mesh_tasks_indirect_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdDrawMeshTasksNV` here, by the contract, with what its own one demands.
         Command::CmdDrawMeshTasksNV => unsafe { cmd_draw_mesh_tasks_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndConditionalRenderingEXT` here, by the contract, with what its own one demands.
         Command::CmdEndConditionalRenderingEXT => unsafe { cmd_end_conditional_rendering_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndDebugUtilsLabelEXT` here, by the contract, with what its own one demands.
         Command::CmdEndDebugUtilsLabelEXT => unsafe { cmd_end_debug_utils_label_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndGpaSampleAMD` here, by the contract, with what its own one demands.
         Command::CmdEndGpaSampleAMD => unsafe { cmd_end_gpa_sample_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndGpaSessionAMD` here, by the contract, with what its own one demands.
         Command::CmdEndGpaSessionAMD => unsafe { cmd_end_gpa_session_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndQuery` here, by the contract, with what its own one demands.
         Command::CmdEndQuery => unsafe { cmd_end_query(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndQueryIndexedEXT` here, by the contract, with what its own one demands.
         Command::CmdEndQueryIndexedEXT => unsafe { cmd_end_query_indexed_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndRenderPass` here, by the contract, with what its own one demands.
         Command::CmdEndRenderPass => unsafe { cmd_end_render_pass(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndRendering` here, by the contract, with what its own one demands.
         Command::CmdEndRendering => unsafe { cmd_end_rendering(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdEndShaderInstrumentationARM` here, by the contract, with what its own one demands.
         Command::CmdEndShaderInstrumentationARM => unsafe { cmd_end_shader_instrumentation_arm(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdExecuteCommands` here, by the contract, with what its own one demands.
         Command::CmdExecuteCommands => unsafe { cmd_execute_commands(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdFillBuffer` here, by the contract, with what its own one demands.
         Command::CmdFillBuffer => unsafe { cmd_fill_buffer(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdInitializeGraphScratchMemoryAMDX` here, by the contract, with what its own one demands.
         Command::CmdInitializeGraphScratchMemoryAMDX => unsafe { cmd_initialize_graph_scratch_memory_amdx(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdNextSubpass` here, by the contract, with what its own one demands.
         Command::CmdNextSubpass => unsafe { cmd_next_subpass(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdPipelineBarrier` here, by the contract, with what its own one demands.
         Command::CmdPipelineBarrier => unsafe { cmd_pipeline_barrier(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdPipelineBarrier2` here, by the contract, with what its own one demands.
         Command::CmdPipelineBarrier2 => unsafe { cmd_pipeline_barrier2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdPushConstants` here, by the contract, with what its own one demands.
         Command::CmdPushConstants => unsafe { cmd_push_constants(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdResetEvent` here, by the contract, with what its own one demands.
         Command::CmdResetEvent => unsafe { cmd_reset_event(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdResetEvent2` here, by the contract, with what its own one demands.
         Command::CmdResetEvent2 => unsafe { cmd_reset_event2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdResetQueryPool` here, by the contract, with what its own one demands.
         Command::CmdResetQueryPool => unsafe { cmd_reset_query_pool(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetAlphaToCoverageEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetAlphaToCoverageEnableEXT => unsafe { cmd_set_alpha_to_coverage_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetAlphaToOneEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetAlphaToOneEnableEXT => unsafe { cmd_set_alpha_to_one_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetAttachmentFeedbackLoopEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetAttachmentFeedbackLoopEnableEXT => unsafe { cmd_set_attachment_feedback_loop_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetConservativeRasterizationModeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetConservativeRasterizationModeEXT => unsafe { cmd_set_conservative_rasterization_mode_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCoverageModulationModeNV` here, by the contract, with what its own one demands.
         Command::CmdSetCoverageModulationModeNV => unsafe { cmd_set_coverage_modulation_mode_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCoverageModulationTableEnableNV` here, by the contract, with what its own one demands.
         Command::CmdSetCoverageModulationTableEnableNV => unsafe { cmd_set_coverage_modulation_table_enable_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCoverageReductionModeNV` here, by the contract, with what its own one demands.
         Command::CmdSetCoverageReductionModeNV => unsafe { cmd_set_coverage_reduction_mode_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCoverageToColorEnableNV` here, by the contract, with what its own one demands.
         Command::CmdSetCoverageToColorEnableNV => unsafe { cmd_set_coverage_to_color_enable_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCoverageToColorLocationNV` here, by the contract, with what its own one demands.
         Command::CmdSetCoverageToColorLocationNV => unsafe { cmd_set_coverage_to_color_location_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetCullMode` here, by the contract, with what its own one demands.
         Command::CmdSetCullMode => unsafe { cmd_set_cull_mode(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthBias` here, by the contract, with what its own one demands.
         Command::CmdSetDepthBias => unsafe { cmd_set_depth_bias(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthBiasEnable` here, by the contract, with what its own one demands.
         Command::CmdSetDepthBiasEnable => unsafe { cmd_set_depth_bias_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthBounds` here, by the contract, with what its own one demands.
         Command::CmdSetDepthBounds => unsafe { cmd_set_depth_bounds(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthBoundsTestEnable` here, by the contract, with what its own one demands.
         Command::CmdSetDepthBoundsTestEnable => unsafe { cmd_set_depth_bounds_test_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthClampEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetDepthClampEnableEXT => unsafe { cmd_set_depth_clamp_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthClipEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetDepthClipEnableEXT => unsafe { cmd_set_depth_clip_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthClipNegativeOneToOneEXT` here, by the contract, with what its own one demands.
         Command::CmdSetDepthClipNegativeOneToOneEXT => unsafe { cmd_set_depth_clip_negative_one_to_one_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthCompareOp` here, by the contract, with what its own one demands.
         Command::CmdSetDepthCompareOp => unsafe { cmd_set_depth_compare_op(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthTestEnable` here, by the contract, with what its own one demands.
         Command::CmdSetDepthTestEnable => unsafe { cmd_set_depth_test_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDepthWriteEnable` here, by the contract, with what its own one demands.
         Command::CmdSetDepthWriteEnable => unsafe { cmd_set_depth_write_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDeviceMask` here, by the contract, with what its own one demands.
         Command::CmdSetDeviceMask => unsafe { cmd_set_device_mask(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDiscardRectangleEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetDiscardRectangleEnableEXT => unsafe { cmd_set_discard_rectangle_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetDiscardRectangleModeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetDiscardRectangleModeEXT => unsafe { cmd_set_discard_rectangle_mode_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetEvent` here, by the contract, with what its own one demands.
         Command::CmdSetEvent => unsafe { cmd_set_event(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetExtraPrimitiveOverestimationSizeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetExtraPrimitiveOverestimationSizeEXT => unsafe { cmd_set_extra_primitive_overestimation_size_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetFrontFace` here, by the contract, with what its own one demands.
         Command::CmdSetFrontFace => unsafe { cmd_set_front_face(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLineRasterizationModeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetLineRasterizationModeEXT => unsafe { cmd_set_line_rasterization_mode_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLineStipple` here, by the contract, with what its own one demands.
         Command::CmdSetLineStipple => unsafe { cmd_set_line_stipple(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLineStippleEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetLineStippleEnableEXT => unsafe { cmd_set_line_stipple_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLineWidth` here, by the contract, with what its own one demands.
         Command::CmdSetLineWidth => unsafe { cmd_set_line_width(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLogicOpEXT` here, by the contract, with what its own one demands.
         Command::CmdSetLogicOpEXT => unsafe { cmd_set_logic_op_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetLogicOpEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetLogicOpEnableEXT => unsafe { cmd_set_logic_op_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetPatchControlPointsEXT` here, by the contract, with what its own one demands.
         Command::CmdSetPatchControlPointsEXT => unsafe { cmd_set_patch_control_points_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetPolygonModeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetPolygonModeEXT => unsafe { cmd_set_polygon_mode_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetPrimitiveRestartEnable` here, by the contract, with what its own one demands.
         Command::CmdSetPrimitiveRestartEnable => unsafe { cmd_set_primitive_restart_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetPrimitiveRestartIndexEXT` here, by the contract, with what its own one demands.
         Command::CmdSetPrimitiveRestartIndexEXT => unsafe { cmd_set_primitive_restart_index_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetPrimitiveTopology` here, by the contract, with what its own one demands.
         Command::CmdSetPrimitiveTopology => unsafe { cmd_set_primitive_topology(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetProvokingVertexModeEXT` here, by the contract, with what its own one demands.
         Command::CmdSetProvokingVertexModeEXT => unsafe { cmd_set_provoking_vertex_mode_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetRasterizationSamplesEXT` here, by the contract, with what its own one demands.
         Command::CmdSetRasterizationSamplesEXT => unsafe { cmd_set_rasterization_samples_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetRasterizationStreamEXT` here, by the contract, with what its own one demands.
         Command::CmdSetRasterizationStreamEXT => unsafe { cmd_set_rasterization_stream_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetRasterizerDiscardEnable` here, by the contract, with what its own one demands.
         Command::CmdSetRasterizerDiscardEnable => unsafe { cmd_set_rasterizer_discard_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetRayTracingPipelineStackSizeKHR` here, by the contract, with what its own one demands.
         Command::CmdSetRayTracingPipelineStackSizeKHR => unsafe { cmd_set_ray_tracing_pipeline_stack_size_khr(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetRepresentativeFragmentTestEnableNV` here, by the contract, with what its own one demands.
         Command::CmdSetRepresentativeFragmentTestEnableNV => unsafe { cmd_set_representative_fragment_test_enable_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetSampleLocationsEnableEXT` here, by the contract, with what its own one demands.
         Command::CmdSetSampleLocationsEnableEXT => unsafe { cmd_set_sample_locations_enable_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetScissor` here, by the contract, with what its own one demands.
         Command::CmdSetScissor => unsafe { cmd_set_scissor(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetScissorWithCount` here, by the contract, with what its own one demands.
         Command::CmdSetScissorWithCount => unsafe { cmd_set_scissor_with_count(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetShadingRateImageEnableNV` here, by the contract, with what its own one demands.
         Command::CmdSetShadingRateImageEnableNV => unsafe { cmd_set_shading_rate_image_enable_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetStencilCompareMask` here, by the contract, with what its own one demands.
         Command::CmdSetStencilCompareMask => unsafe { cmd_set_stencil_compare_mask(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetStencilOp` here, by the contract, with what its own one demands.
         Command::CmdSetStencilOp => unsafe { cmd_set_stencil_op(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetStencilReference` here, by the contract, with what its own one demands.
         Command::CmdSetStencilReference => unsafe { cmd_set_stencil_reference(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetStencilTestEnable` here, by the contract, with what its own one demands.
         Command::CmdSetStencilTestEnable => unsafe { cmd_set_stencil_test_enable(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetStencilWriteMask` here, by the contract, with what its own one demands.
         Command::CmdSetStencilWriteMask => unsafe { cmd_set_stencil_write_mask(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetTessellationDomainOriginEXT` here, by the contract, with what its own one demands.
         Command::CmdSetTessellationDomainOriginEXT => unsafe { cmd_set_tessellation_domain_origin_ext(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetViewport` here, by the contract, with what its own one demands.
         Command::CmdSetViewport => unsafe { cmd_set_viewport(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetViewportWScalingEnableNV` here, by the contract, with what its own one demands.
         Command::CmdSetViewportWScalingEnableNV => unsafe { cmd_set_viewport_w_scaling_enable_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSetViewportWithCount` here, by the contract, with what its own one demands.
         Command::CmdSetViewportWithCount => unsafe { cmd_set_viewport_with_count(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdSubpassShadingHUAWEI` here, by the contract, with what its own one demands.
         Command::CmdSubpassShadingHUAWEI => unsafe { cmd_subpass_shading_huawei(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdTraceRaysIndirect2KHR` here, by the contract, with what its own one demands.
         Command::CmdTraceRaysIndirect2KHR => unsafe { cmd_trace_rays_indirect2_khr(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdTraceRaysNV` here, by the contract, with what its own one demands.
         Command::CmdTraceRaysNV => unsafe { cmd_trace_rays_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdUpdateBuffer` here, by the contract, with what its own one demands.
         Command::CmdUpdateBuffer => unsafe { cmd_update_buffer(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdUpdatePipelineIndirectBufferNV` here, by the contract, with what its own one demands.
         Command::CmdUpdatePipelineIndirectBufferNV => unsafe { cmd_update_pipeline_indirect_buffer_nv(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdWriteBufferMarker2AMD` here, by the contract, with what its own one demands.
         Command::CmdWriteBufferMarker2AMD => unsafe { cmd_write_buffer_marker2_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdWriteBufferMarkerAMD` here, by the contract, with what its own one demands.
         Command::CmdWriteBufferMarkerAMD => unsafe { cmd_write_buffer_marker_amd(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdWriteTimestamp` here, by the contract, with what its own one demands.
         Command::CmdWriteTimestamp => unsafe { cmd_write_timestamp(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkCmdWriteTimestamp2` here, by the contract, with what its own one demands.
         Command::CmdWriteTimestamp2 => unsafe { cmd_write_timestamp2(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkQueueSubmit` here, by the contract, with what its own one demands.
         Command::QueueSubmit => unsafe { queue_submit(stream, ids, call, &*image.cast()) },
-        // SAFETY: the caller says that the image is of this command.
+        // SAFETY: `image` is the parameters of a `vkQueueSubmit2` here, by the contract, with what its own one demands.
         Command::QueueSubmit2 => unsafe { queue_submit2(stream, ids, call, &*image.cast()) },
         _ => None,
     }

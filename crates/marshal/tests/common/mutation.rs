@@ -46,12 +46,13 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let memory = random_image(layout, &mut random, options);
         let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
         let mut stream = Stream::default();
-        // SAFETY: the image is of this command and alive.
-        let mut packer = unsafe { Packer::new(&Names, &World) };
+        let mut packer = Packer::new(&Names, &World);
         if is_leave {
-            packer.leave(&mut stream, command, image, done);
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            unsafe { packer.leave(&mut stream, command, image, done) };
         } else {
-            packer.enter(&mut stream, command, image, done);
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            unsafe { packer.enter(&mut stream, command, image, done) };
         }
         for _ in 0..50 {
             let mut words = stream.words().to_vec();
@@ -86,11 +87,12 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
         return;
     }
     let mut stream = Stream::default();
-    // SAFETY: the image was just laid out in the arena.
-    let mut packer = unsafe { Packer::new(&Raw, &ReadAll) };
+    let mut packer = Packer::new(&Raw, &ReadAll);
     let again = match record.kind() {
-        Kind::Enter => Some(packer.enter(&mut stream, record.command(), image, record.call_number())),
-        Kind::Leave => packer.leave(&mut stream, record.command(), image, record.call_number()),
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
+        Kind::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
+        Kind::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();

@@ -164,10 +164,10 @@ impl<L: Listener> App<L> {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
-        let mut packer = unsafe { Packer::new(&Names, &World) };
+        let mut packer = Packer::new(&Names, &World);
         let mut stream = Stream::default();
-        match check(packer.enter(&mut stream, command, params, self.calls)) {
+        // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+        match check(unsafe { packer.enter(&mut stream, command, params, self.calls) }) {
             Ok(record) => {
                 assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
                 // What is taken back leaves no trace: every test sees only what is done after that.
@@ -181,7 +181,8 @@ impl<L: Listener> App<L> {
         let (mut image, mut stream) = (Vec::new(), Stream::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, result, &mut image) } {
-            let words = packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls);
+            // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+            let words = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) };
             match check(words.unwrap_or_default()) {
                 Ok(record) => assert!(self.tracker.leave(1, record), "nobody takes {command:?}"),
                 Err(error) => panic!("{error}"),

@@ -63,14 +63,15 @@ impl App {
         assert!(std::ptr::eq(desc.parameters, P::layout()), "the parameters are of another command");
         self.calls += 1;
         let params: *const u8 = std::ptr::from_ref(params).cast();
-        // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
-        let mut packer = unsafe { Packer::new(&Names, &World) };
+        let mut packer = Packer::new(&Names, &World);
         let mut stream = Stream::default();
-        self.add(packer.enter(&mut stream, command, params, self.calls).to_vec());
+        // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+        self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());
         let (mut image, mut stream) = (Vec::new(), Stream::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, 0, &mut image) }
-            && let Some(words) = packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls)
+            // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+            && let Some(words) = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) }
         {
             self.add(words.to_vec());
         }

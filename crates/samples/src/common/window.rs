@@ -47,9 +47,10 @@ impl Window {
     /// Opens a window on the server that `DISPLAY` names.
     fn open() -> Result<Window, Failure> {
         let lacks = |what: &str| Failure::Lacks(format!("{what}, and no driver has VK_EXT_headless_surface"));
-        // SAFETY: the X library has no initialization that could go wrong.
+        // SAFETY: the initializers of the X library have no preconditions.
         let xcb = unsafe { Library::new("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
-        // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection.
+        // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection. `xcb_connect`
+        // never returns null; without an error, the setup has a screen, since every X server has one.
         let (connection, window) = unsafe {
             let connection = symbol::<Connect>(&xcb, "xcb_connect")?(std::ptr::null(), std::ptr::null_mut());
             if symbol::<Ask>(&xcb, "xcb_connection_has_error")?(connection) != 0 {
@@ -72,7 +73,8 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: the surface on the window is gone by now, and the type is that of xcb/xcb.h.
+        // SAFETY: the type is that of xcb/xcb.h. `open` made the connection, which only this closes; samples declare
+        // the window before the `Gpu`, so that its surface is gone by now.
         unsafe {
             if let Ok(disconnect) = symbol::<Disconnect>(&self.xcb, "xcb_disconnect") {
                 disconnect(self.connection);
@@ -83,8 +85,8 @@ impl Drop for Window {
 
 /// # Safety
 ///
-/// `T` is the type of the function.
+/// `T` is the type that the headers of the library give to the function `name`.
 unsafe fn symbol<'a, T>(library: &'a Library, name: &str) -> Result<Symbol<'a, T>, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `T` is the type of the symbol, by the contract of this function.
     unsafe { library.get(name.as_bytes()) }.map_err(|error| Failure::Lacks(error.to_string()))
 }

@@ -272,7 +272,7 @@ impl<'a> Generator<'a> {
 
 impl Drop for Generator<'_> {
     fn drop(&mut self) {
-        // SAFETY: the device is idle after waiting (lifetime).
+        // SAFETY: the device is idle after waiting, so no submitted command uses the object (lifetime).
         unsafe {
             let _ = self.lab.device.device_wait_idle();
             let destroy = self.functions.fp().destroy_indirect_commands_layout_nv;

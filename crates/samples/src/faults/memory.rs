@@ -26,7 +26,7 @@ fn buffer(
     size: u64,
 ) -> Result<(vk::Buffer, vk::MemoryRequirements), Failure> {
     let info = vk::BufferCreateInfo::default().flags(flags).size(size).usage(TRANSFERS);
-    // SAFETY: `info` lives until the call returns.
+    // SAFETY: `info` lives until the call returns (lifetime).
     unsafe {
         let handle = lab.name(lab.keep(lab.device.create_buffer(&info, None)?), name);
         Ok((handle, lab.device.get_buffer_memory_requirements(handle)))

@@ -103,7 +103,7 @@ fn referred(options: &Options) -> Result<(), Failure> {
     let bottom = Structure::new(&lab, &tracing, "bottom", info)?;
     let info = vk::AccelerationStructureInfoNV::default().ty(Type::TOP_LEVEL).instance_count(3);
     let scene = Structure::new(&lab, &tracing, "scene", info)?;
-    // SAFETY: a live structure with memory (lifetime).
+    // SAFETY: a live structure that `Structure::new` bound to memory, and the extension is enabled (lifetime, feature).
     let reference = unsafe { tracing.get_acceleration_structure_handle(bottom.handle) }?;
     let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();

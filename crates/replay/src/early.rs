@@ -20,10 +20,12 @@ unsafe extern "C" fn before_allocator(count: c_int, arguments: *const *const c_c
     if count < 2 {
         return;
     }
-    // SAFETY: there are so many arguments, and each is a text.
+    // SAFETY: glibc calls initializers with the arguments of `main`: there are `count` pointers, each to a text that
+    // ends with a zero and lives as long as the process.
     let command = unsafe { CStr::from_ptr(arguments.add(1).read()) };
     if command == c"replay" {
-        // SAFETY: no other thread exists yet. What the user says is left.
+        // SAFETY: initializers run before `main`, so that no other thread reads the environment yet; both texts end
+        // with a zero. A value that the user set is kept.
         unsafe { setenv(c"MIMALLOC_ALLOW_THP".as_ptr(), c"0".as_ptr(), 0) };
     }
 }

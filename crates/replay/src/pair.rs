@@ -46,7 +46,8 @@ pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
 ///
 /// # Safety
 ///
-/// `image` must be the parameters of a call of the record's command that returned `result`.
+/// `image` must hold the parameters of a call of the record's command that returned `result`, and all that they lead to
+/// must be valid until the arena is cleared.
 pub(crate) unsafe fn pair(
     leave: Record<'_>,
     image: *const u8,
@@ -54,12 +55,13 @@ pub(crate) unsafe fn pair(
     arena: &mut Arena,
 ) -> Option<Vec<(ObjectId, u64)>> {
     let mut outputs = Vec::new();
-    // SAFETY: the caller's word.
+    // SAFETY: the parameters of a call of this command with this result, by the contract of this function.
     if !unsafe { outputs_image(leave.command().desc(), image, result, &mut outputs) } {
         return Some(Vec::new());
     }
     let made = Made::default();
-    // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
+    // SAFETY: `outputs_image` took the outputs from parameters that are valid until the arena is cleared, by the
+    // contract of this function; the packer is gone by then.
     let mut packer = unsafe { Packer::new(&made, &NoFacts) };
     packer.leave(&mut Stream::default(), leave.command(), outputs.as_ptr().cast(), 0);
     let (made, ids) = (made.0.into_inner(), ids_of(leave, arena));

@@ -123,7 +123,7 @@ pub fn end_process(code: i32) -> ! {
         /// Of the C library.
         fn _exit(code: c_int) -> !;
     }
-    // SAFETY: it may be called at any time, and does not return.
+    // SAFETY: POSIX lets `_exit` be called at any time and from any thread; it does not return.
     unsafe { _exit(code) }
 }
 

@@ -127,7 +127,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             for call in 0..times {
                 rewind(&mut stream);
-                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                // SAFETY: the parameters of this command, which have no pointers.
                 black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -142,7 +142,7 @@ fn add_packing<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             let params = barrier.params();
             for call in 0..times {
                 rewind(&mut stream);
-                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                // SAFETY: the parameters of this command; they lead into boxes of a `Barrier` that this closure keeps.
                 black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
             black_box(&barrier.images);
@@ -160,7 +160,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         bare: None,
         run: Box::new(move |times| {
             let image = std::ptr::from_ref(&params).cast();
-            // SAFETY: a draw has no pointers.
+            // SAFETY: the only image that is packed is `params`, of this command, which has no pointers.
             let mut packer = unsafe { Packer::new(live, &NoFacts) };
             for call in 0..times {
                 rewind(&mut stream);
@@ -177,7 +177,8 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
         run: Box::new(move |times| {
             let params = barrier.params();
             let image = std::ptr::from_ref(&params).cast();
-            // SAFETY: the barrier's pointers lead into boxes that live as long as this closure.
+            // SAFETY: the only image that is packed is `params`, of this command; it leads into boxes of `barrier`,
+            // which this closure keeps.
             let mut packer = unsafe { Packer::new(live, &NoFacts) };
             for call in 0..times {
                 rewind(&mut stream);
@@ -202,7 +203,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
                     command_buffer: CommandBuffer(object(HandleType::CommandBuffer, serial)),
                     ..draw()
                 };
-                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                // SAFETY: the parameters of this command, which have no pointers.
                 black_box(unsafe { straight::cmd_draw(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -217,7 +218,7 @@ fn add_cold<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 let params = barriers[call as usize % barriers.len()].params();
-                // SAFETY: the parameters lead nowhere, or into boxes that are alive.
+                // SAFETY: the parameters of this command; they lead into boxes of a `Barrier` that this closure keeps.
                 black_box(unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, call, black_box(&params)) });
             }
         }),
@@ -228,7 +229,7 @@ fn add_reading<'a>(suite: &mut Suite<'a>, live: &'a Live) {
     let mut stream = Stream::with_capacity(STREAM_WORDS);
     let barrier = Barrier::new(40);
     let params = barrier.params();
-    // SAFETY: the parameters lead into boxes that are alive.
+    // SAFETY: the parameters of this command; they lead into boxes of `barrier`, which lives here.
     let words = unsafe { straight::cmd_pipeline_barrier2(&mut stream, live, 1, &params) };
     let words = words.unwrap_or_default().to_vec();
     let copy = words.clone();

@@ -22,7 +22,7 @@ fn barrier() -> Vec<u64> {
     };
     let params = CmdPipelineBarrier2Params { command_buffer: CommandBuffer(0), p_dependency_info: Ptr::to(&info) };
     let mut stream = Stream::default();
-    // SAFETY: the parameters are of this command and alive.
+    // SAFETY: the only image that is packed is `params`, of this command, and all that it leads to lives in this frame.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1).to_vec()
 }

@@ -27,7 +27,8 @@ fn calls_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
-        // SAFETY: the fixture is a valid call, alive as long as its library.
+        // SAFETY: `c_calls.c` has a valid call of this command for each fixture, in memory of the library, which
+        // `fixtures` keeps.
         let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
         let words = packer.enter(&mut stream, fixture.command, fixture.image, 17).to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
@@ -43,11 +44,13 @@ fn outputs_of_c_are_packed_as_c_means_them() {
     let mut failures = Vec::new();
     for fixture in &fixtures.leaves {
         let mut outputs = Vec::new();
-        // SAFETY: the fixture has the parameters of a call that returned with this result.
+        // SAFETY: `c_calls.c` has the parameters of a call that returned with this result for each outcome, in memory
+        // of the library, which `fixtures` keeps.
         let has_outputs = unsafe { outputs_image(fixture.command.desc(), fixture.image, fixture.result, &mut outputs) };
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
         let mut stream = Stream::default();
-        // SAFETY: as above.
+        // SAFETY: `outputs` was gathered from the outcome, and leads into memory of the library, which `fixtures`
+        // keeps.
         let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
         let words = packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17).map(<[u64]>::to_vec);
         failures.extend(examine(&fixtures.facts, fixture, &words.unwrap_or_default()));
@@ -311,7 +314,8 @@ impl Fixtures {
 /// `enter` must be the library's `fixture` and `index` below its count.
 unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
-    // SAFETY: the caller's promise; the three places are ours.
+    // SAFETY: `enter` is the library's and `index` below its count, by the contract of this function. It writes three
+    // pointers of this frame; both texts are literals of the library.
     unsafe {
         enter(index, &mut name, &mut image, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: 0, expected: text(expected) }
@@ -324,7 +328,8 @@ unsafe fn read_enter(enter: Enter, index: usize) -> Fixture {
 unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
     let (mut name, mut image, mut expected) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
     let mut result = 0;
-    // SAFETY: the caller's promise; the four places are ours.
+    // SAFETY: `leave` is the library's and `index` below its count, by the contract of this function. It writes four
+    // values of this frame; both texts are literals of the library.
     unsafe {
         leave(index, &mut name, &mut image, &mut result, &mut expected);
         Fixture { index, command: command(name), image: image.cast(), result: result as u64, expected: text(expected) }
@@ -335,7 +340,7 @@ unsafe fn read_leave(leave: Leave, index: usize) -> Fixture {
 ///
 /// `name` must be a terminated text.
 unsafe fn command(name: *const c_char) -> Command {
-    // SAFETY: the caller's promise.
+    // SAFETY: `name` ends with a zero, by the contract of this function.
     let name = unsafe { text(name) };
     command_by_name(&name).unwrap_or_else(|| panic!("no command {name}"))
 }
@@ -344,7 +349,7 @@ unsafe fn command(name: *const c_char) -> Command {
 ///
 /// `text` must be a terminated text.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: the caller's promise.
+    // SAFETY: `text` ends with a zero, by the contract of this function.
     unsafe { CStr::from_ptr(text) }.to_str().expect("the fixtures are UTF-8").to_owned()
 }
 
@@ -374,7 +379,8 @@ fn what_is_not_in_the_record_is_remarked() {
     let mut found = [0; 2];
     for fixture in &fixtures.enters {
         let mut stream = Stream::default();
-        // SAFETY: the fixture is a valid call, alive as long as its library.
+        // SAFETY: `c_calls.c` has a valid call of this command for each fixture, in memory of the library, which
+        // `fixtures` keeps.
         let mut packer = unsafe { Packer::new(&Names, &fixtures.facts) };
         let words = packer.enter(&mut stream, fixture.command, fixture.image, 17);
         let remarks = check(words).expect("another test says more").remarks();

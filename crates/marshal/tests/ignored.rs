@@ -55,7 +55,7 @@ fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
     let mut memory = random_image(layout, &mut random, options);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = Stream::default();
-    // SAFETY: the image is of this layout and everything it leads to is alive.
+    // SAFETY: `random_image` made the only image that is packed, of this layout; `memory` keeps all that it leads to.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     packer.conditional = Some(Vec::new());
     let words = packer.structure_alone(&mut stream, layout, Pass::Enter, image).0.to_vec();

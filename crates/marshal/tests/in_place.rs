@@ -20,7 +20,7 @@ fn ways() -> impl Iterator<Item = (Command, Place<Names>)> {
 fn record(command: Command, random: &mut Random) -> Vec<u64> {
     let memory = random_image(command.desc().parameters, random, OPTIONS);
     let mut stream = Stream::default();
-    // SAFETY: the image is of this command's parameters and alive.
+    // SAFETY: `random_image` made the only image that is packed, of this command; `memory` keeps all that it leads to.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     packer.enter(&mut stream, command, image, 17).to_vec()
@@ -39,7 +39,7 @@ fn a_record_in_its_place_is_the_call_again() {
             }
             placed += 1;
             let mut stream = Stream::default();
-            // SAFETY: the parameters of this command, with all that they lead to.
+            // SAFETY: the way made `copy` the parameters of this command, whose pointers lead into `copy` itself.
             let mut packer = unsafe { Packer::new(&Names, &World) };
             let image = copy[HEAD_SIZE / 8..].as_mut_ptr().expose_provenance();
             let again = packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17);

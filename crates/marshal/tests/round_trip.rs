@@ -17,7 +17,8 @@ const OPTIONS: Options = Options::WILD;
 /// Packs an image of a layout.
 fn pack(layout: &'static Layout, pass: Pass, image: *const u8) -> (Vec<u64>, Remarks, Vec<Conditional>) {
     let mut stream = Stream::default();
-    // SAFETY: the image is of this layout and everything it leads to is alive.
+    // SAFETY: this file passes images that `random_image` or the unpacker made of this layout, and keeps the memory or
+    // the arena that they lead to.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     packer.conditional = Some(Vec::new());
     let (words, remarks) = packer.structure_alone(&mut stream, layout, pass, image);
@@ -43,7 +44,7 @@ fn round_trip(layout: &'static Layout, pass: Pass, seed: u64) {
     assert_eq!(pack(layout, pass, address(&memory)).0, words, "{} with seed {seed} and garbage", layout.name);
     let mut arena = Arena::default();
     let unpacker = Unpacker { handles: &Names, purpose: Purpose::RoundTrip };
-    // SAFETY: the body was checked above.
+    // SAFETY: `check_image` took the body above, for this layout and pass.
     let image = match unsafe { unpacker.unpack_image(body, layout, pass, &mut arena) } {
         Ok(image) => image,
         Err(error) => panic!("{} with seed {seed}: {error}", layout.name),
@@ -83,7 +84,8 @@ fn records_of_commands_pass_the_check() {
         let mut random = Random::new(*command as u64);
         let memory = random_image(command.desc().parameters, &mut random, OPTIONS);
         let mut stream = Stream::default();
-        // SAFETY: the image is of this command's parameters and alive.
+        // SAFETY: `random_image` made the only image that is packed, of this command; `memory` keeps all that it leads
+        // to.
         let mut packer = unsafe { Packer::new(&Names, &World) };
         let words = packer.enter(&mut stream, *command, address(&memory), 17);
         match check(words) {
@@ -106,10 +108,11 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let mut random = Random::new(*command as u64 * 31 + round);
             let memory = random_image(command.desc().parameters, &mut random, options);
             let (mut walked, mut straight) = (Stream::default(), Stream::default());
-            // SAFETY: the image is of this command's parameters and alive.
+            // SAFETY: `random_image` made the only image that is packed, of this command; `memory` keeps all that it
+            // leads to.
             let mut packer = unsafe { Packer::new(&Names, &World) };
             let want = packer.enter(&mut walked, *command, address(&memory), round);
-            // SAFETY: as above.
+            // SAFETY: `random_image` made the image, of this command; `memory` keeps all that it leads to.
             let got =
                 unsafe { lavascope_marshal::straight::pack(&mut straight, &Names, *command, round, address(&memory)) };
             if let Some(got) = got {

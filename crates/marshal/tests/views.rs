@@ -13,7 +13,8 @@ use lavascope_sim::World;
 
 fn record<'s, T: Structure>(stream: &'s mut Stream, command: Command, params: &T) -> Record<'s> {
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
-    // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+    // SAFETY: the parameters are of this command, by the assertion, and tests pass such that lead to values of their
+    // own frame.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     match check(packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1)) {
         Ok(record) => record,
@@ -101,9 +102,9 @@ fn outputs_stand_alone() {
     };
     let (mut image, mut stream) = (Vec::new(), Stream::default());
     let desc = Command::AllocateCommandBuffers.desc();
-    // SAFETY: the parameters are of this command, which "returned" success.
+    // SAFETY: the parameters are of this command, and lead to values of this frame as after a call that succeeded.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
-    // SAFETY: the image was just gathered from parameters that are alive.
+    // SAFETY: `outputs_image` gathered the only image that is packed; it leads to values of this frame.
     let mut packer = unsafe { Packer::new(&Names, &World) };
     let words = packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1);
     let Ok(record) = check(words.unwrap_or_default()) else { panic!("not a record") };

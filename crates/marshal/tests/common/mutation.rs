@@ -46,7 +46,8 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let memory = random_image(layout, &mut random, options);
         let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
         let mut stream = Stream::default();
-        // SAFETY: the image is of this command and alive.
+        // SAFETY: `random_image` made the only image that is packed, of this command; `memory` keeps all that it leads
+        // to.
         let mut packer = unsafe { Packer::new(&Names, &World) };
         if is_leave {
             packer.leave(&mut stream, command, image, done);
@@ -86,7 +87,8 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
         return;
     }
     let mut stream = Stream::default();
-    // SAFETY: the image was just laid out in the arena.
+    // SAFETY: the unpacker made the only image that is packed out of a checked record; the arena keeps all that it
+    // leads to.
     let mut packer = unsafe { Packer::new(&Raw, &ReadAll) };
     let again = match record.kind() {
         Kind::Enter => Some(packer.enter(&mut stream, record.command(), image, record.call_number())),

@@ -357,7 +357,7 @@ fn scene(device: &ash::Device) -> Scene {
     }
 }
 
-unsafe fn pipeline(
+fn pipeline(
     device: &ash::Device,
     stages: &[vk::PipelineShaderStageCreateInfo<'_>],
     format: vk::Format,

@@ -127,8 +127,8 @@ pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysica
 ///
 /// # Safety
 ///
-/// `at` must lead to a valid output structure of this layout, which begins with its type and its chain, and to which nobody
-/// has a reference.
+/// `at` must lead to a valid output structure of this layout, which begins with its type and its chain, and to which
+/// nobody has a reference.
 unsafe fn clear_alone(at: Ptr<Opaque>, layout: &desc::Layout) {
     let next = Ptr::<Ptr<Opaque>>::new(at.0 + 8);
     // SAFETY: a structure with a type has its link behind it, at eight, and is ours to write, by the contract of this

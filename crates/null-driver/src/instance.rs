@@ -45,8 +45,8 @@ pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: 
 ///
 /// # Safety
 ///
-/// `instance` must be null or an instance of ours that is alive, and `name` must be null or lead to a text that ends with a
-/// zero, as the loader's driver interface demands.
+/// `instance` must be null or an instance of ours that is alive, and `name` must be null or lead to a text that ends
+/// with a zero, as the loader's driver interface demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
     // SAFETY: the instance is alive and the name a text until this returns, by the contract of this function; `c` is

@@ -9,8 +9,8 @@ use crate::objects::next_handle;
 ///
 /// # Safety
 ///
-/// `params` must be parameters of `command` that are valid by its valid usage: pointers are null or lead to as many elements
-/// as their lengths say, and outputs may be written.
+/// `params` must be parameters of `command` that are valid by its valid usage: pointers are null or lead to as many
+/// elements as their lengths say, and outputs may be written.
 pub(crate) unsafe fn answer<T: Structure>(command: Command, params: &T) -> Result {
     let layout = command.desc().parameters;
     let base = std::ptr::from_ref(params).expose_provenance() as u64;
@@ -166,8 +166,8 @@ fn element_size(target: &Target) -> u64 {
 ///
 /// # Safety
 ///
-/// `to` must lead to a valid output structure of this layout with a valid chain, all of it to write, and to which nobody has a
-/// reference.
+/// `to` must lead to a valid output structure of this layout with a valid chain, all of it to write, and to which
+/// nobody has a reference.
 pub(crate) unsafe fn clear(to: u64, layout: &Layout) {
     for field in layout.fields {
         let is_kept = matches!(field.ty, Ty::Chain | Ty::Pointer(_) | Ty::Opaque) || field.name == "sType";

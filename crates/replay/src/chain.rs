@@ -13,8 +13,8 @@ struct Link {
 ///
 /// # Safety
 ///
-/// `head` must lead to a structure that begins with its type and its chain. Each link of the chain must be null or lead to
-/// such a structure, writable and referred to by nobody else during the call, and the chain must end.
+/// `head` must lead to a structure that begins with its type and its chain. Each link of the chain must be null or lead
+/// to such a structure, writable and referred to by nobody else during the call, and the chain must end.
 pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bool) {
     let mut at = head.cast::<Link>();
     // SAFETY: by the contract of this function, `at` leads to a structure that begins with a `Link`, and so does each

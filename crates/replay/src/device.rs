@@ -190,8 +190,8 @@ struct Asked {
 ///
 /// # Safety
 ///
-/// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else. The names
-/// that the request gets live in what is returned, so that must outlive the use of the request.
+/// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else. The
+/// names that the request gets live in what is returned, so that must outlive the use of the request.
 unsafe fn ask(
     performer: &Performer<'_>,
     done: &Done<'_>,
@@ -277,8 +277,8 @@ fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::Queu
 ///
 /// # Safety
 ///
-/// `info` must lead to a valid structure, writable and referred to by nobody else, with as many requests for queues as it
-/// says, unless that pointer is null.
+/// `info` must lead to a valid structure, writable and referred to by nobody else, with as many requests for queues as
+/// it says, unless that pointer is null.
 unsafe fn place_queues(
     performer: &Performer<'_>,
     done: &Done<'_>,

@@ -75,7 +75,8 @@ unsafe fn reduce_one(
 
 /// # Safety
 ///
-/// Both must lead to structures of this layout, aligned as those; the first must be writable and referred to by nobody else.
+/// Both must lead to structures of this layout, aligned as those; the first must be writable and referred to by nobody
+/// else.
 unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, gone: &mut Vec<&'static str>) {
     for field in layout.fields {
         let at = field.at as usize;

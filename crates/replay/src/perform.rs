@@ -118,9 +118,9 @@ pub(crate) struct Performer<'a> {
 
 /// A call laid out as C memory, which [`Performer::lay_out`] makes.
 ///
-/// `image` holds the parameters of the record's command, aligned to eight. It lies in the arena of the performer, and is
-/// valid, writable and referred to by nobody else until the next `lay_out` clears that arena. The pointers in it are null,
-/// or lead to as many elements as the counts beside them say, which lie in the arena too.
+/// `image` holds the parameters of the record's command, aligned to eight. It lies in the arena of the performer, and
+/// is valid, writable and referred to by nobody else until the next `lay_out` clears that arena. The pointers in it are
+/// null, or lead to as many elements as the counts beside them say, which lie in the arena too.
 #[derive(Clone, Copy)]
 pub(crate) struct Laid {
     pub(crate) image: *mut u8,
@@ -183,8 +183,8 @@ impl<'a> Performer<'a> {
         Ok(Laid { image, owner })
     }
 
-    /// The place that a parameter leads to and that the call needs. A record may have null there: its check knows what a
-    /// record looks like, and not what a command needs.
+    /// The place that a parameter leads to and that the call needs. A record may have null there: its check knows what
+    /// a record looks like, and not what a command needs.
     pub(crate) fn required<T>(&self, done: &Done<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
         match pointer.is_null() {
             true => Err(self.error(done, "it has a null pointer where it needs a structure")),
@@ -371,7 +371,8 @@ mod tests {
             p_allocator: Ptr::NULL,
             p_instance: crate::instance::out(&mut instance),
         };
-        // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are null.
+        // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
+        // null.
         let mut packer = unsafe { Packer::new(&NoIds, &NoFacts) };
         let mut stream = Stream::default();
         let words = packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0);

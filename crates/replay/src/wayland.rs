@@ -106,9 +106,10 @@ struct Client {
     create: unsafe extern "C" fn(Proxy, u32, *mut usize, *const Interface, u32) -> Proxy,
     add_listener: unsafe extern "C" fn(Proxy, *const Event, *mut c_void) -> c_int,
     destroy: unsafe extern "C" fn(Proxy),
-    registry: *const Interface,
-    compositor: *const Interface,
-    surface: *const Interface,
+    /// Tables of the library, which is never closed.
+    registry: &'static Interface,
+    compositor: &'static Interface,
+    surface: &'static Interface,
     /// Never closed: the driver uses it too.
     _library: ManuallyDrop<Library>,
 }
@@ -145,7 +146,8 @@ impl Client {
         let library = unsafe { Library::new(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
         macro_rules! symbol {
             ($name:literal) => {{
-                // SAFETY: wayland-client-core.h gives the symbol the type of the field, which the compiler infers.
+                // SAFETY: the headers of libwayland-client give the symbol the type of the field, which the compiler
+                // infers. Its tables are constants, and the library is never closed.
                 let found = unsafe { library.get($name) };
                 *found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
             }};

@@ -119,7 +119,7 @@ impl Program {
     }
 
     /// Buffers, sets of them and the layout.
-    unsafe fn describe(&mut self) {
+    fn describe(&mut self) {
         let stage = vk::ShaderStageFlags::COMPUTE;
         let binding = |at| {
             let binding = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1).stage_flags(stage);
@@ -455,7 +455,7 @@ fn scene(device: &ash::Device) -> Scene {
     }
 }
 
-unsafe fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
+fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
     let stage = |code: &[u8], stage| {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(code)).expect("a module");
         let info = vk::ShaderModuleCreateInfo::default().code(&words);

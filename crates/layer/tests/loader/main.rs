@@ -13,10 +13,10 @@
 //! - *Owner*: an object whose host access "must be externally synchronized" (a queue, a pool with its command buffers)
 //!   is used by one thread at a time. *Recorded here* means that the command buffer was begun and not ended yet, by
 //!   this thread (`VUID-vkCmd…-commandBuffer-recording`).
-//! - *Null driver*: where a test breaks a rule on purpose or leaves something out, the driver does not care. Handles that
-//!   are not dispatchable are numbers, which it looks up in tables: what is gone is not found. It never looks at shaders,
-//!   bound state or render passes, follows only pointers of the call itself, and has all that changes behind locks. The
-//!   layer must cope with such calls, and that is tested. What a test leaves to its device (against
+//! - *Null driver*: where a test breaks a rule on purpose or leaves something out, the driver does not care. Handles
+//!   that are not dispatchable are numbers, which it looks up in tables: what is gone is not found. It never looks at
+//!   shaders, bound state or render passes, follows only pointers of the call itself, and has all that changes behind
+//!   locks. The layer must cope with such calls, and that is tested. What a test leaves to its device (against
 //!   `VUID-vkDestroyDevice-device-05137`) stays in those tables.
 
 mod capture;

@@ -581,7 +581,7 @@ fn imported_memory_and_events_count() {
             vk::MemoryAllocateInfo::default().allocation_size(SIZE as u64).memory_type_index(visible_type(&world));
         let device = &world.device;
         // SAFETY: `host` has `SIZE` bytes, more than 5000, is aligned to a page, and is given back after the memory
-        // made of it was freed (VUID-VkImportMemoryHostPointerInfoEXT-pHostPointer-01750). Nothing that uses the memory
+        // made of it was freed (VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750). Nothing that uses the memory
         // or the event is submitted (lifetime, owner).
         unsafe {
             host.write(1);

@@ -50,7 +50,7 @@ impl Window {
         // SAFETY: the initializers of the X library have no preconditions.
         let xcb = unsafe { Library::new("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
         // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection. `xcb_connect`
-        // never returns null; without an error, the setup has a screen, since every X server has one.
+        // never returns null. Where the iterator says that a screen is left, its data begins with the root window.
         let (connection, window) = unsafe {
             let connection = symbol::<Connect>(&xcb, "xcb_connect")?(std::ptr::null(), std::ptr::null_mut());
             if symbol::<Ask>(&xcb, "xcb_connection_has_error")?(connection) != 0 {
@@ -58,7 +58,12 @@ impl Window {
                 return Err(lacks("there is no X server to connect to"));
             }
             let setup = symbol::<Setup>(&xcb, "xcb_get_setup")?(connection);
-            let root = *symbol::<Roots>(&xcb, "xcb_setup_roots_iterator")?(setup).screen;
+            let screens = symbol::<Roots>(&xcb, "xcb_setup_roots_iterator")?(setup);
+            if screens.remaining <= 0 {
+                symbol::<Disconnect>(&xcb, "xcb_disconnect")?(connection);
+                return Err(lacks("the X server has no screen"));
+            }
+            let root = *screens.screen;
             let window = symbol::<Id>(&xcb, "xcb_generate_id")?(connection);
             // Depth, class and visual are the parent's.
             let create = symbol::<Create>(&xcb, "xcb_create_window")?;

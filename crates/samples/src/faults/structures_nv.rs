@@ -142,7 +142,8 @@ fn rays(options: &Options) -> Result<(), Failure> {
     })?;
     let table = lab.buffer("table", BYTES, FOR_RAYS, Place::Host)?;
     let mut handle = [0; 32];
-    // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+    // SAFETY: a live pipeline with one group; no device with this extension has handles of more than 32 bytes
+    // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, &mut handle) }?;
     lab.write(&table, &words_of_bytes(&handle))?;
     let traced = vk::PipelineStageFlags::RAY_TRACING_SHADER_NV;

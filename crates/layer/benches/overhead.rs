@@ -94,10 +94,9 @@ enum What {
 }
 
 fn suite(driver: &str) -> Suite<'static> {
-    // SAFETY: the loader is one that works; everything is kept to the end of the process.
     let [bare, off, reading, validated, backtraced] =
         [Under::Nothing, Under::LayerOff, Under::LayerReading, Under::Validated, Under::Backtraced]
-            .map(|it| unsafe { Program::leaked(it) });
+            .map(Program::leaked);
     let mut suite = Suite::default();
     for (what, name) in [
         (What::Draw, "vkCmdDraw"),
@@ -144,13 +143,14 @@ struct Program {
 }
 
 impl Program {
-    unsafe fn leaked(under: Under) -> &'static Program {
-        // SAFETY: as in `suite`.
-        Box::leak(Box::new(unsafe { Program::new(under) }.expect("the driver makes what every driver can make")))
+    fn leaked(under: Under) -> &'static Program {
+        Box::leak(Box::new(Program::new(under).expect("the driver makes what every driver can make")))
     }
 
-    unsafe fn new(under: Under) -> Result<Program, vk::Result> {
-        // SAFETY: valid usage of everything, by this function as a whole.
+    fn new(under: Under) -> Result<Program, vk::Result> {
+        // SAFETY: the initializers of the loader have no preconditions. The structures live until their calls return,
+        // each object is made of those before it, and all of them are kept to the end of the process; the queue and
+        // family exist on every device.
         unsafe {
             let entry = Box::leak(Box::new(ash::Entry::load().expect("there is a loader")));
             let instance = instance(entry, under)?;
@@ -192,12 +192,14 @@ impl Program {
     fn run(&self, what: What, times: u64) {
         match what {
             What::Draw => self.record(times, |it| {
-                // SAFETY: the command buffer is being recorded; it is never submitted.
+                // SAFETY: `record` gives a command buffer in the recording state that only this thread uses. It is
+                // never submitted, so that no draw happens outside of a render pass.
                 unsafe { (self.draw)(it, 3, 1, 0, 0) }
             }),
             What::BindDescriptorSets => self.record(times, |it| {
                 let (point, set) = (vk::PipelineBindPoint::GRAPHICS, &raw const self.set);
-                // SAFETY: as above, with a layout and a set that live on.
+                // SAFETY: `record` gives a command buffer in the recording state that only this thread uses; layout and
+                // set are kept to the end, and `set` points to one handle.
                 unsafe { (self.bind)(it, point, self.layout, 0, 1, set, 0, ptr::null()) }
             }),
             What::Submit => self.submit(times),
@@ -208,13 +210,14 @@ impl Program {
         let mut left = times;
         while left > 0 {
             let run = left.min(RECORDED_MAX);
-            // SAFETY: the command buffer is not in use; beginning it resets it.
+            // SAFETY: the command buffer is never submitted, so that it is not pending, and its pool lets it be begun
+            // again (VUID-vkBeginCommandBuffer-commandBuffer-00050). Only this thread uses it.
             let begun = unsafe { (self.begin)(self.command_buffer, &vk::CommandBufferBeginInfo::default()) };
             assert_eq!(begun, vk::Result::SUCCESS);
             for _ in 0..run {
                 command(self.command_buffer);
             }
-            // SAFETY: it is being recorded.
+            // SAFETY: begun above, so that it is in the recording state (VUID-vkEndCommandBuffer-commandBuffer-00059).
             let ended = unsafe { (self.end)(self.command_buffer) };
             assert_eq!(ended, vk::Result::SUCCESS);
             left -= run;
@@ -225,7 +228,8 @@ impl Program {
         let buffers = [self.empty];
         let submit = vk::SubmitInfo::default().command_buffers(&buffers);
         for it in 0..times {
-            // SAFETY: the command buffer may be in use many times at once.
+            // SAFETY: only this thread uses the queue; `empty` was recorded for simultaneous use, so that it may be
+            // pending already (VUID-vkQueueSubmit-pCommandBuffers-00071), and `submit` lives until the call returns.
             let submitted = unsafe { (self.submit)(self.queue, 1, &submit, vk::Fence::null()) };
             assert_eq!(submitted, vk::Result::SUCCESS);
             if it % 64 == 63 {
@@ -236,14 +240,14 @@ impl Program {
     }
 
     fn wait(&self) {
-        // SAFETY: the queue is this thread's.
+        // SAFETY: a live queue that only this thread uses.
         let waited = unsafe { (self.wait_idle)(self.queue) };
         assert_eq!(waited, vk::Result::SUCCESS);
     }
 }
 
 /// An instance, with the layer's settings in its chain.
-unsafe fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk::Result> {
+fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_1);
     let layers: &[*const c_char] = if under == Under::Nothing { &[] } else { &[LAYER.as_ptr()] };
     let names: &[&'static CStr] = match under {
@@ -275,19 +279,20 @@ unsafe fn instance(entry: &ash::Entry, under: Under) -> Result<ash::Instance, vk
     }
     let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
-    // SAFETY: the structures above are valid and live through the call.
+    // SAFETY: the structures above live until the call returns, and the names of layers end with a zero.
     unsafe { entry.create_instance(&info.push_next(&mut chained), None) }
 }
 
 /// A pipeline layout with one uniform buffer, and a set for it.
-unsafe fn descriptors(device: &ash::Device) -> Result<(vk::PipelineLayout, vk::DescriptorSet), vk::Result> {
+fn descriptors(device: &ash::Device) -> Result<(vk::PipelineLayout, vk::DescriptorSet), vk::Result> {
     let ty = vk::DescriptorType::UNIFORM_BUFFER;
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_count(1)
         .descriptor_type(ty)
         .stage_flags(vk::ShaderStageFlags::ALL_GRAPHICS)];
     let sizes = [vk::DescriptorPoolSize { ty, descriptor_count: 1 }];
-    // SAFETY: valid usage of everything, by this function as a whole.
+    // SAFETY: the structures live until their calls return, the pool has room for the one set, and all objects are kept
+    // to the end of the process.
     unsafe {
         let layouts = [device
             .create_descriptor_set_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings), None)?];

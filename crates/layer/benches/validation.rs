@@ -107,8 +107,7 @@ fn add(
 ) {
     let bench = |mode: Mode| -> Box<dyn FnMut(u64)> {
         let (mut program, run) = (None, run.clone());
-        // SAFETY: the loader is one that works.
-        Box::new(move |times| run(program.get_or_insert_with(|| unsafe { Program::new(mode) }), times))
+        Box::new(move |times| run(program.get_or_insert_with(|| Program::new(mode)), times))
     };
     let is_compared = mode == Mode::Inline && name.starts_with("recorded") && has_khronos();
     let bench_of_ours = Bench { name, limit, run: bench(mode), bare: Some(bench(Mode::Nowhere)) };
@@ -119,7 +118,7 @@ fn add(
 }
 
 fn has_khronos() -> bool {
-    // SAFETY: the loader is one that works.
+    // SAFETY: the initializers of the loader have no preconditions, and a global command takes no handle.
     let layers = unsafe { ash::Entry::load().map(|it| it.enumerate_instance_layer_properties()) };
     let layers = layers.expect("there is a loader").expect("layers can be listed");
     let has = layers.iter().any(|it| it.layer_name_as_c_str() == Ok(KHRONOS));
@@ -148,8 +147,9 @@ struct Scene {
 }
 
 impl Program {
-    unsafe fn new(mode: Mode) -> Program {
-        // SAFETY: valid usage of everything, by this function as a whole.
+    fn new(mode: Mode) -> Program {
+        // SAFETY: the structures live until their calls return, each object is made of those before it, and all of them
+        // are kept to the end of the process; the queue and family exist on every device.
         unsafe {
             let entry = Box::leak(Box::new(ash::Entry::load().expect("there is a loader")));
             let instance = instance(entry, mode).expect("the null driver makes instances");
@@ -175,10 +175,11 @@ impl Program {
         let Some(more) = count.checked_sub(self.buffers.len()).filter(|it| *it > 0) else { return };
         let info = vk::BufferCreateInfo::default().size(BUFFER_BYTES).usage(vk::BufferUsageFlags::TRANSFER_DST);
         let size = vk::MemoryAllocateInfo::default().allocation_size(BUFFER_BYTES * more as u64);
-        // SAFETY: valid usage of everything.
+        // SAFETY: the structure lives until the call returns; the null driver has memory of type 0.
         let memory = unsafe { self.device.allocate_memory(&size, None) }.expect("the null driver has memory");
         for at in 0..more as u64 {
-            // SAFETY: as above; the buffers do not overlap.
+            // SAFETY: the structure lives until the call returns; the buffer is new, and has a part of the memory of
+            // its own (VUID-vkBindBufferMemory-size-01037).
             unsafe {
                 let buffer = self.device.create_buffer(&info, None).expect("the null driver makes buffers");
                 self.device.bind_buffer_memory(buffer, memory, at * BUFFER_BYTES).expect("it can be bound");
@@ -189,12 +190,15 @@ impl Program {
 
     fn begin(&self) {
         let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
-        // SAFETY: the command buffer is not in use; beginning it resets it.
+        // SAFETY: the queue was waited for, so that the command buffer is not pending
+        // (VUID-vkBeginCommandBuffer-commandBuffer-00049), and its pool lets it be begun again
+        // (VUID-vkBeginCommandBuffer-commandBuffer-00050). Only this thread uses it.
         unsafe { self.device.begin_command_buffer(self.commands, &info) }.expect("the null driver records");
     }
 
     fn end(&self) {
-        // SAFETY: it is being recorded.
+        // SAFETY: `begin` put the command buffer into the recording state
+        // (VUID-vkEndCommandBuffer-commandBuffer-00059).
         unsafe { self.device.end_command_buffer(self.commands) }.expect("the null driver records");
     }
 
@@ -202,7 +206,8 @@ impl Program {
         let (read, write) = (vk::AccessFlags::MEMORY_READ, vk::AccessFlags::MEMORY_WRITE);
         let barrier = [vk::MemoryBarrier::default().src_access_mask(write).dst_access_mask(read | write)];
         let stages = vk::PipelineStageFlags::ALL_COMMANDS;
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses, and the barrier
+        // lives until the call returns.
         unsafe {
             let flags = vk::DependencyFlags::empty();
             self.device.cmd_pipeline_barrier(self.commands, stages, stages, flags, &barrier, &[], &[]);
@@ -217,7 +222,8 @@ impl Program {
                 self.barrier();
             }
             let at = ((first + it) * 2) as usize % count;
-            // SAFETY: the command buffer is being recorded, and the buffers live on.
+            // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses, and the
+            // buffers are kept to the end, are as large as the region, and do not overlap.
             unsafe {
                 self.device.cmd_copy_buffer(self.commands, self.buffers[at], self.buffers[at + 1], &region);
             }
@@ -238,8 +244,7 @@ impl Program {
 
     fn draws(&mut self, times: u64) {
         self.recorded = None;
-        // SAFETY: valid usage of everything, by this function as a whole.
-        let scene = *self.scene.get_or_insert_with(|| unsafe { scene(&self.device) });
+        let scene = *self.scene.get_or_insert_with(|| scene(&self.device));
         let mut left = times;
         while left > 0 {
             self.begin();
@@ -251,7 +256,8 @@ impl Program {
             let area = vk::Rect2D { extent: vk::Extent2D { width: 256, height: 256 }, ..vk::Rect2D::default() };
             let info = vk::RenderingInfo::default().render_area(area).layer_count(1).color_attachments(&color);
             let device = &self.device;
-            // SAFETY: the command buffer is being recorded; it is never submitted.
+            // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses, and all
+            // objects are kept to the end. It is never submitted, so that no draw reads the vertices.
             unsafe {
                 device.cmd_begin_rendering(self.commands, &info);
                 device.cmd_bind_pipeline(self.commands, vk::PipelineBindPoint::GRAPHICS, scene.pipeline);
@@ -279,16 +285,17 @@ impl Program {
         let buffers = [self.commands];
         let submit = vk::SubmitInfo::default().command_buffers(&buffers);
         for _ in 0..times {
-            // SAFETY: the queue is this thread's, and the command buffer may be in use many times at once.
+            // SAFETY: only this thread uses the queue; the command buffer was recorded for simultaneous use, so that it
+            // may be pending already (VUID-vkQueueSubmit-pCommandBuffers-00071).
             unsafe { self.device.queue_submit(self.queue, &[submit], vk::Fence::null()) }.expect("it is submitted");
         }
-        // SAFETY: the queue is this thread's.
+        // SAFETY: a live queue that only this thread uses.
         unsafe { self.device.queue_wait_idle(self.queue) }.expect("the null driver waits");
     }
 }
 
 /// An instance, with the layer's settings in its chain.
-unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result> {
+fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
     let layers: &[*const c_char] = match mode {
         Mode::Nowhere => &[],
@@ -304,17 +311,17 @@ unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::
     let settings: Vec<_> = [c"sync", c"sync_mode"].into_iter().enumerate().map(setting).collect();
     let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
-    // SAFETY: the structures above are valid and live through the call.
+    // SAFETY: the structures above live until the call returns, and the names of layers end with a zero.
     unsafe { entry.create_instance(&info.push_next(&mut chained), None) }
 }
 
 /// A color attachment, and a pipeline that draws into it.
-unsafe fn scene(device: &ash::Device) -> Scene {
+fn scene(device: &ash::Device) -> Scene {
     let format = vk::Format::R8G8B8A8_UNORM;
     let stage = |code: &[u8], stage| {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(code)).expect("a module");
         let info = vk::ShaderModuleCreateInfo::default().code(&words);
-        // SAFETY: the module is valid.
+        // SAFETY: `words` is what the compiler made of a shader, and lives until the call returns.
         let module = unsafe { device.create_shader_module(&info, None) }.expect("the null driver makes modules");
         vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
     };
@@ -332,7 +339,8 @@ unsafe fn scene(device: &ash::Device) -> Scene {
         .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let range =
         vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR).level_count(1).layer_count(1);
-    // SAFETY: valid usage of everything.
+    // SAFETY: the structures live until their calls return, image and buffer are new, and their memory is larger than
+    // they need and kept to the end of the process.
     unsafe {
         let image = device.create_image(&image, None).expect("the null driver makes images");
         let size = vk::MemoryAllocateInfo::default().allocation_size(1 << 20);
@@ -349,7 +357,7 @@ unsafe fn scene(device: &ash::Device) -> Scene {
     }
 }
 
-unsafe fn pipeline(
+fn pipeline(
     device: &ash::Device,
     stages: &[vk::PipelineShaderStageCreateInfo<'_>],
     format: vk::Format,
@@ -369,7 +377,7 @@ unsafe fn pipeline(
     let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic);
     let formats = [format];
     let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&formats);
-    // SAFETY: valid usage of everything.
+    // SAFETY: the structures above live until their calls return, and the modules to the end of the process.
     unsafe {
         let layout = device.create_pipeline_layout(&vk::PipelineLayoutCreateInfo::default(), None);
         let info = vk::GraphicsPipelineCreateInfo::default()

@@ -101,7 +101,7 @@ fn outputs_stand_alone() {
     };
     let (mut image, mut stream) = (Vec::new(), Stream::default());
     let desc = Command::AllocateCommandBuffers.desc();
-    // SAFETY: the parameters are of this command, which "returned" success.
+    // SAFETY: the parameters are of this command, and lead to values of this frame as after a call that succeeded.
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
     let mut packer = Packer::new(&Names, &World);
     // SAFETY: the image was just gathered from parameters that are alive.

@@ -147,28 +147,29 @@ impl<'a> C<'a> {
     }
 
     pub(crate) fn physical_device(self, handle: PhysicalDevice) -> &'a PhysicalDeviceData {
-        // SAFETY: as above.
+        // SAFETY: a handle that we gave and that is alive, by the promise made to `in_call`.
         unsafe { arena::data(handle.0) }
     }
 
     pub(crate) fn device(self, handle: Device) -> &'a DeviceData {
-        // SAFETY: as above.
+        // SAFETY: a handle that we gave and that is alive, by the promise made to `in_call`.
         unsafe { arena::data(handle.0) }
     }
 
     pub(crate) fn queue(self, handle: Queue) -> &'a QueueData {
-        // SAFETY: as above.
+        // SAFETY: a handle that we gave and that is alive, by the promise made to `in_call`.
         unsafe { arena::data(handle.0) }
     }
 
     pub(crate) fn command_buffer(self, handle: CommandBuffer) -> &'a CommandBufferData {
-        // SAFETY: as above.
+        // SAFETY: a handle that we gave and that is alive, by the promise made to `in_call`.
         unsafe { arena::data(handle.0) }
     }
 
     /// Ends the life of a dispatchable object.
     pub(crate) fn end<T>(self, handle: u64) {
-        // SAFETY: the application gives up the handle with this call and synchronizes access to it.
+        // SAFETY: host access to a handle that is destroyed "must be externally synchronized", so that no other thread
+        // uses it, and this call is the last that has it.
         unsafe { arena::end::<T>(handle) };
     }
 }

@@ -115,7 +115,9 @@ pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysica
             it.optimal_tiling_features = FormatFeatureFlags2(image);
             it.buffer_features = FormatFeatureFlags2(buffer);
         } else if let Some(layout) = structure_by_type(s_type) {
-            // SAFETY: an output structure of that type in the chain of a valid call.
+            // SAFETY: the chain of an output of this call, which is valid by the promise made to `C::in_call`: each
+            // structure has the layout of its `sType` and is ours to write. `chain` has read the link already and keeps
+            // no reference.
             unsafe { clear_alone(at, layout) };
         }
     }
@@ -125,10 +127,12 @@ pub(crate) fn get_physical_device_format_properties2(c: C<'_>, call: &GetPhysica
 ///
 /// # Safety
 ///
-/// `at` must be a valid output structure of this layout.
+/// `at` must lead to a valid output structure of this layout, which begins with its type and its chain, and to which
+/// nobody has a reference.
 unsafe fn clear_alone(at: Ptr<Opaque>, layout: &desc::Layout) {
     let next = Ptr::<Ptr<Opaque>>::new(at.0 + 8);
-    // SAFETY: a structure with a type has its link at this place; it is put back at once.
+    // SAFETY: a structure with a type has its link behind it, at eight, and is ours to write, by the contract of this
+    // function; with a null link, `clear` stays in this structure.
     unsafe {
         let link = next.as_ptr().read();
         next.as_mut_ptr().write(Ptr::NULL);
@@ -199,13 +203,16 @@ pub(crate) fn get_physical_device_image_format_properties2(
     c: C<'_>,
     call: &GetPhysicalDeviceImageFormatProperties2Params,
 ) -> Result {
-    let (Some(info), Some(out)) = (c.get(call.p_image_format_info), c.get_mut(call.p_image_format_properties)) else {
+    let Some(info) = c.get(call.p_image_format_info).filter(|_| !call.p_image_format_properties.is_null()) else {
         return Result::ERROR_UNKNOWN;
     };
     let (format, ty, tiling) = (info.format, info.type_, info.tiling);
     let question = Question { format, ty, tiling, usage: info.usage, flags: info.flags };
-    // SAFETY: the output structure of a valid call.
+    // SAFETY: the output of this call, which is not null and so valid with its chain, by the promise made to
+    // `C::in_call` (VUID-vkGetPhysicalDeviceImageFormatProperties2-pImageFormatProperties-parameter). No reference to
+    // it exists yet.
     unsafe { crate::tabled::clear(call.p_image_format_properties.0, ImageFormatProperties2::layout()) };
+    let Some(out) = c.get_mut(call.p_image_format_properties) else { return Result::ERROR_UNKNOWN };
     let Some(answer) = answer(&question, c.physical_device(call.physical_device).settings.heap_bytes) else {
         return Result::ERROR_FORMAT_NOT_SUPPORTED;
     };

@@ -35,7 +35,7 @@ const INTERFACE_VERSION: u32 = 7;
 /// `version` must be null or valid, as the loader's driver interface demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: *mut u32) -> Result {
-    // SAFETY: the caller says so.
+    // SAFETY: by the loader's driver interface, `version` leads to a number that only the loader has, or is null.
     let Some(version) = (unsafe { version.as_mut() }) else { return Result::ERROR_INCOMPATIBLE_DRIVER };
     *version = INTERFACE_VERSION.min(*version);
     Result::SUCCESS
@@ -45,10 +45,12 @@ pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: 
 ///
 /// # Safety
 ///
-/// `instance` must be null or an instance of ours, `name` a text.
+/// `instance` must be null or an instance of ours that is alive, and `name` must be null or lead to a text that ends
+/// with a zero, as the loader's driver interface demands.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
-    // SAFETY: the caller says so.
+    // SAFETY: the instance is alive and the name a text until this returns, by the contract of this function; `c` is
+    // used until then.
     let c = unsafe { C::in_call() };
     let params = GetInstanceProcAddrParams { instance, p_name: name };
     fence("_icdGetInstanceProcAddr", || get_instance_proc_addr(c, &params), FnPtr::default)
@@ -61,7 +63,8 @@ pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(instance: Instance, name
 /// As for [`vk_icdGetInstanceProcAddr`].
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(instance: Instance, name: Ptr<u8>) -> FnPtr {
-    // SAFETY: the caller says so.
+    // SAFETY: the instance is alive and the name a text until this returns, by the contract of this function; `c` is
+    // used until then.
     let c = unsafe { C::in_call() };
     let find = || {
         let command = c.text(name).to_str().ok().and_then(command_by_name);

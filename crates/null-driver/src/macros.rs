@@ -46,7 +46,9 @@ macro_rules! by_table {
                     crate::log::note(Command::$command);
                 }
                 let params = $params { $($parameter),* };
-                // SAFETY: these are the parameters of this command, valid as the specification demands.
+                // SAFETY: the loader and the application call this entry point with the parameters of this command,
+                // whose valid usage (its `VUID-vk…-parameter` rules) says that pointers and handles are valid until it
+                // returns.
                 let work = || unsafe { crate::tabled::answer(Command::$command, &params) };
                 fence(stringify!($command), || Answer::of(work()), Answer::failed)
             })*
@@ -75,7 +77,9 @@ macro_rules! hand_written {
                     crate::log::note(Command::$command);
                 }
                 let params = $params { $($parameter),* };
-                // SAFETY: these are the parameters of this command, valid as the specification demands.
+                // SAFETY: the loader and the application call this entry point with the parameters of this command,
+                // whose valid usage (its `VUID-vk…-parameter` rules) says that pointers and handles are valid until it
+                // returns; `c` is used until then.
                 let c = unsafe { C::in_call() };
                 fence(stringify!($command), || crate::$home::$name(c, &params), Answer::failed)
             })*

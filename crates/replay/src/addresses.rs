@@ -96,19 +96,21 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
     if !device.has_capture_replay {
-        // SAFETY: the parameters of these commands, laid out by us; the structures behind them are required.
-        unsafe {
-            match done.command() {
-                vk::Command::CreateBuffer => {
-                    blobs::forget_addresses((*laid.image.cast::<vk::CreateBufferParams>()).p_create_info.as_mut_ptr());
-                }
-                _ => {
-                    let image = &*laid.image.cast::<vk::CreateAccelerationStructureKHRParams>();
-                    let info = &mut *image.p_create_info.as_mut_ptr();
-                    let flag = vk::AccelerationStructureCreateFlagBitsKHR::DEVICE_ADDRESS_CAPTURE_REPLAY_KHR;
-                    info.create_flags.0 &= !flag.0;
-                    info.device_address = 0;
-                }
+        match done.command() {
+            vk::Command::CreateBuffer => {
+                // SAFETY: `Laid::image` holds the parameters of this command.
+                let info = unsafe { (*laid.image.cast::<vk::CreateBufferParams>()).p_create_info };
+                // SAFETY: `Laid`: the structure and its chain lie in the arena, and nobody else refers to them.
+                unsafe { blobs::forget_addresses(performer.required(done, info)?) };
+            }
+            _ => {
+                // SAFETY: `Laid::image` holds the parameters of this command.
+                let info = unsafe { (*laid.image.cast::<vk::CreateAccelerationStructureKHRParams>()).p_create_info };
+                // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it.
+                let info = unsafe { &mut *performer.required(done, info)? };
+                let flag = vk::AccelerationStructureCreateFlagBitsKHR::DEVICE_ADDRESS_CAPTURE_REPLAY_KHR;
+                info.create_flags.0 &= !flag.0;
+                info.device_address = 0;
             }
         }
     }
@@ -156,7 +158,7 @@ pub(crate) fn ask(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), 
 pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let laid = performer.lay_out(done)?;
     let image = laid.image;
-    // SAFETY: the parameters of the command, laid out by us.
+    // SAFETY: `Laid::image` holds the parameters of this command; the structure that one of them leads to is not null.
     let (first, at, size) = unsafe {
         match done.command() {
             vk::Command::CmdPushConstants => {
@@ -164,7 +166,8 @@ pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
                 (u64::from(it.offset), it.p_values.0, it.size as usize)
             }
             vk::Command::CmdPushConstants2 => {
-                let it = &*(*image.cast::<vk::CmdPushConstants2Params>()).p_push_constants_info.as_ptr();
+                let info = (*image.cast::<vk::CmdPushConstants2Params>()).p_push_constants_info;
+                let it = &*performer.required(done, info)?;
                 (u64::from(it.offset), it.p_values.0, it.size as usize)
             }
             vk::Command::CmdUpdateBuffer => {
@@ -175,7 +178,8 @@ pub(crate) fn numbers(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
         }
     };
     if at != 0 {
-        // SAFETY: so many bytes were laid out there, and nobody else has them.
+        // SAFETY: `Laid`: the pointer leads to as many bytes as the size beside it says, and nobody else refers to
+        // them.
         let bytes = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(at as usize), size) };
         performer.replay.addresses.patch(first, bytes);
     }

@@ -37,7 +37,7 @@ pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Res
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command, laid out by us.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)
@@ -45,7 +45,7 @@ pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Res
 
 pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let laid = performer.lay_out(done)?;
-    // SAFETY: as above.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)
@@ -56,7 +56,8 @@ fn address(function: *const ()) -> FnPtr {
 }
 
 unsafe extern "system" fn allocate(_: *mut c_void, size: usize, alignment: usize, _scope: u32) -> *mut c_void {
-    // SAFETY: any size can be asked for, and alignments are powers of two, as the specification has it.
+    // SAFETY: `mi_malloc` takes any size. The specification of PFN_vkAllocationFunction says that `alignment` is a
+    // power of two, which `mi_malloc_aligned` needs.
     unsafe {
         match alignment <= ALIGNED {
             true => mi_malloc(size),
@@ -72,7 +73,8 @@ unsafe extern "system" fn reallocate(
     alignment: usize,
     _scope: u32,
 ) -> *mut c_void {
-    // SAFETY: what the driver gives is null or of `allocate`, and is its own; the rest is as above.
+    // SAFETY: by PFN_vkReallocationFunction, `original` is null or memory of these callbacks that the driver has not
+    // freed, so it is of mimalloc, and `alignment` is a power of two.
     unsafe {
         if size == 0 {
             mi_free(original);
@@ -83,7 +85,8 @@ unsafe extern "system" fn reallocate(
 }
 
 unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: what the driver gives is null or of `allocate`, and nobody uses it any more.
+    // SAFETY: by PFN_vkFreeFunction, `memory` is null or memory of these callbacks that the driver has not freed and
+    // uses no more, so it is of mimalloc.
     unsafe { mi_free(memory) };
 }
 
@@ -93,7 +96,8 @@ mod tests {
 
     #[test]
     fn memory_is_aligned_and_keeps_its_bytes_when_it_grows() {
-        // SAFETY: sizes and alignments that the specification allows; what is used was given and not freed.
+        // SAFETY: alignments are powers of two; what is written, resized and freed was given just before and has that
+        // size.
         unsafe {
             for alignment in [1usize, 8, 16, 64, 4096] {
                 let memory = allocate(ptr::null_mut(), 24, alignment, 0);

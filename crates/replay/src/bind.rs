@@ -45,7 +45,8 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
         (*memory, *offset) = placed;
         Ok::<(), ReplayError>(())
     };
-    // SAFETY: the parameters of the command, laid out by us; there are as many structures as it says.
+    // SAFETY: `Laid::image` holds the parameters of this command, and `elements` gives structures in the arena that
+    // nobody else refers to; each reference ends before the next begins.
     unsafe {
         match done.command() {
             vk::Command::BindBufferMemory => {
@@ -58,15 +59,15 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(),
             }
             vk::Command::BindBufferMemory2 => {
                 let it = &*image.cast::<vk::BindBufferMemory2Params>();
-                for at in 0..it.bind_info_count as usize {
-                    let info = &mut *it.p_bind_infos.as_mut_ptr().add(at);
+                for info in performer.elements(done, (it.p_bind_infos, it.bind_info_count))? {
+                    let info = &mut *info;
                     place(Resource::Buffer(info.buffer), &mut info.memory, &mut info.memory_offset)?;
                 }
             }
             vk::Command::BindImageMemory2 => {
                 let it = &*image.cast::<vk::BindImageMemory2Params>();
-                for at in 0..it.bind_info_count as usize {
-                    let info = &mut *it.p_bind_infos.as_mut_ptr().add(at);
+                for info in performer.elements(done, (it.p_bind_infos, it.bind_info_count))? {
+                    let info = &mut *info;
                     place(Resource::Image(info.image), &mut info.memory, &mut info.memory_offset)?;
                 }
             }

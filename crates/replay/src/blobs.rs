@@ -99,7 +99,8 @@ pub(crate) fn groups(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let laid = performer.lay_out(done)?;
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)?;
-    // SAFETY: the parameters of this command, which has written so many bytes.
+    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made as many bytes for its output as the
+    // trace has, and nobody writes them until the next `lay_out`.
     let here = unsafe {
         let image = &*laid.image.cast::<vk::GetRayTracingShaderGroupHandlesKHRParams>();
         bytes_at(image.p_data.0, there.len())
@@ -136,7 +137,8 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &Done<'_>) -> Resu
     }
     let laid = performer.lay_out(done)?;
     performer.call(done, laid)?;
-    // SAFETY: the parameters of this command, which has written so many bytes.
+    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made as many bytes for its output as the
+    // trace has, and nobody writes them until the next `lay_out`.
     let here = unsafe {
         let image = &*laid.image.cast::<vk::GetDescriptorEXTParams>();
         bytes_at(image.p_descriptor.0, there.len())
@@ -155,16 +157,16 @@ pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &Done<'_>) 
     let Some(there) = there.filter(|_| performer.device(done).is_ok_and(|it| it.is_foreign)) else { return Ok(()) };
     let laid = performer.lay_out(done)?;
     performer.call(done, laid)?;
-    // SAFETY: the parameters of the command, which has written a number.
+    // SAFETY: `Laid::image` holds the parameters of this command, whose output `lay_out` made; `required` refuses null.
     let here = unsafe {
         match done.command() {
             vk::Command::GetDescriptorSetLayoutSizeEXT => {
                 let image = &*laid.image.cast::<vk::GetDescriptorSetLayoutSizeEXTParams>();
-                image.p_layout_size_in_bytes.as_ptr().read()
+                performer.required(done, image.p_layout_size_in_bytes)?.read()
             }
             _ => {
                 let image = &*laid.image.cast::<vk::GetDescriptorSetLayoutBindingOffsetEXTParams>();
-                image.p_offset.as_ptr().read()
+                performer.required(done, image.p_offset)?.read()
             }
         }
     };
@@ -178,11 +180,11 @@ pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &Done<'_>) 
 
 /// # Safety
 ///
-/// So many bytes must be there, and nobody may change them while they are used.
+/// `address` must be null, or lead to `size` initialized bytes that nobody changes or frees in `'a`.
 unsafe fn bytes_at<'a>(address: u64, size: usize) -> &'a [u8] {
     match address {
         0 => &[],
-        // SAFETY: the caller's word.
+        // SAFETY: `size` bytes are there for `'a`, by the contract of this function.
         address => unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance(address as usize), size) },
     }
 }
@@ -234,9 +236,9 @@ fn descriptors(about: &About) -> Option<vk::PhysicalDeviceDescriptorBufferProper
 ///
 /// # Safety
 ///
-/// The structure and its chain must be valid, and nobody else may look at them meanwhile.
+/// `info` must lead to a structure with a valid chain, all of it writable and referred to by nobody else.
 pub(crate) unsafe fn forget_addresses(info: *mut vk::BufferCreateInfo) {
-    // SAFETY: the caller's word.
+    // SAFETY: the structure and its chain are valid, writable and ours, by the contract of this function.
     unsafe {
         (*info).flags.0 &= !vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY.0;
         let gone = vk::BufferOpaqueCaptureAddressCreateInfo::layout().s_type();

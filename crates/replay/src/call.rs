@@ -47,7 +47,8 @@ impl Bits for u64 {
 ///
 /// # Safety
 ///
-/// The function must be that of the command, and the image the parameters of a call that the specification allows now.
+/// The function must be that of the command. The image must be aligned to eight and hold the parameters of the command,
+/// for a call that the specification allows at this point.
 pub(crate) type Caller = unsafe fn(*const (), *const u8) -> u64;
 
 /// One way to call each command, and the names that a driver may know it by.
@@ -58,12 +59,12 @@ macro_rules! calls {
             match command {
                 $(Command::$command => {
                     unsafe fn call(function: *const (), image: *const u8) -> u64 {
-                        // SAFETY: the caller's word; images are aligned to eight, as arenas and records are.
-                        unsafe {
-                            let it = image.cast::<$image>();
-                            let function = std::mem::transmute::<*const (), $function>(function);
-                            Bits::bits(function($((*it).$parameter),*))
-                        }
+                        let it = image.cast::<$image>();
+                        // SAFETY: the function of this command has this type, by the contract of `Caller`.
+                        let function = unsafe { std::mem::transmute::<*const (), $function>(function) };
+                        // SAFETY: by the contract of `Caller`, `it` is aligned and holds the parameters of a call that
+                        // the specification allows.
+                        Bits::bits(unsafe { function($((*it).$parameter),*) })
                     }
                     call
                 })*

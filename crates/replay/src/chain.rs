@@ -13,10 +13,12 @@ struct Link {
 ///
 /// # Safety
 ///
-/// The chain must be valid, and nobody else may look at it meanwhile.
+/// `head` must lead to a structure that begins with its type and its chain. Each link of the chain must be null or lead
+/// to such a structure, writable and referred to by nobody else during the call, and the chain must end.
 pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bool) {
     let mut at = head.cast::<Link>();
-    // SAFETY: the caller's word: each link is valid.
+    // SAFETY: by the contract of this function, `at` leads to a structure that begins with a `Link`, and so does each
+    // link that is not null.
     unsafe {
         while !(*at).next.is_null() {
             let next = (*at).next;
@@ -37,7 +39,8 @@ pub(crate) unsafe fn retain<T: Structure>(head: *mut T, keep: impl Fn(i32) -> bo
 pub(crate) unsafe fn find<T: Structure, U: Structure>(head: *mut T) -> Option<*mut U> {
     let wanted = U::layout().s_type()?;
     let mut at = head.cast::<Link>();
-    // SAFETY: the caller's word.
+    // SAFETY: by the contract of `retain`, `at` leads to a structure that begins with a `Link`, and so does each link
+    // that is not null.
     unsafe {
         while !(*at).next.is_null() {
             at = (*at).next;
@@ -65,17 +68,17 @@ mod tests {
         };
         let mut head = vk::DeviceCreateInfo { p_next: Ptr::to(&middle).cast(), ..vk::DeviceCreateInfo::zeroed() };
         let out = vk::PhysicalDeviceVulkan11Features::layout().s_type().expect("it has one");
-        // SAFETY: three structures of this stack frame.
+        // SAFETY: three structures of this stack frame, the last of which ends the chain.
         unsafe {
             retain(&raw mut head, |it| it != out);
         }
         assert_eq!(head.p_next, Ptr::to(&last).cast());
-        // SAFETY: as above.
+        // SAFETY: structures of this stack frame, the last of which ends the chain.
         unsafe {
             retain(&raw mut head, |_| false);
         }
         assert!(head.p_next.is_null());
-        // SAFETY: as above.
+        // SAFETY: structures of this stack frame, the last of which ends the chain.
         unsafe {
             retain(&raw mut head, |_| true);
         }

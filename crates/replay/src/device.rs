@@ -10,7 +10,7 @@ use crate::chain;
 use crate::error::ReplayError;
 use crate::features;
 use crate::functions::{Functions, Source, driver};
-use crate::instance::{name_of, out, text_of, texts};
+use crate::instance::{name_of, out, out_slice, text_of, texts};
 use crate::options::Show;
 use crate::origin::{Origin, memory_of};
 use crate::pair::ids_of;
@@ -116,7 +116,7 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let origin = origin(performer, done).unwrap_or_default();
     let laid = performer.lay_out(done)?;
     let image = laid.image.cast::<vk::CreateDeviceParams>();
-    // SAFETY: the parameters of this command, laid out by us.
+    // SAFETY: `Laid::image` holds the parameters of this command.
     let physical = unsafe { (*image).physical_device };
     let functions = performer.replay.functions(laid.owner);
     let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
@@ -140,21 +140,19 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         physical,
         functions,
     };
-    // SAFETY: the parameters of this command; the structure behind them is required, and nobody else has it.
-    let (mut asked, mut result) = unsafe {
-        let info = (*image).p_create_info.as_mut_ptr();
-        let asked = ask(performer, info, &here, &mut about);
-        if is_foreign {
-            about.missing_features = features::reduce(&about.functions, physical, info);
-        }
-        (asked, performer.call(done, laid)?)
-    };
+    // SAFETY: `Laid::image` holds the parameters of this command.
+    let info = performer.required(done, unsafe { (*image).p_create_info })?;
+    // SAFETY: `Laid`: the structure and its chain lie in the arena, and nobody else refers to them.
+    let mut asked = unsafe { ask(performer, done, info, &here, &mut about) }?;
+    if is_foreign {
+        // SAFETY: `Laid`: the structure and its chain lie in the arena, and nobody else refers to them.
+        about.missing_features = unsafe { features::reduce(&about.functions, physical, info) };
+    }
+    let mut result = performer.call(done, laid)?;
     if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
-        // SAFETY: as above.
-        about.missing_features = unsafe {
-            let info = (*image).p_create_info.as_mut_ptr();
-            features::reduce(&about.functions, physical, info)
-        };
+        // SAFETY: `Laid`: the structure and its chain lie in the arena until the next `lay_out`; the driver that read
+        // them has returned.
+        about.missing_features = unsafe { features::reduce(&about.functions, physical, info) };
         result = performer.call(done, laid)?;
     }
     match &about.missing_features[..] {
@@ -162,8 +160,8 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         [one] => performer.replay.remark(format!("this device does not have the feature {one}")),
         all => performer.replay.remark(format!("this device does not have the features {}", all.join(", "))),
     }
-    // SAFETY: room for a handle, zero if the call failed.
-    let handle = unsafe { (*image).p_device.as_ptr().read() };
+    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made room for the handle, of zeros.
+    let handle = unsafe { performer.required(done, (*image).p_device)?.read() };
     if handle.0 == 0 {
         return performer.after(done, laid, result);
     }
@@ -192,15 +190,18 @@ struct Asked {
 ///
 /// # Safety
 ///
-/// The structure and its chain must be valid, and nobody else may look at them meanwhile.
+/// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else. The
+/// names that the request gets live in what is returned, so that must outlive the use of the request.
 unsafe fn ask(
     performer: &Performer<'_>,
+    done: &Done<'_>,
     info: *mut vk::DeviceCreateInfo,
     here: &[vk::QueueFamilyProperties],
     about: &mut About,
-) -> Asked {
+) -> Result<Asked, ReplayError> {
     let available = extensions(&about.functions, about.physical);
-    // SAFETY: the caller's word; the names live as long as what is returned.
+    // SAFETY: the structure, its chain and the texts that it names are valid and ours, by the contract of this
+    // function; `kept` is never changed after the request points to its elements.
     unsafe {
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -219,18 +220,18 @@ unsafe fn ask(
         }
         (*info).enabled_extension_count = kept.len() as u32;
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
-        let (queues, shares_queues) = place_queues(performer, info, here);
+        let (queues, shares_queues) = place_queues(performer, done, info, here)?;
         if shares_queues {
             performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
         }
-        Asked {
+        Ok(Asked {
             queues,
             shares_queues,
             has_addresses: has_addresses(info),
             has_mesh_shaders: kept.iter().any(|it| text_of(*it).ends_with("_mesh_shader")),
             is_foreign: false,
             _names: kept,
-        }
+        })
     }
 }
 
@@ -266,7 +267,7 @@ fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::Queu
     let mut count = 0;
     ask(&mut count, Ptr::NULL);
     let mut all = vec![vk::QueueFamilyProperties::zeroed(); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
     all
 }
@@ -276,19 +277,22 @@ fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::Queu
 ///
 /// # Safety
 ///
-/// The structure must be valid, and nobody else may look at it meanwhile.
+/// `info` must lead to a valid structure, writable and referred to by nobody else, with as many requests for queues as
+/// it says, unless that pointer is null.
 unsafe fn place_queues(
     performer: &Performer<'_>,
+    done: &Done<'_>,
     info: *mut vk::DeviceCreateInfo,
     here: &[vk::QueueFamilyProperties],
-) -> (Vec<(u32, u32)>, bool) {
-    // SAFETY: the caller's word: there are as many structures as it says.
+) -> Result<(Vec<(u32, u32)>, bool), ReplayError> {
+    // SAFETY: the structure has as many requests as it says, by the contract of this function and by `elements`; `kept`
+    // is never larger than the number of those that were read.
     unsafe {
         let infos = (*info).p_queue_create_infos.as_mut_ptr();
         let mut queues: Vec<(u32, u32)> = Vec::new();
         let (mut kept, mut is_shared) = (0, false);
-        for at in 0..(*info).queue_create_info_count as usize {
-            let mut it = infos.add(at).read();
+        for it in performer.elements(done, ((*info).p_queue_create_infos, (*info).queue_create_info_count))? {
+            let mut it = it.read();
             it.queue_family_index = performer.replay.families.find(it.queue_family_index);
             let most = here.get(it.queue_family_index as usize).map_or(1, |it| it.queue_count);
             let wanted = it.queue_count;
@@ -302,7 +306,7 @@ unsafe fn place_queues(
             }
         }
         (*info).queue_create_info_count = kept as u32;
-        (queues, is_shared)
+        Ok((queues, is_shared))
     }
 }
 
@@ -310,9 +314,10 @@ unsafe fn place_queues(
 ///
 /// # Safety
 ///
-/// The chain must be valid.
+/// `info` must lead to a structure with a valid chain, referred to by nobody else.
 unsafe fn has_addresses(info: *mut vk::DeviceCreateInfo) -> [bool; 2] {
-    // SAFETY: the caller's word.
+    // SAFETY: the chain is valid, by the contract of this function, and `find` gives structures of the type that it is
+    // asked for.
     unsafe {
         let core = chain::find::<_, vk::PhysicalDeviceVulkan12Features>(info);
         let alone = chain::find::<_, vk::PhysicalDeviceBufferDeviceAddressFeatures>(info);
@@ -331,7 +336,7 @@ fn describe(
     let memory = memory_properties(&about.functions, about.physical);
     let get = about.functions.get(vk::Command::GetDeviceProcAddr);
     let get = get.ok_or_else(|| performer.error(done, "this driver does not have vkGetDeviceProcAddr"))?;
-    // SAFETY: the function of this name has this type.
+    // SAFETY: `get` is the function of this command, which has this type.
     let get = unsafe { std::mem::transmute::<*const (), vk::FnGetDeviceProcAddr>(get) };
     let functions = Arc::new(Functions::new(Source::Device(get, handle)));
     let owner = performer.replay.add_owner(functions.clone());
@@ -370,7 +375,7 @@ fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String
     let mut count = 0;
     ask(&mut count, Ptr::NULL);
     let mut all = vec![vk::ExtensionProperties::zeroed(); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
     all.iter().map(|it| name_of(&it.extension_name)).collect()
 }
@@ -389,7 +394,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
 pub(crate) fn queue(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them before `call`.
     let (family, index) = unsafe {
         let image = &mut *laid.image.cast::<vk::GetDeviceQueueParams>();
         (image.queue_family_index, &mut image.queue_index)
@@ -402,10 +407,11 @@ pub(crate) fn queue(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<()
 pub(crate) fn queue2(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(), ReplayError> {
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command; the structure behind them is required.
+    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null,
+    // and nobody else refers to it before `call`.
     let (family, index) = unsafe {
         let image = &*laid.image.cast::<vk::GetDeviceQueue2Params>();
-        let info = &mut *image.p_queue_info.as_mut_ptr();
+        let info = &mut *performer.required(done, image.p_queue_info)?;
         (info.queue_family_index, &mut info.queue_index)
     };
     device.fit(family, index).map_err(|it| performer.error(done, it))?;

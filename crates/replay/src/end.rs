@@ -141,8 +141,9 @@ fn destroy(device: &Device, command: Command, object: Object) {
     type Destroy = unsafe extern "system" fn(vk::Device, u64, Ptr<vk::Opaque>);
     let allocator = if command == Command::DestroyCommandPool { callbacks() } else { Ptr::NULL };
     if let Some(address) = device.functions.get(command) {
-        // SAFETY: all commands of the table take a device, a handle and an allocator; the object is alive, and the
-        // device is idle.
+        // SAFETY: all commands of `CHILDREN` take a device, a handle and an allocator, which a test checks. The object
+        // is in the table of those alive, no thread of the replay is left that uses it, and `end_device` waited until
+        // the device was idle; users are destroyed before what they use.
         unsafe {
             let function = std::mem::transmute::<*const (), Destroy>(address);
             function(device.handle, object.handle, allocator);

@@ -18,7 +18,7 @@ struct Link {
 ///
 /// # Safety
 ///
-/// The structure and its chain must be valid, and nobody else may look at them meanwhile.
+/// `info` must lead to a valid structure with a valid chain, all of it writable and referred to by nobody else.
 pub(crate) unsafe fn reduce(
     functions: &Functions,
     physical: vk::PhysicalDevice,
@@ -27,7 +27,8 @@ pub(crate) unsafe fn reduce(
     let mut gone = Vec::new();
     let mut here = vk::PhysicalDeviceFeatures::zeroed();
     driver!(functions, GetPhysicalDeviceFeatures, FnGetPhysicalDeviceFeatures(physical, out(&mut here)));
-    // SAFETY: the caller's word.
+    // SAFETY: the structure and its chain are valid, by the contract of this function: each link begins with a `Link`,
+    // and has the layout of its type. `here` has the layout of the features that it is compared with.
     unsafe {
         if !(*info).p_enabled_features.is_null() {
             let wanted = (*info).p_enabled_features.as_mut_ptr().cast();
@@ -50,7 +51,7 @@ fn is_features(layout: &Layout) -> bool {
 
 /// # Safety
 ///
-/// A structure of this layout must be there.
+/// `wanted` must lead to a structure of this layout, writable and referred to by nobody else.
 unsafe fn reduce_one(
     functions: &Functions,
     physical: vk::PhysicalDevice,
@@ -67,19 +68,22 @@ unsafe fn reduce_one(
     }
     driver!(functions, GetPhysicalDeviceFeatures2, FnGetPhysicalDeviceFeatures2(physical, out(&mut all)));
     let here = if is_all { (&raw const all).cast() } else { own.as_ptr().cast() };
-    // SAFETY: two structures of this layout.
+    // SAFETY: `wanted` has this layout, by the contract of this function; `here` leads to words of this frame that are
+    // as large and were zero, or to `all`, which has it.
     unsafe { take_out(layout, wanted, here, gone) };
 }
 
 /// # Safety
 ///
-/// Both must be structures of this layout.
+/// Both must lead to structures of this layout, aligned as those; the first must be writable and referred to by nobody
+/// else.
 unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, gone: &mut Vec<&'static str>) {
     for field in layout.fields {
         let at = field.at as usize;
         match field.ty {
             Ty::Bool32 => {
-                // SAFETY: the caller's word.
+                // SAFETY: the layout has a number of four bytes at this place, and both have the layout, by the
+                // contract of this function.
                 unsafe {
                     let wanted = wanted.add(at).cast::<u32>();
                     if wanted.read() != 0 && here.add(at).cast::<u32>().read() == 0 {
@@ -88,7 +92,8 @@ unsafe fn take_out(layout: &'static Layout, wanted: *mut u8, here: *const u8, go
                     }
                 }
             }
-            // SAFETY: as above; a structure inside of both.
+            // SAFETY: the layout has this structure at this place, and both have the layout, by the contract of this
+            // function.
             Ty::Struct(inner) => unsafe { take_out(inner, wanted.add(at), here.add(at), gone) },
             _ => {}
         }

@@ -87,31 +87,29 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     }
     let laid = performer.lay_out(done)?;
     let image = laid.image;
-    // SAFETY: the parameters of the command, laid out by us; there are as many structures as it says.
+    // SAFETY: `Laid::image` holds the parameters of this command. `required` and `elements` give structures in the
+    // arena with valid chains, which nobody else refers to.
     unsafe {
         match done.command() {
             vk::Command::CreateImageView => {
-                let info = (*image.cast::<vk::CreateImageViewParams>()).p_create_info.as_mut_ptr();
+                let info = performer.required(done, (*image.cast::<vk::CreateImageViewParams>()).p_create_info)?;
                 (*info).format = formats.find((*info).format);
             }
             vk::Command::CreateRenderPass => {
-                let info = (*image.cast::<vk::CreateRenderPassParams>()).p_create_info.as_ptr();
-                for at in 0..(*info).attachment_count as usize {
-                    let it = (*info).p_attachments.as_mut_ptr().add(at);
+                let info = performer.required(done, (*image.cast::<vk::CreateRenderPassParams>()).p_create_info)?;
+                for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
                     (*it).format = formats.find((*it).format);
                 }
             }
             vk::Command::CreateRenderPass2 => {
-                let info = (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info.as_ptr();
-                for at in 0..(*info).attachment_count as usize {
-                    let it = (*info).p_attachments.as_mut_ptr().add(at);
+                let info = performer.required(done, (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info)?;
+                for it in performer.elements(done, ((*info).p_attachments, (*info).attachment_count))? {
                     (*it).format = formats.find((*it).format);
                 }
             }
             vk::Command::CreateGraphicsPipelines => {
                 let it = image.cast::<vk::CreateGraphicsPipelinesParams>();
-                for at in 0..(*it).create_info_count as usize {
-                    let info = (*it).p_create_infos.as_mut_ptr().add(at);
+                for info in performer.elements(done, ((*it).p_create_infos, (*it).create_info_count))? {
                     if let Some(it) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
                         (*it).depth_attachment_format = formats.find((*it).depth_attachment_format);
                         (*it).stencil_attachment_format = formats.find((*it).stencil_attachment_format);

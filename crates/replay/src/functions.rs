@@ -78,7 +78,8 @@ impl Functions {
     fn look_up(&self, command: Command) -> usize {
         for name in names(command) {
             let text = vk::Ptr::new(name.as_ptr().expose_provenance() as u64);
-            // SAFETY: the instance or device is alive as long as its functions are, and the name ends in a zero.
+            // SAFETY: the name ends in a zero. Commands are only looked up for an owner whose instance or device
+            // exists: its id was found in the table of objects, or it is being created or destroyed by this thread.
             let vk::FnPtr(address) = unsafe {
                 match self.source {
                     Source::Instance(get, instance) => get(instance, text),
@@ -98,12 +99,12 @@ macro_rules! driver {
     ($functions:expr, $command:ident, $ty:ident($($argument:expr),* $(,)?)) => {{
         match $functions.get(lavascope_abi::Command::$command) {
             Some(address) => {
-                // SAFETY: the function of this command has this type; the arguments are objects that are alive and
-                // pointers to values of this stack frame.
-                Some(unsafe {
-                    let function = std::mem::transmute::<*const (), lavascope_abi::$ty>(address);
-                    function($($argument),*)
-                })
+                // SAFETY: the macro's user names the type that the function of this command has.
+                let function = unsafe { std::mem::transmute::<*const (), lavascope_abi::$ty>(address) };
+                // SAFETY: the replay makes these calls for itself: handles are those of a `Device`, which is destroyed
+                // after everything that has it, or were made just before; pointers are null or lead to values of the
+                // frame around the macro.
+                Some(unsafe { function($($argument),*) })
             }
             None => None,
         }

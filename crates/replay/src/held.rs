@@ -280,7 +280,8 @@ impl Performer<'_> {
         let laid = self.lay_out(done)?;
         if ready < it.batches.len() {
             let is_last = it.submitted + ready == it.batches.len();
-            // SAFETY: the parameters of this command, with as many structures as there are batches.
+            // SAFETY: `Laid::image` holds the parameters of this command. `batches` read the same record, so that it
+            // has as many structures.
             unsafe { cut(done.command(), laid, it.submitted..it.submitted + ready, is_last) };
         }
         let result = self.call(done, laid)?;
@@ -307,10 +308,11 @@ impl Performer<'_> {
 ///
 /// # Safety
 ///
-/// The parameters of this command must be there, with so many batches.
+/// `laid` must hold the parameters of this command, and the range must lie in its batches.
 unsafe fn cut(command: Command, laid: Laid, batches: std::ops::Range<usize>, is_last: bool) {
     let (first, count) = (batches.start as u64, batches.len() as u32);
-    // SAFETY: the caller's word.
+    // SAFETY: `laid` holds the parameters of this command, by the contract of this function, and nobody else refers to
+    // them.
     unsafe {
         let fence = match command {
             Command::QueueSubmit => {

@@ -43,14 +43,16 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     }
     let laid = performer.lay_out(done)?;
     let image = laid.image.cast::<vk::CreateInstanceParams>();
-    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
-    let is_asked = unsafe { (*(*image).p_create_info.as_ptr()).enabled_extension_count > 0 };
+    // SAFETY: `Laid::image` holds the parameters of this command.
+    let info = performer.required(done, unsafe { (*image).p_create_info })?;
+    // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it.
+    let is_asked = unsafe { (*info).enabled_extension_count > 0 };
     // The loader goes through all its files for that.
     let is_asked = is_asked || performer.replay.options.show != Show::Nothing;
     let available = if is_asked { available(performer) } else { Vec::new() };
-    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    // SAFETY: `Laid`: the structure, its chain and the texts that it names lie in the arena, and nobody else refers to
+    // them.
     let kept: Vec<Ptr<u8>> = unsafe {
-        let info = (*image).p_create_info.as_mut_ptr();
         chain::retain(info, |it| !is_foreign(it));
         (*info).enabled_layer_count = 0;
         (*info).pp_enabled_layer_names = Ptr::NULL;
@@ -65,19 +67,19 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
     let mut result = 0;
     // A layer may have surfaces without windows, which only it knows of; so that is tried.
     for names in if all.len() > kept.len() { vec![all, kept] } else { vec![kept] } {
-        // SAFETY: as above; the names live until the call is over.
-        result = unsafe {
-            let info = (*image).p_create_info.as_mut_ptr();
+        // SAFETY: `Laid`: the structure lies in the arena, and nobody else refers to it. `names` lives until `call`
+        // returns.
+        unsafe {
             (*info).enabled_extension_count = names.len() as u32;
             (*info).pp_enabled_extension_names = Ptr::to_slice(&names);
-            performer.call(done, laid)?
-        };
+        }
+        result = performer.call(done, laid)?;
         if vk::Result(result as u32 as i32) != vk::Result::ERROR_EXTENSION_NOT_PRESENT {
             break;
         }
     }
-    // SAFETY: room for a handle, zero if the call failed.
-    let instance = unsafe { (*image).p_instance.as_ptr().read() };
+    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made room for the handle, of zeros.
+    let instance = unsafe { performer.required(done, (*image).p_instance)?.read() };
     let source = Source::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
     pages::give_back();
@@ -96,20 +98,20 @@ fn shown(performer: &Performer<'_>, available: &[String]) -> impl Iterator<Item 
 ///
 /// # Safety
 ///
-/// There must be so many pointers.
+/// `first` must be null, or lead to `count` pointers.
 pub(crate) unsafe fn texts(first: Ptr<Ptr<u8>>, count: u32) -> Vec<Ptr<u8>> {
     if first.is_null() {
         return Vec::new();
     }
-    // SAFETY: the caller's word.
+    // SAFETY: `count` pointers are there, by the contract of this function.
     (0..count as usize).map(|it| unsafe { first.as_ptr().add(it).read() }).collect()
 }
 
 /// # Safety
 ///
-/// A text must be there.
+/// `text` must lead to characters that end with a zero.
 pub(crate) unsafe fn text_of(text: Ptr<u8>) -> String {
-    // SAFETY: the caller's word.
+    // SAFETY: the text ends with a zero, by the contract of this function.
     unsafe { CStr::from_ptr(text.as_ptr().cast()) }.to_string_lossy().into_owned()
 }
 
@@ -136,7 +138,7 @@ fn available(performer: &Performer<'_>) -> Vec<String> {
     let mut count = 0;
     ask(&mut count, Ptr::NULL);
     let mut all = vec![vk::ExtensionProperties::zeroed(); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
     all.iter().map(|it| name_of(&it.extension_name)).collect()
 }
@@ -144,6 +146,11 @@ fn available(performer: &Performer<'_>) -> Vec<String> {
 /// A pointer through which a function writes.
 pub(crate) fn out<T>(target: &mut T) -> Ptr<T> {
     Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
+}
+
+/// A pointer to the first of some elements, through which a function writes all of them; null for none.
+pub(crate) fn out_slice<T>(targets: &mut [T]) -> Ptr<T> {
+    if targets.is_empty() { Ptr::NULL } else { Ptr::new(targets.as_mut_ptr().expose_provenance() as u64) }
 }
 
 /// So many physical devices a machine has at most, or it is asked again.
@@ -166,11 +173,11 @@ fn devices_here(performer: &Performer<'_>, done: &Done<'_>) -> Result<(Vec<u64>,
     // Asking takes loaders a millisecond, so there is room for most machines at once.
     let mut all = vec![vk::PhysicalDevice(0); GPUS_MOST];
     let mut count = GPUS_MOST as u32;
-    let mut result = ask(&mut count, Ptr::to_slice(&all));
+    let mut result = ask(&mut count, out_slice(&mut all));
     if result == vk::Result::INCOMPLETE {
         ask(&mut count, Ptr::NULL);
         all.resize(count as usize, vk::PhysicalDevice(0));
-        result = ask(&mut count, Ptr::to_slice(&all));
+        result = ask(&mut count, out_slice(&mut all));
     }
     if result.0 < 0 {
         count = 0;

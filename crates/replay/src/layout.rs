@@ -84,9 +84,10 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // it and its chain lie in the arena, and nobody else refers to them.
     unsafe {
-        let info = (*laid.image.cast::<vk::CreateImageParams>()).p_create_info.as_mut_ptr();
+        let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;
         // Images of a swapchain are plain images here, and so is what is bound to one.
         chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
         let (there, here) = ((*info).format, performer.replay.formats.find((*info).format));

@@ -252,9 +252,12 @@ impl Memory {
     /// What is there now, wherever it lies.
     fn live(&self, offset: u64, size: usize) -> Result<Vec<u8>, String> {
         let mut bytes = self.with_base(|base| {
-            let from = std::ptr::with_exposed_provenance::<u8>(base + offset as usize);
-            // SAFETY: the memory is mapped whole as long as this lasts, and the bytes lie within.
-            unsafe { std::slice::from_raw_parts(from, size) }.to_vec()
+            let from = std::ptr::with_exposed_provenance::<u8>(self.address(base, offset, size));
+            let mut bytes = vec![0; size];
+            // SAFETY: `with_base` keeps the memory mapped whole, and `address` asserts that the bytes lie within. The
+            // device may be writing them, so no reference to them is made.
+            unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), size) };
+            bytes
         })?;
         let mut failed = None;
         self.each_moved(offset, size, |memory, own, range| match memory.live(own, range.len()) {
@@ -281,8 +284,9 @@ impl Memory {
 
     fn put(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
         self.with_base(|base| {
-            let to = std::ptr::with_exposed_provenance_mut::<u8>(base + offset as usize);
-            // SAFETY: the memory is mapped whole as long as this lasts, and the bytes lie within.
+            let to = std::ptr::with_exposed_provenance_mut::<u8>(self.address(base, offset, bytes.len()));
+            // SAFETY: `with_base` keeps the memory mapped whole, and `address` asserts that the bytes lie within. No
+            // reference of ours leads there: the memory is the driver's.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
         })?;
         let mut failed = None;
@@ -326,6 +330,13 @@ impl Memory {
                 FnFlushMappedMemoryRanges(self.device.handle, 1, vk::Ptr::to(&range))
             );
         }
+    }
+
+    /// Where bytes are in a mapping of the whole.
+    fn address(&self, base: usize, offset: u64, size: usize) -> usize {
+        let is_within = offset.checked_add(size as u64).is_some_and(|it| it <= self.size);
+        assert!(is_within, "bytes that the replay reads or writes lie in the memory");
+        base + offset as usize
     }
 
     /// Does something with the memory while it is mapped whole.
@@ -389,9 +400,10 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
     let image = laid.image.cast::<vk::AllocateMemoryParams>();
-    // SAFETY: the parameters of this command, laid out by us; the structure behind them is required.
+    // SAFETY: `Laid::image` holds the parameters of this command. The structure that one of them leads to is not null;
+    // it and its chain lie in the arena, and nobody else refers to them.
     let (size, ty) = unsafe {
-        let info = (*image).p_allocate_info.as_mut_ptr();
+        let info = performer.required(done, (*image).p_allocate_info)?;
         let is_gone = |it| {
             is_import(it) || device.is_foreign && is_dedicated(it) || !device.has_capture_replay && is_address_wish(it)
         };
@@ -406,8 +418,9 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
     };
     let result = performer.call(done, laid)?;
     performer.after(done, laid, result)?;
-    // SAFETY: the call has succeeded.
-    let handle = unsafe { (*image).p_memory.as_ptr().read() };
+    // SAFETY: `Laid::image` holds the parameters of this command; `lay_out` made room for the handle, and `after` adds
+    // to the arena without clearing it.
+    let handle = unsafe { performer.required(done, (*image).p_memory)?.read() };
     if let Some(id) = made_memory(done) {
         let is_known = performer.replay.options.verify || device.has_addresses;
         let has_results = performer.replay.has_results;
@@ -423,7 +436,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &Done<'_>) -> Result
 /// What a capture has of memory begins with zeros.
 pub(crate) fn clear(memory: &Memory) -> Result<(), String> {
     memory.with_base(|base| {
-        // SAFETY: mapped whole.
+        // SAFETY: `with_base` keeps the memory mapped whole, and it has so many bytes; nobody else has the new memory.
         unsafe { std::ptr::write_bytes(std::ptr::with_exposed_provenance_mut::<u8>(base), 0, memory.size as usize) };
     })?;
     memory.flush();

@@ -42,20 +42,22 @@ pub(crate) struct Objects {
 ///
 /// # Safety
 ///
-/// Zeros must be a value of this type.
+/// Zeros must be a value of this type, and the place must hold null or what this function stored there.
 unsafe fn get_or_make<T>(place: &AtomicPtr<T>) -> (&T, bool) {
-    // SAFETY: what is stored was made below, and lives as long as the place.
+    // SAFETY: by the contract of this function, the place holds null or a box made below, which nobody frees before the
+    // place is dropped; the acquiring load sees it initialized.
     let found = unsafe { place.load(Ordering::Acquire).as_ref() };
     if let Some(it) = found {
         return (it, false);
     }
-    // SAFETY: the caller's word.
+    // SAFETY: zeros are a value of this type, by the contract of this function.
     let made: *mut T = Box::into_raw(unsafe { Box::new_zeroed().assume_init() });
     match place.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: made above.
+        // SAFETY: the box made above, which the place owns now.
         Ok(_) => (unsafe { &*made }, true),
         Err(other) => {
-            // SAFETY: made above, and nobody else has it; another thread was faster, and its own lives on.
+            // SAFETY: `made` is the box from above, and nobody else has it. `other` is what another thread stored here
+            // meanwhile, by the contract of this function.
             unsafe {
                 drop(Box::from_raw(made));
                 (&*other, false)
@@ -73,7 +75,8 @@ impl Objects {
     #[inline]
     fn slot(&self, id: ObjectId) -> Option<&Slot> {
         let (ty, chunk, at) = split(id)?;
-        // SAFETY: what is stored lives as long as we do.
+        // SAFETY: only `insert` stores here, by `get_or_make`, and only `drop` frees it; the loads acquire what was
+        // stored.
         unsafe { Some(&self.types[ty].load(Ordering::Acquire).as_ref()?[chunk].load(Ordering::Acquire).as_ref()?[at]) }
     }
 
@@ -89,7 +92,7 @@ impl Objects {
     /// An object begins. False where a trace has more objects of a type than anybody could make.
     pub(crate) fn insert(&self, id: ObjectId, object: Object) -> bool {
         let Some((ty, chunk, at)) = split(id) else { return false };
-        // SAFETY: zeros are null pointers, and slots without objects.
+        // SAFETY: zeros are null pointers, and slots without objects; nothing else stores into these places.
         let (slots, is_new) = unsafe { get_or_make(&get_or_make(&self.types[ty]).0[chunk]) };
         if is_new {
             lock(&self.used).push((ty, chunk));
@@ -119,10 +122,10 @@ impl Objects {
 impl Drop for Objects {
     fn drop(&mut self) {
         for ty in self.types.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
-            // SAFETY: made by `get_or_make`, and nobody has a reference any more.
+            // SAFETY: `get_or_make` made the box, and `&mut self` says that nobody has a reference into it.
             let mut chunks = unsafe { Box::from_raw(*ty) };
             for slots in chunks.iter_mut().map(AtomicPtr::get_mut).filter(|it| !it.is_null()) {
-                // SAFETY: as above.
+                // SAFETY: `get_or_make` made the box, and `&mut self` says that nobody has a reference into it.
                 drop(unsafe { Box::from_raw(*slots) });
             }
         }

@@ -46,7 +46,8 @@ pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
 ///
 /// # Safety
 ///
-/// `image` must be the parameters of a call of the record's command that returned `result`.
+/// `image` must hold the parameters of a call of the record's command that returned `result`, and all that they lead to
+/// must be valid until the arena is cleared.
 pub(crate) unsafe fn pair(
     leave: Record<'_>,
     image: *const u8,
@@ -54,7 +55,7 @@ pub(crate) unsafe fn pair(
     arena: &mut Arena,
 ) -> Option<Vec<(ObjectId, u64)>> {
     let mut outputs = Vec::new();
-    // SAFETY: the caller's word.
+    // SAFETY: the parameters of a call of this command with this result, by the contract of this function.
     if !unsafe { outputs_image(leave.command().desc(), image, result, &mut outputs) } {
         return Some(Vec::new());
     }

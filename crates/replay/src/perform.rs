@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use lavascope_abi::desc::{Level, ResultKind, Target, Work};
-use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
 use lavascope_event::record::{HEAD_SIZE, Record};
 use lavascope_marshal::{Arena, Handles, Purpose, Unpacker};
 
@@ -116,7 +116,11 @@ pub(crate) struct Performer<'a> {
     pub(crate) shortcuts: Vec<Option<Shortcut>>,
 }
 
-/// A call laid out as C memory.
+/// A call laid out as C memory, which [`Performer::lay_out`] makes.
+///
+/// `image` holds the parameters of the record's command, aligned to eight. It lies in the arena of the performer, and
+/// is valid, writable and referred to by nobody else until the next `lay_out` clears that arena. The pointers in it are
+/// null, or lead to as many elements as the counts beside them say, which lie in the arena too.
 #[derive(Clone, Copy)]
 pub(crate) struct Laid {
     pub(crate) image: *mut u8,
@@ -179,6 +183,25 @@ impl<'a> Performer<'a> {
         Ok(Laid { image, owner })
     }
 
+    /// The place that a parameter leads to and that the call needs. A record may have null there: its check knows what
+    /// a record looks like, and not what a command needs.
+    pub(crate) fn required<T>(&self, done: &Done<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
+        match pointer.is_null() {
+            true => Err(self.error(done, "it has a null pointer where it needs a structure")),
+            false => Ok(pointer.as_mut_ptr()),
+        }
+    }
+
+    /// The places of so many elements that a parameter leads to.
+    pub(crate) fn elements<T>(
+        &self,
+        done: &Done<'_>,
+        (first, count): (Ptr<T>, u32),
+    ) -> Result<impl Iterator<Item = *mut T> + use<T>, ReplayError> {
+        let first = if count == 0 { first.as_mut_ptr() } else { self.required(done, first)? };
+        Ok((0..count as usize).map(move |at| first.wrapping_add(at)))
+    }
+
     pub(crate) fn owner(&self, done: &Done<'_>) -> Result<u32, ReplayError> {
         let subject = done.subject();
         let found = self.replay.objects.find(subject);
@@ -196,14 +219,17 @@ impl<'a> Performer<'a> {
             return Err(self.error(done, needs_text(command)));
         };
         if done.subject().ty() == Some(HandleType::Queue) {
-            // SAFETY: the first parameter is a handle.
+            // SAFETY: the subject is the first parameter of the image, which is a handle of eight bytes.
             let queue = self.replay.queue_lock(unsafe { laid.image.cast::<u64>().read() });
             let _guard = lock(&queue);
-            // SAFETY: as below.
+            // SAFETY: `caller` is that of the command whose function and parameters these are, as below; the lock makes
+            // this thread the only one that uses the queue (its host access must be externally synchronized).
             return Ok(unsafe { caller(command)(function, laid.image) });
         }
-        // SAFETY: the function of this command, with parameters that were checked, laid out for a driver, and name
-        // objects that are alive. That their use is valid is what the program that was captured promised.
+        // SAFETY: `function` is the driver's for this command and `laid` holds its parameters: the record was checked,
+        // and `lay_out` refused ids of objects that do not exist. That the values are valid usage is a promise of the
+        // captured program: the replay makes its calls in the order of the trace, which keeps its external
+        // synchronization.
         Ok(unsafe { caller(command)(function, laid.image) })
     }
 
@@ -226,7 +252,7 @@ impl<'a> Performer<'a> {
             return Err(self.error(done, format!("the driver answers {}", result_name(code))));
         }
         if let Some(leave) = done.leave.filter(|_| gives_objects(desc)) {
-            // SAFETY: these are the parameters of the call that has just returned.
+            // SAFETY: `laid` holds the parameters of the call of this command that has just returned `result`.
             let made = unsafe { pair(leave, laid.image, result, &mut self.arena) };
             let made = made.ok_or_else(|| self.error(done, "it gives other objects than in the trace"))?;
             for (id, handle) in made {
@@ -313,4 +339,46 @@ pub(crate) fn result_name(code: lavascope_abi::Result) -> String {
         _ => None,
     };
     name.map_or_else(|| format!("code {}", code.0), |it| it.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi as vk;
+    use lavascope_abi::desc::Access;
+    use lavascope_event::facts::NoFacts;
+    use lavascope_marshal::{Ids, Packer, Stream};
+
+    use super::*;
+    use crate::options::Options;
+    use crate::replay::Purpose as ReplayPurpose;
+
+    /// No object has an id.
+    struct NoIds;
+
+    impl Ids for NoIds {
+        fn id(&self, ty: HandleType, _handle: u64, _access: Access) -> ObjectId {
+            ObjectId::unknown(ty)
+        }
+    }
+
+    #[test]
+    fn a_record_with_a_null_pointer_that_the_call_needs_is_an_error() {
+        let replay = Replay::new(Options::default(), ReplayPurpose::Perform, (Vec::new(), 1), &[0]);
+        let replay = replay.expect("there is a loader");
+        let mut instance = vk::Instance(0);
+        let parameters = vk::CreateInstanceParams {
+            p_create_info: Ptr::NULL,
+            p_allocator: Ptr::NULL,
+            p_instance: crate::instance::out(&mut instance),
+        };
+        // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
+        // null.
+        let mut packer = unsafe { Packer::new(&NoIds, &NoFacts) };
+        let mut stream = Stream::default();
+        let words = packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0);
+        let done = Done { enter: lavascope_event::check(words).expect("it is well formed"), leave: None };
+        let result = Performer::new(&replay, 0).perform(&done);
+        let message = result.expect_err("nothing can be created of it").to_string();
+        assert!(message.contains("a null pointer where it needs a structure"), "{message}");
+    }
 }

@@ -127,7 +127,8 @@ impl<'a> Staging<'a> {
             FnMapMemory(handle, self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags(0), out(&mut data).cast())
         );
         check("a view of a screenshot", mapped)?;
-        // SAFETY: mapped, as large as the buffer, and the copy is over.
+        // SAFETY: the memory is mapped whole, was made for the buffer of `size` bytes, and `copy` waited until the
+        // queue was idle, so that nobody writes it.
         Ok(unsafe { std::slice::from_raw_parts(data.cast::<u8>().as_ptr(), self.size as usize) }.to_vec())
     }
 }

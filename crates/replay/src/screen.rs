@@ -10,7 +10,7 @@ use lavascope_abi::{Ptr, Structure};
 
 use crate::device::Device;
 use crate::functions::{Functions, driver};
-use crate::instance::out;
+use crate::instance::{out, out_slice};
 use crate::options::{Options, Show};
 use crate::picture::transition;
 use crate::present::check;
@@ -170,7 +170,7 @@ impl Screen {
         let mut count = 0;
         ask(&mut count, Ptr::NULL);
         let mut images = vec![vk::Image(0); count as usize];
-        ask(&mut count, Ptr::to_slice(&images));
+        ask(&mut count, out_slice(&mut images));
         images.truncate(count as usize);
         self.images = images;
         Ok(())
@@ -348,7 +348,7 @@ fn formats(device: &Device, surface: vk::SurfaceKHR) -> Vec<vk::SurfaceFormatKHR
     let mut count = 0;
     ask(&mut count, Ptr::NULL);
     let mut all = vec![vk::SurfaceFormatKHR::zeroed(); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
     all
 }
@@ -366,7 +366,7 @@ fn present_mode(device: &Device, surface: vk::SurfaceKHR, is_original_speed: boo
     let mut count = 0;
     ask(&mut count, Ptr::NULL);
     let mut all = vec![vk::PresentModeKHR(0); count as usize];
-    ask(&mut count, Ptr::to_slice(&all));
+    ask(&mut count, out_slice(&mut all));
     all.truncate(count as usize);
     let fast = [vk::PresentModeKHR::MAILBOX_KHR, vk::PresentModeKHR::IMMEDIATE_KHR];
     let found = fast.into_iter().find(|it| all.contains(it)).filter(|_| !is_original_speed);

@@ -192,11 +192,14 @@ impl Performer<'_> {
         if !it.is_recorded && subject >> 56 == HandleType::Queue as u64 {
             let queue = self.replay.queue_lock(record[FIRST]);
             let _guard = lock(&queue);
-            // SAFETY: as below.
+            // SAFETY: the function and parameters of this command, as below; the lock makes this thread the only one
+            // that uses the queue (its host access must be externally synchronized).
             return Ok(Some(unsafe { (it.call)(function, image) }));
         }
-        // SAFETY: the function of this command, with parameters that were looked at, made into C memory, and name
-        // objects that are alive. That their use is valid is what the program that was captured promised.
+        // SAFETY: `function` is the driver's for the command that `call` is made for. `place` checked the record and
+        // made it C memory, and all objects that it names exist. That the values are valid usage is a promise of the
+        // captured program: the replay makes its calls in the order of the trace, which keeps its external
+        // synchronization.
         Ok(Some(unsafe { (it.call)(function, image) }))
     }
 
@@ -229,7 +232,9 @@ impl Performer<'_> {
         if self.names.missing.get().is_some() {
             return Quick::Missing(it.command);
         }
-        // SAFETY: as in `straight`.
+        // SAFETY: `function` is the one that `keep_shortcut` found for this command and owner, and owners are never
+        // used again. `place` checked the record and made it C memory, and all objects that it names exist. That the
+        // values are valid usage is a promise of the captured program, whose order the replay keeps.
         unsafe { (it.call)(it.function, record[FIRST..].as_ptr().cast()) };
         Quick::Done
     }

@@ -44,7 +44,7 @@ pub(crate) fn fences(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<(
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::WaitForFencesParams>()).timeout = SLICE.as_nanos() as u64 };
     repeat(performer, done, laid)
 }
@@ -54,7 +54,7 @@ pub(crate) fn semaphores(performer: &mut Performer<'_>, done: &Done<'_>) -> Resu
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe { (*laid.image.cast::<vk::WaitSemaphoresParams>()).timeout = SLICE.as_nanos() as u64 };
     repeat(performer, done, laid)
 }
@@ -77,7 +77,7 @@ pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
     }
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     let fence = unsafe { (*laid.image.cast::<vk::GetFenceStatusParams>()).fence };
     performer.until(done, || {
         let (fences, slice) = ([fence], SLICE.as_nanos() as u64);
@@ -94,7 +94,7 @@ pub(crate) fn counter(performer: &mut Performer<'_>, done: &Done<'_>) -> Result<
     let Some(value) = outcome.p_value().filter(|_| has_succeeded(done)) else { return Ok(()) };
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     let semaphores = unsafe { [(*laid.image.cast::<vk::GetSemaphoreCounterValueParams>()).semaphore] };
     let values = [*value];
     let info = vk::SemaphoreWaitInfo {
@@ -118,7 +118,7 @@ pub(crate) fn event_status(performer: &mut Performer<'_>, done: &Done<'_>) -> Re
     }
     let device = performer.device(done)?;
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     let event = unsafe { (*laid.image.cast::<vk::GetEventStatusParams>()).event };
     performer.until(done, || {
         let status = driver!(device.functions, GetEventStatus, FnGetEventStatus(device.handle, event));
@@ -138,7 +138,7 @@ pub(crate) fn query_results(performer: &mut Performer<'_>, done: &Done<'_>) -> R
         return Ok(());
     }
     let laid = performer.lay_out(done)?;
-    // SAFETY: the parameters of this command.
+    // SAFETY: `Laid::image` holds the parameters of this command, and nobody else refers to them.
     unsafe {
         let image = laid.image.cast::<vk::GetQueryPoolResultsParams>();
         (*image).flags.0 |= vk::QueryResultFlags::WAIT.0;

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lavascope_platform::library::Library;
 
@@ -44,14 +44,14 @@ struct Interface {
     events: *const Message,
 }
 
-// SAFETY: tables that nobody changes, of texts and tables that live for ever.
+// SAFETY: all values are statics of this file that nobody changes; their pointers lead to other statics.
 unsafe impl Sync for Message {}
-// SAFETY: as above.
+// SAFETY: all values are statics of this file that nobody changes; their pointers lead to other statics.
 unsafe impl Sync for Interface {}
 
 /// No argument has a type that the library has to know: new objects are given theirs when they are made.
 struct Types([*const Interface; 4]);
-// SAFETY: as above.
+// SAFETY: the only value is a static of null pointers.
 unsafe impl Sync for Types {}
 static NO_TYPES: Types = Types([ptr::null(); 4]);
 
@@ -106,9 +106,10 @@ struct Client {
     create: unsafe extern "C" fn(Proxy, u32, *mut usize, *const Interface, u32) -> Proxy,
     add_listener: unsafe extern "C" fn(Proxy, *const Event, *mut c_void) -> c_int,
     destroy: unsafe extern "C" fn(Proxy),
-    registry: *const Interface,
-    compositor: *const Interface,
-    surface: *const Interface,
+    /// Tables of the library, which is never closed.
+    registry: &'static Interface,
+    compositor: &'static Interface,
+    surface: &'static Interface,
     /// Never closed: the driver uses it too.
     _library: ManuallyDrop<Library>,
 }
@@ -124,27 +125,29 @@ struct State {
 
 /// A window, until it is dropped.
 pub(crate) struct Window {
-    /// Where events find it.
-    state: Box<State>,
+    /// Where events find it: they have its address, so it does not move with the window. A `Box` would not do, since
+    /// moving one says that no other pointer leads to what is in it.
+    state: Arc<State>,
     display: Proxy,
     surface: Proxy,
     /// All that was made of the protocol, in that order.
     made: Vec<Proxy>,
 }
 
-// SAFETY: libwayland locks its connections itself, and events are taken by one thread at a time: whoever shows a frame
-// has the lock of its swapchain.
+// SAFETY: the pointers are objects of libwayland, which belong to no thread: it locks its connections itself.
 unsafe impl Send for Window {}
-// SAFETY: as above.
+// SAFETY: `&Window` gives only `handles` and `listen`. libwayland locks its connections itself, and the events change
+// only the mutex and the atomic of the `State`.
 unsafe impl Sync for Window {}
 
 impl Client {
     fn open() -> Result<Client, String> {
-        // SAFETY: the system's library; its initializers have no preconditions.
+        // SAFETY: the initializers of libwayland-client have no preconditions.
         let library = unsafe { Library::open(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
         macro_rules! symbol {
             ($name:literal) => {{
-                // SAFETY: the headers of the library give the symbol the type of the field.
+                // SAFETY: the headers of libwayland-client give the symbol the type of the field, which the compiler
+                // infers. Its tables are constants, and the library is never closed.
                 let found = unsafe { library.get($name) };
                 found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
             }};
@@ -169,7 +172,7 @@ impl Client {
 
 /// Functions for the events of an object. They live for ever, as the library wants it.
 struct Events<const N: usize>([Event; N]);
-// SAFETY: addresses of functions.
+// SAFETY: all values are statics of addresses of functions, which nobody changes.
 unsafe impl<const N: usize> Sync for Events<N> {}
 
 static REGISTRY_LISTENER: Events<2> = Events([offered as Event, gone as Event]);
@@ -178,7 +181,8 @@ static SHELL_SURFACE_LISTENER: Events<1> = Events([configured as Event]);
 static TOPLEVEL_LISTENER: Events<2> = Events([sized as Event, closed as Event]);
 
 unsafe extern "C" fn offered(state: *const State, _: Proxy, number: u32, name: *const c_char, _version: u32) {
-    // SAFETY: the state of the window, which outlives its connection, and a text.
+    // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended; the protocol has a
+    // text here, which the library ends with a zero.
     let (state, name) = unsafe { (&*state, CStr::from_ptr(name)) };
     let mut globals = state.globals.lock().unwrap_or_else(PoisonError::into_inner);
     globals.push((number, name.to_bytes().to_vec()));
@@ -187,12 +191,14 @@ unsafe extern "C" fn offered(state: *const State, _: Proxy, number: u32, name: *
 unsafe extern "C" fn gone(_: *const State, _: Proxy, _number: u32) {}
 
 unsafe extern "C" fn pinged(state: *const State, shell: Proxy, serial: u32) {
-    // SAFETY: the state as above, and the object whose event this is.
+    // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended. The library calls
+    // this for a live object, and the request has one argument.
     unsafe { ((*state).client.request)(shell, SHELL_PONG, [serial as usize].as_mut_ptr()) };
 }
 
 unsafe extern "C" fn configured(state: *const State, surface: Proxy, serial: u32) {
-    // SAFETY: as above.
+    // SAFETY: `listen_to` gave the state of the window, which lives until the connection has ended. The library calls
+    // this for a live object, and the request has one argument.
     unsafe {
         ((*state).client.request)(surface, SHELL_SURFACE_ACK, [serial as usize].as_mut_ptr());
         (*state).is_configured.store(true, Ordering::Relaxed);
@@ -207,13 +213,13 @@ impl Window {
     /// A window on the display of the environment.
     pub(crate) fn open(title: &CStr) -> Result<Window, String> {
         let client = Client::open()?;
-        // SAFETY: no name stands for the display of the environment.
+        // SAFETY: the function takes null for the display that the environment names.
         let display = unsafe { (client.connect)(ptr::null()) };
         if display.is_null() {
             return Err("there is no Wayland display; set WAYLAND_DISPLAY and XDG_RUNTIME_DIR".to_owned());
         }
         let state = State { client, globals: Mutex::default(), is_configured: AtomicBool::new(false) };
-        let mut window = Window { state: Box::new(state), display, surface: ptr::null_mut(), made: Vec::new() };
+        let mut window = Window { state: Arc::new(state), display, surface: ptr::null_mut(), made: Vec::new() };
         window.begin(title)?;
         Ok(window)
     }
@@ -232,7 +238,8 @@ impl Window {
         self.listen_to(shown, &SHELL_SURFACE_LISTENER);
         let toplevel = self.create(shown, SHELL_SURFACE_GET_TOPLEVEL, &mut [0], &raw const TOPLEVEL)?;
         self.listen_to(toplevel, &TOPLEVEL_LISTENER);
-        // SAFETY: objects of this connection, with the arguments that the protocol has for these requests.
+        // SAFETY: live objects of this connection. The title is the one argument of its request, and ends with a zero;
+        // a commit has none.
         unsafe {
             let client = &self.state.client;
             (client.request)(toplevel, TOPLEVEL_SET_TITLE, [title.as_ptr().expose_provenance()].as_mut_ptr());
@@ -256,8 +263,9 @@ impl Window {
         arguments: &mut [usize],
         interface: *const Interface,
     ) -> Result<Proxy, String> {
-        // SAFETY: an object of this connection, the arguments of this request, and a table of what it makes, all of
-        // whose requests and events up to version 1 are there.
+        // SAFETY: a live object of this connection, and as many arguments as the signature of the request has;
+        // `interface` is a static of the library or of this file, with all requests that are made and all events up to
+        // version 1.
         let made = unsafe { (self.state.client.create)(of, request, arguments.as_mut_ptr(), interface, 1) };
         if made.is_null() {
             return Err("the Wayland display gives no objects".to_owned());
@@ -276,15 +284,15 @@ impl Window {
     }
 
     fn listen_to<const N: usize>(&self, proxy: Proxy, events: &'static Events<N>) {
-        let state = ptr::from_ref::<State>(&self.state).cast_mut().cast();
-        // SAFETY: an object of this connection, a function for each of its events, and what they are given, which lives
-        // until the connection ends.
+        let state = Arc::as_ptr(&self.state).cast_mut().cast();
+        // SAFETY: a live object of this connection, and a static with a function for each of its events up to version
+        // 1. They read the state only, which `drop` keeps until the connection has ended.
         unsafe { (self.state.client.add_listener)(proxy, events.0.as_ptr(), state) };
     }
 
     /// Waits until the compositor has answered all that it was asked.
     fn round(&self) -> Result<(), String> {
-        // SAFETY: a connection.
+        // SAFETY: `open` made the connection, and only `drop` ends it.
         match unsafe { (self.state.client.roundtrip)(self.display) } < 0 {
             true => Err("the Wayland display does not answer".to_owned()),
             false => Ok(()),
@@ -298,7 +306,7 @@ impl Window {
 
     /// Answers what the compositor asked. The driver reads what it says, when it waits for it.
     pub(crate) fn listen(&self) {
-        // SAFETY: a connection.
+        // SAFETY: `open` made the connection, and only `drop` ends it.
         unsafe {
             (self.state.client.dispatch_pending)(self.display);
             (self.state.client.flush)(self.display);
@@ -310,7 +318,8 @@ const SHELL_NAME: &CStr = c"xdg_wm_base";
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the objects any more; the connection ends with this, and the window with it.
+        // SAFETY: `&mut self` says that nobody uses the objects, and surfaces of Vulkan are destroyed before their
+        // window. The newest object goes first, and the connection after all of them; the state is dropped afterwards.
         unsafe {
             for it in self.made.drain(..).rev() {
                 (self.state.client.destroy)(it);
@@ -329,7 +338,7 @@ mod tests {
     fn requests_stand_at_their_numbers() {
         let name = |interface: &Interface, request: u32| {
             assert!((request as c_int) < interface.method_count);
-            // SAFETY: a table of so many messages, with texts that live for ever.
+            // SAFETY: the static has `method_count` messages, and their names are literals.
             unsafe { CStr::from_ptr((*interface.methods.add(request as usize)).name) }
         };
         assert_eq!(name(&SHELL, SHELL_GET_SURFACE), c"get_xdg_surface");

@@ -64,18 +64,18 @@ pub(crate) struct Window {
     id: u32,
 }
 
-// SAFETY: libxcb locks its connections itself; the pointer is not used in another way.
+// SAFETY: a connection of libxcb belongs to no thread; the library locks it itself.
 unsafe impl Send for Window {}
-// SAFETY: as above.
+// SAFETY: `&Window` only makes requests and takes events, for which libxcb locks the connection itself.
 unsafe impl Sync for Window {}
 
 impl Xcb {
     fn open() -> Result<Xcb, String> {
-        // SAFETY: the system's library; its initializers have no preconditions.
+        // SAFETY: the initializers of libxcb have no preconditions.
         let library = unsafe { Library::open(LIBRARY) }.map_err(|it| format!("{LIBRARY} cannot be opened: {it}"))?;
         macro_rules! function {
             ($name:literal) => {{
-                // SAFETY: the headers of the library give the symbol the type of the field.
+                // SAFETY: xcb/xcb.h and xcb/xproto.h give the symbol the type of the field, which the compiler infers.
                 let found = unsafe { library.get($name) };
                 found.map_err(|it| format!("{LIBRARY} lacks a function: {it}"))?
             }};
@@ -102,19 +102,21 @@ impl Window {
     /// A window of this size on the display of the environment.
     pub(crate) fn open(title: &CStr, width: u32, height: u32) -> Result<Window, String> {
         let xcb = Xcb::open()?;
-        // SAFETY: no name stands for the display of the environment.
+        // SAFETY: the function takes null for the display that the environment names, and null for no number of a
+        // screen.
         let connection = unsafe { (xcb.connect)(std::ptr::null(), std::ptr::null_mut()) };
-        // SAFETY: a connection, whether it works or not.
+        // SAFETY: `xcb_connect` never returns null; the function takes connections that failed, too.
         if unsafe { (xcb.has_error)(connection) } != 0 {
-            // SAFETY: also one that does not work is given back.
+            // SAFETY: a connection that failed is also given back, once; nobody uses it afterwards.
             unsafe { (xcb.disconnect)(connection) };
             return Err("there is no X display; set DISPLAY".to_owned());
         }
         let size = |it: u32| u16::try_from(it).unwrap_or(u16::MAX).max(1);
-        // SAFETY: a connection that works; the screens lie in memory of it, and the list of values is empty.
+        // SAFETY: the connection has no error. The setup lies in its memory; where the iterator says that a screen is
+        // left, its data begins with an `XScreen`. The lists of values are empty, and the title has `length` bytes.
         let id = unsafe {
-            let screen = (xcb.screens)((xcb.setup)(connection)).data;
-            if screen.is_null() {
+            let XScreens { data: screen, rest, .. } = (xcb.screens)((xcb.setup)(connection));
+            if screen.is_null() || rest <= 0 {
                 (xcb.disconnect)(connection);
                 return Err("the X display has no screen".to_owned());
             }
@@ -135,7 +137,7 @@ impl Window {
 
     pub(crate) fn resize(&self, width: u32, height: u32) {
         let values = [width, height];
-        // SAFETY: a connection that works, and as many values as there are marks.
+        // SAFETY: `open` made the connection, and only `drop` ends it; there are as many values as bits in the mask.
         unsafe {
             (self.xcb.configure)(self.connection, self.id, WIDTH_AND_HEIGHT, values.as_ptr());
             (self.xcb.flush)(self.connection);
@@ -149,7 +151,8 @@ impl Window {
 
     /// Takes what the server has to say, so that it does not pile up.
     pub(crate) fn listen(&self) {
-        // SAFETY: a connection that works; events are given by `malloc`.
+        // SAFETY: `open` made the connection, and only `drop` ends it. By xcb/xcb.h, an event is memory of `malloc`
+        // that the caller frees.
         unsafe {
             loop {
                 let event = (self.xcb.poll)(self.connection);
@@ -164,7 +167,8 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: the connection ends with this, and its window with it.
+        // SAFETY: `open` made the connection, and this ends it once. Surfaces of Vulkan are destroyed before their
+        // window.
         unsafe { (self.xcb.disconnect)(self.connection) };
     }
 }

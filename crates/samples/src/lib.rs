@@ -9,10 +9,29 @@
 //! Every Vulkan call is unsafe, since the driver trusts handles and pointers. The samples keep three rules, and
 //! the `SAFETY` comments name those that carry a block:
 //!
-//! - *Lifetime*: an object is given to [`Gpu::keep`](common::Gpu), which destroys it after the device is idle, or
-//!   is destroyed by hand after the fence of its last use. A structure lives until the call that reads it returns.
-//! - *Owner*: an object that needs external synchronization belongs to one thread at a time, or lies in a mutex.
-//! - *Feature*: what a call needs is in the sample's [`Needs`](common::Needs), so the device has it enabled.
+//! - *Lifetime*: a handle is valid when a call gets it (the rules `VUID-…-parameter` and `VUID-…-parent`):
+//!   [`Gpu::keep`](common::Gpu) destroys it after the device is idle, the last kept first, or the sample
+//!   destroys it after the fence of its last use. So no submitted command refers to what is destroyed or freed
+//!   (for example `VUID-vkDestroyBuffer-buffer-00922`, `VUID-vkFreeMemory-memory-00677`). A structure, with all
+//!   that it points to, is a local variable that lives until the call that reads it returns; `ash` sets its `sType`.
+//! - *Owner*: an object whose host access "must be externally synchronized" belongs to one thread at a time, or lies
+//!   in a mutex. *Recorded by this thread* means: `Gpu::record`, `Gpu::recorded`, `Gpu::run_once`, `Gpu::secondary`
+//!   or the lines above put the command buffer into the recording state (`VUID-vkCmd…-commandBuffer-recording`), it
+//!   is of a queue family that executes the command (`VUID-vkCmd…-commandBuffer-cmdpool`), and no other thread uses
+//!   its pool.
+//! - *Feature*: what a call needs is in the sample's [`Needs`](common::Needs), so that the device has the features
+//!   and extensions enabled, and the functions of an extension are not null.
+//!
+//! The rules about values (regions that lie inside of their resources, usages, layouts, bound state) are kept by the
+//! constants beside the call: a resource is created with the size and the usage that the commands on it have.
+//! The functions of `common` and of `faults::lab` are safe although they pass handles on: every handle in this crate
+//! comes from them and lives as long as its [`Gpu`](common::Gpu), and no other crate can call them.
+//!
+//! A planted fault breaks one rule on purpose, which its name announces: an order is missing between two accesses to
+//! the same memory of the device, or a shader accesses what lies outside of its buffer. The first gives undefined
+//! bytes and is never compared; the second is undefined behavior of the driver, which only a device with robust access
+//! or a layer that checks the access makes defined. The Rust code beside it never reads what could be of another type:
+//! the host sees such bytes as plain words.
 
 mod arguments;
 mod common;

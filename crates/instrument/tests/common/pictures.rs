@@ -39,7 +39,8 @@ impl Picture {
         let aspect = if is_depth { vk::ImageAspectFlags::DEPTH } else { vk::ImageAspectFlags::COLOR };
         let range = vk::ImageSubresourceRange::default().aspect_mask(aspect).level_count(1).layer_count(1);
         let texel = if format == vk::Format::R32G32B32A32_SFLOAT { 4 } else { 1 };
-        // SAFETY: live handles of this device; the structures live until their calls return.
+        // SAFETY: the structures live until their calls return; image and memory are new and kept to the end, and the
+        // memory has the size and a type that the image needs.
         unsafe {
             let image = gpu.device.create_image(&info, None).expect("an image");
             let needs = gpu.device.get_image_memory_requirements(image);
@@ -64,7 +65,8 @@ impl Picture {
         let source = gpu.buffer(&all);
         gpu.execute(|commands| {
             self.transition(gpu, commands, vk::ImageLayout::UNDEFINED);
-            // SAFETY: the image and the buffer are live and large enough, and nothing else uses them.
+            // SAFETY: `execute` gives a command buffer in the recording state. Image and buffer are kept to the end,
+            // `region` is the whole image, and `source` has as many words (VUID-vkCmdCopyBufferToImage-pRegions-00171).
             unsafe {
                 if self.samples == vk::SampleCountFlags::TYPE_1 {
                     let layout = vk::ImageLayout::GENERAL;
@@ -86,7 +88,9 @@ impl Picture {
             gpu.execute(|commands| {
                 self.transition(gpu, commands, vk::ImageLayout::GENERAL);
                 let layout = vk::ImageLayout::GENERAL;
-                // SAFETY: as above.
+                // SAFETY: `execute` gives a command buffer in the recording state. Image and buffer are kept to the
+                // end, `region` is the whole image, and `target` has as many words
+                // (VUID-vkCmdCopyImageToBuffer-pRegions-00183).
                 unsafe {
                     gpu.device.cmd_copy_image_to_buffer(commands, self.image, layout, target.handle, &[self.region()]);
                 }
@@ -114,7 +118,8 @@ impl Picture {
             .image(self.image)
             .subresource_range(self.range());
         let all = vk::PipelineStageFlags::ALL_COMMANDS;
-        // SAFETY: a live image, outside of rendering.
+        // SAFETY: callers record here, outside of rendering; the image is kept to the end, and the barrier lives until
+        // the call returns.
         unsafe {
             let flags = vk::DependencyFlags::empty();
             gpu.device.cmd_pipeline_barrier(commands, all, all, flags, &[], &[], &[barrier]);
@@ -125,6 +130,6 @@ impl Picture {
 /// Nearest texels, and comparison where it is asked for.
 pub(crate) fn sampler(gpu: &Gpu, compares: bool) -> vk::Sampler {
     let info = vk::SamplerCreateInfo::default().compare_enable(compares).compare_op(vk::CompareOp::LESS);
-    // SAFETY: the structure lives until the call returns.
+    // SAFETY: `info` lives until the call returns, and the sampler is kept to the end.
     unsafe { gpu.device.create_sampler(&info, None) }.expect("a sampler")
 }

@@ -107,7 +107,7 @@ impl Bound {
 
 impl Gpu {
     pub(crate) fn new() -> Gpu {
-        // SAFETY: the loader of the system is one.
+        // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
         Gpu::on(unsafe { ash::Entry::load() }.expect("the Vulkan loader"))
     }
 
@@ -120,7 +120,8 @@ impl Gpu {
             println!("left out: SwiftShader is not here; `cargo xtask test` fetches it, or SWIFTSHADER_ICD names it");
             return None;
         };
-        // SAFETY: a driver has the entry point of a loader, too.
+        // SAFETY: the initializers of the driver have no preconditions. It exports `vkGetInstanceProcAddr` with the
+        // type that a loader gives it, and `on` never closes the library.
         Some(Gpu::on(unsafe { ash::Entry::load_from(library) }.expect("the driver")))
     }
 
@@ -129,9 +130,9 @@ impl Gpu {
         std::mem::forget(entry.clone());
         let app = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
         let info = vk::InstanceCreateInfo::default().application_info(&app);
-        // SAFETY: `info` and what it names live until the call returns; so below, where handles are of this device.
+        // SAFETY: `info` and what it names live until the call returns.
         let instance = unsafe { entry.create_instance(&info, None) }.expect("an instance");
-        // SAFETY: as above.
+        // SAFETY: the instance was just made, and `Gpu` never destroys it.
         let physical = unsafe { instance.enumerate_physical_devices() }.expect("devices")[0];
         let mut core_1_1 = vk::PhysicalDeviceVulkan11Features::default();
         let mut core_1_2 = vk::PhysicalDeviceVulkan12Features::default();
@@ -140,21 +141,23 @@ impl Gpu {
             .push_next(&mut core_1_1)
             .push_next(&mut core_1_2)
             .push_next(&mut core_1_3);
-        // SAFETY: as above.
+        // SAFETY: a physical device of this instance, of version 1.3, so that it has each structure of the chain; all
+        // live here.
         unsafe { instance.get_physical_device_features2(physical, &mut features) };
         features.features.robust_buffer_access = vk::FALSE;
         let core = features.features;
         let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
         let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut features);
-        // SAFETY: as above.
+        // SAFETY: a physical device of this instance; `info`, the queues and the chain live until the call returns, and
+        // enable only what the device has. Family 0 has a queue on every device.
         let device = unsafe { instance.create_device(physical, &info, None) }.expect("a device");
-        // SAFETY: as above.
+        // SAFETY: the device was made with one queue of family 0 (VUID-vkGetDeviceQueue-queueFamilyIndex-00384).
         let queue = unsafe { device.get_device_queue(0, 0) };
-        // SAFETY: as above.
+        // SAFETY: the structure lives until the call returns, and the device was made with family 0.
         let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.expect("a pool");
         let (core_1_1, core_1_2) = (without_next_1_1(core_1_1), without_next_1_2(core_1_2));
         let features = Features { core, core_1_1, core_1_2 };
-        // SAFETY: as above.
+        // SAFETY: a physical device of this instance, which is alive.
         let limits = unsafe { instance.get_physical_device_properties(physical) }.limits;
         let last_set = limits.max_bound_descriptor_sets.min(8) - 1;
         Gpu { _entry: entry, instance, physical, device, queue, pool, features, last_set }
@@ -172,7 +175,8 @@ impl Gpu {
         let info = vk::BufferCreateInfo::default().size(size).usage(usage);
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-        // SAFETY: live handles of this device; the structures live until their calls return.
+        // SAFETY: the structures live until their calls return; buffer and memory are new and kept to the end, and the
+        // memory has the size and a type that the buffer needs.
         unsafe {
             let handle = self.device.create_buffer(&info, None).expect("a buffer");
             let needs = self.device.get_buffer_memory_requirements(handle);
@@ -195,7 +199,8 @@ impl Gpu {
     /// Records commands, submits them and waits.
     pub(crate) fn execute(&self, record: impl FnOnce(vk::CommandBuffer)) {
         let device = &self.device;
-        // SAFETY: live objects of this device, recorded and submitted by this thread, which waits for the end.
+        // SAFETY: a `Gpu` and its pool, queue and objects belong to one test, which never destroys them. The command
+        // buffer is new, is begun and ended here, and the queue is waited for.
         unsafe {
             let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
             let commands = device.allocate_command_buffers(&info).expect("a command buffer");
@@ -211,7 +216,9 @@ impl Gpu {
 
     /// Writes words into a buffer.
     fn write_words(&self, buffer: Buffer, words: &[u32]) {
-        // SAFETY: the memory is of this device, mapped by nobody, and has at least that many words.
+        // SAFETY: `buffer` made the memory visible to the host and coherent, with room for its words, of which callers
+        // pass no more; each mapping ends where it began (VUID-vkMapMemory-memory-00678), and `execute` waited for the
+        // device.
         unsafe {
             let mapped = self.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
             std::ptr::copy_nonoverlapping(words.as_ptr(), mapped.expect("a mapping").cast(), words.len());
@@ -221,7 +228,8 @@ impl Gpu {
 
     pub(crate) fn read(&self, buffer: Buffer) -> Vec<u32> {
         let mut words = vec![0; buffer.words];
-        // SAFETY: the memory is of this device, mapped by nobody, and has that many words.
+        // SAFETY: `buffer` made the memory visible to the host and coherent, with `buffer.words` words; each mapping
+        // ends where it began (VUID-vkMapMemory-memory-00678), and `execute` waited for the device.
         unsafe {
             let mapped = self.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
             std::ptr::copy_nonoverlapping(mapped.expect("a mapping").cast(), words.as_mut_ptr(), buffer.words);
@@ -248,14 +256,16 @@ impl Gpu {
         layouts.push(self.set_layout(&[0, 1, 2, 3].map(|it| (it, kind, 1))));
         let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
-        // SAFETY: live layouts of this device.
+        // SAFETY: the structure lives until the call returns, and the set layouts are of this device, which never
+        // destroys them.
         let layout = unsafe { self.device.create_pipeline_layout(&info, None) }.expect("a layout");
         pipeline(self, words, layout, &[], None);
     }
 
     fn module(&self, words: &[u32]) -> vk::ShaderModule {
         let info = vk::ShaderModuleCreateInfo::default().code(words);
-        // SAFETY: the words are valid SPIR-V, as far as the validator knows.
+        // SAFETY: `info` lives until the call returns; the words are a compiled shader or one that the validator
+        // accepted (VUID-VkShaderModuleCreateInfo-pCode-08737).
         unsafe { self.device.create_shader_module(&info, None) }.expect("a module")
     }
 
@@ -263,7 +273,8 @@ impl Gpu {
         let size = |it: &(vk::DescriptorType, u32)| vk::DescriptorPoolSize { ty: it.0, descriptor_count: it.1.max(1) };
         let sizes: Vec<vk::DescriptorPoolSize> = kinds.iter().map(size).collect();
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-        // SAFETY: a pool with room for the one set.
+        // SAFETY: the structures live until their calls return; the pool is new and has room for the one set, and the
+        // layout is alive.
         unsafe {
             let pool = self.device.create_descriptor_pool(&info, None).expect("a pool");
             let layouts = [layout];
@@ -282,7 +293,7 @@ impl Gpu {
         };
         let bindings: Vec<_> = bindings.iter().map(binding).collect();
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the bindings live until the call returns.
+        // SAFETY: `info` and its bindings live until the call returns.
         unsafe { self.device.create_descriptor_set_layout(&info, None) }.expect("a layout")
     }
 
@@ -300,7 +311,9 @@ impl Gpu {
             .dst_array_element(at.1)
             .descriptor_type(kind)
             .image_info(&images);
-        // SAFETY: the set is not in use, and the view is of a live image with that usage.
+        // SAFETY: `execute` waits for the device, so that no pending command uses the set
+        // (VUID-vkUpdateDescriptorSets-None-03047); the view and the sampler are kept to the end, and the image has the
+        // usage.
         unsafe { self.device.update_descriptor_sets(&[write], &[]) };
     }
 
@@ -320,7 +333,9 @@ impl Gpu {
             .descriptor_type(kind);
         let is_texels =
             matches!(kind, vk::DescriptorType::UNIFORM_TEXEL_BUFFER | vk::DescriptorType::STORAGE_TEXEL_BUFFER);
-        // SAFETY: the set is not in use, and the view is of a live buffer with that usage.
+        // SAFETY: `execute` waits for the device, so that no pending command uses the set
+        // (VUID-vkUpdateDescriptorSets-None-03047); the buffer is kept to the end and has all usages, and `views` lives
+        // until the call returns.
         unsafe {
             let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(format).range(range);
             let views =
@@ -398,7 +413,8 @@ impl Job {
         }
         let ranges = [vk::PushConstantRange { stage_flags: ALL, offset: 0, size: 128 }];
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
-        // SAFETY: live layouts of this device.
+        // SAFETY: the structure lives until the call returns, and the set layouts are of this device, which never
+        // destroys them.
         let layout = unsafe { gpu.device.create_pipeline_layout(&info, None) }.expect("a layout");
         let root = tables.as_ref().map_or(0, |it| it.root.address);
         let special = checked.map(|it| {
@@ -535,7 +551,8 @@ fn pipeline(
         .name(entry.unwrap_or(c"main"))
         .specialization_info(&special);
     let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
-    // SAFETY: all that the structures name lives until the call returns.
+    // SAFETY: the structures and what they point to live until the call returns; modules and layouts are kept to the
+    // end.
     let pipelines = unsafe { gpu.device.create_compute_pipelines(vk::PipelineCache::null(), &info, None) };
     pipelines.expect("a pipeline")[0]
 }
@@ -590,7 +607,8 @@ fn graphics_pipeline(
         .color_blend_state(&blend)
         .layout(layout)
         .push_next(&mut rendering);
-    // SAFETY: all that the structures name lives until the call returns.
+    // SAFETY: the structures and what they point to live until the call returns; modules and layouts are kept to the
+    // end.
     let pipelines = unsafe { gpu.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
     pipelines.expect("a pipeline")[0]
 }
@@ -606,7 +624,8 @@ fn submit(
 ) {
     let push: Vec<u8> = push.iter().flat_map(|it| it.to_ne_bytes()).collect();
     let device = &gpu.device;
-    // SAFETY: live objects of this device, recorded by this thread.
+    // SAFETY: `execute` gives a command buffer in the recording state that only this thread uses; pipeline, layout and
+    // sets are of this device and kept to the end.
     gpu.execute(|commands| unsafe {
         device.cmd_bind_pipeline(commands, point, pipeline);
         for (at, set) in sets {

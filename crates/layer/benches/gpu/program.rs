@@ -34,7 +34,7 @@ pub(crate) enum Mode {
 pub(crate) fn has_khronos() -> bool {
     static HAS: OnceLock<bool> = OnceLock::new();
     *HAS.get_or_init(|| {
-        // SAFETY: the loader is one that works.
+        // SAFETY: the initializers of the loader have no preconditions, and a global command takes no handle.
         let layers = unsafe { ash::Entry::load().map(|it| it.enumerate_instance_layer_properties()) };
         let layers = layers.expect("there is a loader").expect("layers can be listed");
         let has = layers.iter().any(|it| it.layer_name_as_c_str() == Ok(KHRONOS));
@@ -74,7 +74,8 @@ struct Scene {
 
 impl Program {
     pub(crate) fn new(mode: Mode) -> Program {
-        // SAFETY: valid usage of everything, by this function as a whole.
+        // SAFETY: the structures live until their calls return, each object is made of those before it, and all of them
+        // are kept to the end of the process; lavapipe has the features that are enabled, and a queue of family 0.
         unsafe {
             let entry = Box::leak(Box::new(ash::Entry::load().expect("there is a loader")));
             let instance = instance(entry, mode).expect("lavapipe makes instances");
@@ -118,14 +119,15 @@ impl Program {
     }
 
     /// Buffers, sets of them and the layout.
-    unsafe fn describe(&mut self) {
+    fn describe(&mut self) {
         let stage = vk::ShaderStageFlags::COMPUTE;
         let binding = |at| {
             let binding = vk::DescriptorSetLayoutBinding::default().binding(at).descriptor_count(1).stage_flags(stage);
             binding.descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
         };
         let bindings = [binding(0), binding(1)];
-        // SAFETY: valid usage of everything, by this function as a whole.
+        // SAFETY: the structures live until their calls return, each object is made of those before it, and all of them
+        // are kept to the end of the process; lavapipe has the features that are enabled, and a queue of family 0.
         unsafe {
             let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
             let set_layout = self.device.create_descriptor_set_layout(&info, None).expect("lavapipe makes layouts");
@@ -153,7 +155,8 @@ impl Program {
     fn write(&self, set: vk::DescriptorSet, binding: u32, buffer: vk::Buffer, range: u64) {
         let info = [vk::DescriptorBufferInfo { buffer, offset: 0, range }];
         let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding).buffer_info(&info);
-        // SAFETY: objects that are alive.
+        // SAFETY: the set and the buffer are kept to the end of the process, and `submit` waits for the fence, so that
+        // no pending command uses the set (VUID-vkUpdateDescriptorSets-None-03047).
         unsafe {
             self.device.update_descriptor_sets(&[write.descriptor_type(vk::DescriptorType::STORAGE_BUFFER)], &[]);
         }
@@ -165,7 +168,8 @@ impl Program {
         let memory_type = types.iter().position(is_it).unwrap_or(0) as u32;
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(memory_type);
-        // SAFETY: a valid info.
+        // SAFETY: the structures live until the call returns, the type is one of the device, and the feature for
+        // addresses is enabled.
         unsafe { self.device.allocate_memory(&info.push_next(&mut flags), None) }.expect("there is memory")
     }
 
@@ -178,7 +182,8 @@ impl Program {
     fn buffer_in(&self, memory: vk::DeviceMemory, offset: u64, bytes: u64) -> (vk::Buffer, u64) {
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
         let info = vk::BufferCreateInfo::default().size(bytes).usage(usage);
-        // SAFETY: valid usage of everything.
+        // SAFETY: the structures live until their calls return; the buffer is new and of this size, lavapipe has one
+        // type of memory, and callers give each buffer a part of the memory of its own, which they keep.
         unsafe {
             let buffer = self.device.create_buffer(&info, None).expect("lavapipe makes buffers");
             self.device.bind_buffer_memory(buffer, memory, offset).expect("it can be bound");
@@ -190,7 +195,8 @@ impl Program {
     /// A pipeline, and how long it took to make it.
     fn make_pipeline(&self, work: Work) -> (vk::Pipeline, f64) {
         let words = compute(work);
-        // SAFETY: valid usage of everything.
+        // SAFETY: `compute` makes valid words; they and the structures live until their calls return, and the module
+        // may end when the pipeline is made.
         unsafe {
             let info = vk::ShaderModuleCreateInfo::default().code(&words);
             let module = self.device.create_shader_module(&info, None).expect("lavapipe makes modules");
@@ -207,19 +213,23 @@ impl Program {
 
     fn begin(&self) {
         let info = vk::CommandBufferBeginInfo::default();
-        // SAFETY: the command buffer is not in use; beginning it resets it.
+        // SAFETY: `submit` waited for its fence, so that the command buffer is not pending
+        // (VUID-vkBeginCommandBuffer-commandBuffer-00049), and its pool lets it be begun again. Only this thread uses
+        // it.
         unsafe { self.device.begin_command_buffer(self.commands, &info) }.expect("lavapipe records");
     }
 
     fn end(&self) {
-        // SAFETY: it is being recorded.
+        // SAFETY: `begin` put the command buffer into the recording state
+        // (VUID-vkEndCommandBuffer-commandBuffer-00059).
         unsafe { self.device.end_command_buffer(self.commands) }.expect("lavapipe records");
     }
 
     fn bind(&self, pipeline: vk::Pipeline, set: vk::DescriptorSet) {
         let point = vk::PipelineBindPoint::COMPUTE;
         let bytes = self.address.to_ne_bytes();
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its pipelines,
+        // sets and buffers are kept to the end.
         unsafe {
             self.device.cmd_bind_pipeline(self.commands, point, pipeline);
             self.device.cmd_bind_descriptor_sets(self.commands, point, self.layout, 0, &[set], &[]);
@@ -231,7 +241,8 @@ impl Program {
     pub(crate) fn dispatches(&mut self, times: u64) {
         self.frames(times, |it, count| {
             it.bind(it.pipeline, it.sets[0]);
-            // SAFETY: the command buffer is being recorded.
+            // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
+            // pipelines, sets and buffers are kept to the end.
             (0..count).for_each(|_| unsafe { it.device.cmd_dispatch(it.commands, 1, 1, 1) });
         });
     }
@@ -244,7 +255,8 @@ impl Program {
             let barrier = [vk::MemoryBarrier::default().src_access_mask(access).dst_access_mask(access)];
             let (stage, flags) = (vk::PipelineStageFlags::COMPUTE_SHADER, vk::DependencyFlags::empty());
             for _ in 0..count {
-                // SAFETY: the command buffer is being recorded.
+                // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
+                // pipelines, sets and buffers are kept to the end.
                 unsafe {
                     it.device.cmd_pipeline_barrier(it.commands, stage, stage, flags, &barrier, &[], &[]);
                     it.device.cmd_dispatch(it.commands, 1, 1, 1);
@@ -267,7 +279,8 @@ impl Program {
             let point = vk::PipelineBindPoint::COMPUTE;
             for at in 0..count {
                 let set = [it.sets[at as usize % sets]];
-                // SAFETY: the command buffer is being recorded.
+                // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
+                // pipelines, sets and buffers are kept to the end.
                 unsafe {
                     it.device.cmd_bind_descriptor_sets(it.commands, point, it.layout, 0, &set, &[]);
                     it.device.cmd_dispatch(it.commands, 1, 1, 1);
@@ -277,8 +290,7 @@ impl Program {
     }
 
     pub(crate) fn draws(&mut self, times: u64) {
-        // SAFETY: valid usage of everything, by this function as a whole.
-        let scene = *self.scene.get_or_insert_with(|| unsafe { scene(&self.device) });
+        let scene = *self.scene.get_or_insert_with(|| scene(&self.device));
         let (buffer, _) = self.buffer(SMALL_BYTES);
         self.write(scene.set, 0, buffer, vk::WHOLE_SIZE);
         self.frames(times, |it, count| {
@@ -290,7 +302,8 @@ impl Program {
             let area = vk::Rect2D { extent: vk::Extent2D { width: 16, height: 16 }, ..vk::Rect2D::default() };
             let info = vk::RenderingInfo::default().render_area(area).layer_count(1).color_attachments(&color);
             let point = vk::PipelineBindPoint::GRAPHICS;
-            // SAFETY: the command buffer is being recorded; it is never submitted.
+            // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; the scene
+            // is kept to the end. It is never submitted, so that the layout of the image does not matter.
             unsafe {
                 it.device.cmd_begin_rendering(it.commands, &info);
                 it.device.cmd_bind_pipeline(it.commands, point, scene.pipeline);
@@ -317,7 +330,8 @@ impl Program {
         for _ in 0..times {
             self.begin();
             self.bind(self.pipeline, self.sets[0]);
-            // SAFETY: the command buffer is being recorded.
+            // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its
+            // pipelines, sets and buffers are kept to the end.
             unsafe { self.device.cmd_dispatch(self.commands, 1, 1, 1) };
             self.end();
             self.submit();
@@ -327,7 +341,8 @@ impl Program {
     fn submit(&self) {
         let commands = [self.commands];
         let info = [vk::SubmitInfo::default().command_buffers(&commands)];
-        // SAFETY: the queue is this thread's, and the fence is not signaled.
+        // SAFETY: only this thread uses the queue, the command buffer was recorded and is not pending, and the fence is
+        // unsignaled (VUID-vkQueueSubmit-fence-00063): it is reset after each wait.
         unsafe {
             self.device.queue_submit(self.queue, &info, self.fence).expect("it is submitted");
             self.device.wait_for_fences(&[self.fence], true, u64::MAX).expect("it is done");
@@ -344,7 +359,8 @@ impl Program {
         let Some(pipeline) = self.timed else { return 0.0 };
         self.begin();
         self.bind(pipeline, self.sets[0]);
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: `begin` put the command buffer into the recording state, which only this thread uses; its pipelines,
+        // sets and buffers are kept to the end.
         unsafe { self.device.cmd_dispatch(self.commands, GROUPS, 1, 1) };
         self.end();
         // What is done once is not counted.
@@ -369,14 +385,15 @@ impl Program {
     pub(crate) fn pipeline_of(&mut self, accesses: u32) -> f64 {
         self.salt += 1;
         let (pipeline, took) = self.make_pipeline(Work { accesses, rounds: 1, salt: self.salt });
-        // SAFETY: nobody uses it.
+        // SAFETY: the pipeline was never bound, and nobody has the handle afterwards
+        // (VUID-vkDestroyPipeline-pipeline-00765).
         unsafe { self.device.destroy_pipeline(pipeline, None) };
         took
     }
 }
 
 /// An instance, with the layer's settings in its chain.
-unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result> {
+fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::Result> {
     let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
     let layers: &[*const c_char] = match mode {
         Mode::Bare => &[],
@@ -393,12 +410,12 @@ unsafe fn instance(entry: &ash::Entry, mode: Mode) -> Result<ash::Instance, vk::
     let count = if mode == Mode::Observed { 2 } else { 1 };
     let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings[..count]);
     let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_layer_names(layers);
-    // SAFETY: the structures above are valid and live through the call.
+    // SAFETY: the structures above live until the call returns, and the names of layers end with a zero.
     unsafe { entry.create_instance(&info.push_next(&mut chained), None) }
 }
 
 /// A color attachment, and a pipeline that draws into it and reads its corners out of a buffer.
-unsafe fn scene(device: &ash::Device) -> Scene {
+fn scene(device: &ash::Device) -> Scene {
     let format = vk::Format::R8G8B8A8_UNORM;
     let storage = vk::DescriptorType::STORAGE_BUFFER;
     let binding = [vk::DescriptorSetLayoutBinding::default()
@@ -415,7 +432,8 @@ unsafe fn scene(device: &ash::Device) -> Scene {
         .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let range =
         vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR).level_count(1).layer_count(1);
-    // SAFETY: valid usage of everything.
+    // SAFETY: the structures live until their calls return; image and memory are new, lavapipe has one type of memory,
+    // and all of it is kept to the end of the process.
     unsafe {
         let image = device.create_image(&image, None).expect("lavapipe makes images");
         let size = device.get_image_memory_requirements(image).size;
@@ -437,11 +455,11 @@ unsafe fn scene(device: &ash::Device) -> Scene {
     }
 }
 
-unsafe fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
+fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::Format) -> vk::Pipeline {
     let stage = |code: &[u8], stage| {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(code)).expect("a module");
         let info = vk::ShaderModuleCreateInfo::default().code(&words);
-        // SAFETY: the module is valid.
+        // SAFETY: `words` is what the compiler made of a shader, and lives until the call returns.
         let module = unsafe { device.create_shader_module(&info, None) }.expect("lavapipe makes modules");
         vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
     };
@@ -471,7 +489,7 @@ unsafe fn drawing(device: &ash::Device, layout: vk::PipelineLayout, format: vk::
         .dynamic_state(&dynamic)
         .layout(layout)
         .push_next(&mut rendering);
-    // SAFETY: valid usage of everything.
+    // SAFETY: the structures above live until the call returns, and the modules to the end of the process.
     let made = unsafe { device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) };
     made.unwrap_or_else(|it| panic!("{:?}", it.1))[0]
 }

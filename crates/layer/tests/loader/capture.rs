@@ -27,7 +27,8 @@ fn submit_waiting(world: &World, semaphore: vk::Semaphore) {
     let mut timeline = vk::TimelineSemaphoreSubmitInfo::default().wait_semaphore_values(&values);
     let submit =
         vk::SubmitInfo::default().wait_semaphores(&semaphores).wait_dst_stage_mask(&stages).push_next(&mut timeline);
-    // SAFETY: the infos are valid; who uses the queue meanwhile is what is tested.
+    // SAFETY: the structures live until the call returns, and the semaphore is alive (lifetime). Another thread may be
+    // in `vkQueueWaitIdle` of the same queue, which is tested (null driver).
     unsafe { world.device.queue_submit(world.queue, &[submit], vk::Fence::null()) }.expect("the null driver submits");
 }
 
@@ -49,7 +50,7 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
         let mut ty = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let semaphore =
             unsafe { world.device.create_semaphore(&vk::SemaphoreCreateInfo::default().push_next(&mut ty), None) }
                 .expect("the null driver makes semaphores");
@@ -58,19 +59,22 @@ fn two_threads_inside_calls_on_one_queue_are_told_once() {
             let (begun, begins) = std::sync::mpsc::channel();
             let world = &world;
             scope.spawn(move || {
-                // SAFETY: it has no conditions.
+                // SAFETY: `gettid` has no preconditions.
                 begun.send(unsafe { libc::gettid() }).expect("somebody listens");
-                // SAFETY: wrong on purpose: the other thread uses the queue meanwhile.
+                // SAFETY: a live queue (lifetime). The other thread submits to it meanwhile, which breaks its external
+                // synchronization and is tested (null driver).
                 unsafe { world.device.queue_wait_idle(world.queue) }.expect("it becomes idle");
             });
             wait_until_asleep(begins.recv().expect("it begins"));
             submit_waiting(world, semaphore);
             submit_waiting(world, semaphore);
             let signal = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(1);
-            // SAFETY: the semaphore is alive.
+            // SAFETY: a live timeline semaphore, whose value is lower (VUID-VkSemaphoreSignalInfo-value-03258;
+            // lifetime).
             unsafe { world.device.signal_semaphore(&signal) }.expect("it is signaled");
         });
-        // SAFETY: nobody else uses the queue, and then nobody the semaphore.
+        // SAFETY: the other thread has ended, so that only this one uses the queue; when that is idle, nobody waits for
+        // the semaphore (VUID-vkDestroySemaphore-semaphore-05149; lifetime, owner).
         unsafe {
             world.device.queue_wait_idle(world.queue).expect("it becomes idle");
             world.device.destroy_semaphore(semaphore, None);
@@ -125,7 +129,7 @@ fn commands_that_nobody_knows_are_in_the_file_and_told_once() {
         let entry = entry();
         let world = Setup::OFF.world(&entry);
         let (get, device) = (world.instance.fp_v1_0().get_device_proc_addr, world.device.handle());
-        // SAFETY: the device is alive.
+        // SAFETY: the device is alive, and the name ends with a zero (lifetime).
         let has = |it: &std::ffi::CStr| unsafe { get(device, it.as_ptr()) }.is_some();
         assert!(has(c"vkCmdDrawFromTheFutureEXT") && has(c"vkCmdDrawFromTheFutureEXT"));
         assert!(!has(c"vkCmdDrawFromThePastEXT"));

@@ -20,7 +20,7 @@ unsafe extern "C" {
 }
 
 fn send(signal: i32) {
-    // SAFETY: that the process ends is what the tests want.
+    // SAFETY: `raise` takes any signal; that the process ends of it is tested.
     unsafe { raise(signal) };
 }
 
@@ -51,7 +51,7 @@ fn assert_found(outcome: &Outcome) {
 fn a_crash_waits_for_the_reader() {
     let outcome = dying_child("death::a_crash_waits_for_the_reader", &REPORT, SIGSEGV, || {
         work(ASYNC);
-        // SAFETY: it is not: the process crashes.
+        // SAFETY: it is not sound, and that is tested: the volatile write to null makes the system end the process.
         unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
     });
     outcome.iter().for_each(assert_found);
@@ -94,7 +94,7 @@ fn a_handler_of_the_applications_own_is_called() {
     }
     let outcome = child("death::a_handler_of_the_applications_own_is_called", &REPORT, || {
         for it in [SIGABRT, SIGTERM] {
-            // SAFETY: the process ends in the handler.
+            // SAFETY: `leave` has the type of a handler and only ends the process, which is async-signal-safe.
             unsafe { signal(it, leave as extern "C" fn(i32) as usize) };
         }
         work(ASYNC);
@@ -145,7 +145,7 @@ fn what_was_found_outlives_a_process_that_just_leaves() {
         work(ASYNC);
         wait_for_the_report();
         println!("1 passed");
-        // SAFETY: ends the process at once.
+        // SAFETY: POSIX lets `_exit` be called at any time; it does not return.
         unsafe { _exit(0) };
     });
     outcome.iter().for_each(assert_found);

@@ -90,14 +90,15 @@ fn a_callback_of_debug_report_can_give_a_call_up() {
         let (create, destroy) =
             (functions.fp().create_debug_report_callback_ext, functions.fp().destroy_debug_report_callback_ext);
         let mut callback = vk::DebugReportCallbackEXT::null();
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let result = unsafe { create(functions.instance(), &info, std::ptr::null(), &mut callback) };
         assert_eq!(result, vk::Result::SUCCESS);
         app.record(0, HAZARD);
         app.submit(0).expect("what is wrong with it was given up");
         app.wait();
         assert_eq!((REPORTED.load(Ordering::Relaxed), app.word(32)), (1, 1));
-        // SAFETY: it is used no more.
+        // SAFETY: nobody has the handle afterwards, and no other thread makes calls that could call back (lifetime,
+        // owner).
         unsafe { destroy(functions.instance(), callback, std::ptr::null()) };
         app.destroy();
     });
@@ -146,7 +147,9 @@ fn present_too_early(entry: &ash::Entry, app: &App) {
     let headless = ash::ext::headless_surface::Instance::new(entry, instance);
     let surfaces = ash::khr::surface::Instance::new(entry, instance);
     let functions = ash::khr::swapchain::Device::new(instance, device);
-    // SAFETY: valid usage but for the semaphore that nobody waits for, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block, what structures point to lives in
+    // this frame, and only this thread uses the queue and the swapchain (lifetime, owner). The image is presented
+    // without a semaphore, in another layout (null driver).
     unsafe {
         let surface = headless.create_headless_surface(&vk::HeadlessSurfaceCreateInfoEXT::default(), None);
         let surface = surface.expect("the null driver makes surfaces");
@@ -321,7 +324,8 @@ fn limits(entry: &ash::Entry, setup: Setup<'_>) -> [u32; 4] {
     let world = setup.world(entry);
     let mut indexing = vk::PhysicalDeviceDescriptorIndexingProperties::default();
     let mut all = vk::PhysicalDeviceVulkan12Properties::default();
-    // SAFETY: the physical device is alive, and the structures are valid.
+    // SAFETY: the physical device is of the live instance, and the chain has two structures of this frame, each once
+    // (lifetime).
     let (first, second) = unsafe {
         let physical = world.instance.enumerate_physical_devices().expect("the null driver has a device")[0];
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut indexing).push_next(&mut all);

@@ -63,7 +63,9 @@ impl Compute {
         let bindings = [binding(0), binding(1)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
         let words = ash::util::read_spv(&mut std::io::Cursor::new(SHADER)).expect("a shader");
-        // SAFETY: valid usage, by this function as a whole.
+        // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what
+        // structures point to lives in this frame, and only this thread uses the queue and the pool; work is waited for
+        // before its objects end (lifetime, owner).
         unsafe {
             let made = (0..sets).map(|_| device.create_descriptor_set_layout(&info, None).expect("a layout"));
             let set_layouts: Vec<_> = made.collect();
@@ -87,14 +89,15 @@ impl Compute {
     /// Records dispatches into a new command buffer, and frees it.
     fn record(&self, world: &World, pool: vk::CommandPool, dispatches: u32) {
         let commands = self.recorded(world, pool, dispatches);
-        // SAFETY: it is not in use any more.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.free_command_buffers(pool, &[commands]) };
     }
 
     /// Records dispatches into a new command buffer, which is submitted and waited for.
     fn recorded(&self, world: &World, pool: vk::CommandPool, dispatches: u32) -> vk::CommandBuffer {
         let (device, commands) = (&world.device, world.command_buffers(pool, 1)[0]);
-        // SAFETY: valid usage, but for sets that are not bound, which is nothing to the null driver.
+        // SAFETY: a new command buffer that only this thread uses, and a live pipeline (lifetime, owner). Its sets are
+        // not bound (VUID-vkCmdDispatch-None-08600; null driver).
         unsafe {
             device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
             device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, self.pipeline);
@@ -106,7 +109,7 @@ impl Compute {
     }
 
     pub(crate) fn destroy(self, world: &World) {
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe {
             world.device.destroy_pipeline(self.pipeline, None);
             world.device.destroy_pipeline_layout(self.layout, None);
@@ -122,7 +125,7 @@ fn run(version: u32, sets: usize, rounds: u32) {
     let compute = Compute::new(&world, sets);
     let pool = world.command_pool();
     (0..rounds).for_each(|_| compute.record(&world, pool, 2));
-    // SAFETY: nothing of it is in use.
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe { world.device.destroy_command_pool(pool, None) };
     compute.destroy(&world);
     world.destroy();
@@ -166,7 +169,8 @@ fn on_vulkan_1_0_nothing_is_checked_and_that_is_told() {
 /// A pipeline that draws, out of shaders that read buffers.
 fn create_graphics(world: &World, layout: vk::PipelineLayout) -> vk::Pipeline {
     let stages = [(vk::ShaderStageFlags::VERTEX, VERTEX), (vk::ShaderStageFlags::FRAGMENT, FRAGMENT)];
-    // SAFETY: valid usage, but for fixed functions that are not described, which is nothing to the null driver.
+    // SAFETY: the structures live until the calls return, and modules end after the pipeline is made (lifetime). Fixed
+    // functions are not described (null driver).
     unsafe {
         let module = |bytes: &[u8]| {
             let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
@@ -193,7 +197,7 @@ fn stages_that_cannot_write_are_not_checked_and_that_is_told_once() {
         let compute = Compute::new(&world, 1);
         for _ in 0..2 {
             let pipeline = create_graphics(&world, compute.layout);
-            // SAFETY: nothing of it is in use.
+            // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
             unsafe { world.device.destroy_pipeline(pipeline, None) };
         }
         compute.destroy(&world);
@@ -227,8 +231,9 @@ fn on_vulkan_1_1_shaders_are_checked_without_addresses() {
 /// Records every command that runs shaders of graphics or compute.
 fn record_all(world: &World, compute: &Compute, commands: vk::CommandBuffer) {
     let (device, buffer) = (&world.device, world.create_buffer());
-    // SAFETY: valid usage but for what is nothing to the null driver: there is no rendering, the pipeline is one for
-    // compute, and sets are not bound.
+    // SAFETY: a new command buffer that only this thread uses, with live objects (lifetime, owner). There is no
+    // rendering, the pipeline is one for compute, sets are not bound, and the buffer is smaller than what commands name
+    // (null driver).
     unsafe {
         device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
         for point in [vk::PipelineBindPoint::GRAPHICS, vk::PipelineBindPoint::COMPUTE] {
@@ -257,7 +262,7 @@ fn every_command_that_runs_shaders_is_led_to_its_tables() {
         let compute = Compute::new(&world, 3);
         let pool = world.command_pool();
         record_all(&world, &compute, world.command_buffers(pool, 1)[0]);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         world.destroy();
@@ -308,7 +313,8 @@ fn record_build(
         .geometries(&geometries)];
     let builds = khr::acceleration_structure::Device::new(&world.instance, device);
     let (point, stages) = (vk::PipelineBindPoint::COMPUTE, vk::ShaderStageFlags::COMPUTE);
-    // SAFETY: valid usage, but for addresses and a structure that are not there, which is nothing to the null driver.
+    // SAFETY: a new command buffer that only this thread uses, with live objects; the structures live until the calls
+    // return (lifetime, owner). The acceleration structure is null and addresses lead nowhere (null driver).
     unsafe {
         device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
         device.cmd_bind_pipeline(commands, point, pipeline);
@@ -341,7 +347,7 @@ fn expect_bound_again(name: &str, build: Build, command: &str) {
         let pool = world.command_pool();
         let commands = world.command_buffers(pool, 1)[0];
         record_build(&world, commands, (compute.layout, compute.pipeline), build);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         world.destroy();
@@ -396,7 +402,9 @@ fn command_buffers_that_are_freed_give_back_what_they_had() {
 
 /// Memory of the application, of the type that checks take theirs from.
 fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let physical = world.instance.enumerate_physical_devices().expect("a device")[0];
         let all = world.instance.get_physical_device_memory_properties(physical);
@@ -427,10 +435,10 @@ fn where_the_application_lacks_memory_it_gets_what_checks_do_not_use() {
         let memory = allocate(&world, 7 * BLOCK).expect("that much is left");
         assert!(allocate(&world, 1).is_err(), "by now all is taken");
         // Checks go on where there is memory again.
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.free_memory(memory, None) };
         compute.record(&world, pool, 1);
-        // SAFETY: as above.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         world.destroy();
@@ -464,10 +472,10 @@ fn where_checks_lack_memory_that_is_told_once_and_nothing_more_is_checked() {
         let later = Compute::new(&world, 1);
         later.recorded(&world, pool, 1);
         // Nor is anything checked where there is memory again.
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.free_memory(memory, None) };
         compute.recorded(&world, pool, 1);
-        // SAFETY: as above.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         later.destroy(&world);
@@ -504,7 +512,7 @@ fn ten_thousand_pipelines_one_after_the_other_take_no_more_than_a_few() {
             }
             compute.destroy(&world);
         }
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         world.destroy();
     }) else {
@@ -535,8 +543,9 @@ fn record_generated(world: &World, compute: &Compute, [commands, state]: [vk::Co
     info.s_type = abi::StructureType::GENERATED_COMMANDS_INFO_EXT;
     info.shader_stages = abi::ShaderStageFlags::COMPUTE;
     info.max_sequence_count = 1;
-    // SAFETY: functions of these types, and valid usage but for what is nothing to the null driver: there is no layout
-    // of the commands and no memory with them.
+    // SAFETY: `Execute` and `Preprocess` are the types of the commands with these names, which end with a zero. Both
+    // command buffers are new and used by this thread only, and `info` lives here (lifetime, owner). There is no layout
+    // of the commands and no memory with them (null driver).
     unsafe {
         let function = |name: &CStr| {
             let found = world.instance.get_device_proc_addr(device.handle(), name.as_ptr());
@@ -569,7 +578,7 @@ fn commands_that_the_device_generates_are_led_to_their_tables() {
         let pool = world.command_pool();
         let all = world.command_buffers(pool, 2);
         record_generated(&world, &compute, [all[0], all[1]]);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         world.destroy();
@@ -595,7 +604,8 @@ fn record_generated_nv(world: &World, compute: &Compute, commands: vk::CommandBu
     let functions = ash::nv::device_generated_commands::Device::new(&world.instance, device);
     let point = vk::PipelineBindPoint::COMPUTE;
     let info = vk::GeneratedCommandsInfoNV::default().pipeline_bind_point(point).pipeline(compute.pipeline);
-    // SAFETY: valid usage but for what is nothing to the null driver: there is no layout of the commands.
+    // SAFETY: a new command buffer that only this thread uses, with a live pipeline; `info` lives here (lifetime,
+    // owner). There is no layout of the commands (null driver).
     unsafe {
         device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
         device.cmd_bind_pipeline(commands, point, compute.pipeline);
@@ -616,7 +626,7 @@ fn generated_commands_of_nvidia_are_led_to_their_tables() {
         let compute = Compute::new(&world, 1);
         let pool = world.command_pool();
         record_generated_nv(&world, &compute, world.command_buffers(pool, 1)[0]);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { world.device.destroy_command_pool(pool, None) };
         compute.destroy(&world);
         world.destroy();
@@ -639,7 +649,9 @@ fn take_binary(world: &World, destroys_layout: bool) -> Result<Vec<u8>, vk::Resu
     let bindings = [binding(0), binding(1)];
     let words = ash::util::read_spv(&mut std::io::Cursor::new(SHADER)).expect("a shader");
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: valid usage, by this function as a whole, but for callbacks that are none: the null driver calls none.
+    // SAFETY: each object is created, used and destroyed in this order, and `words` and `bytes` live until the calls
+    // return (lifetime). With `destroys_layout`, callbacks are null functions and a layout is named after its end: the
+    // driver calls none and looks up none (null driver).
     unsafe {
         let layouts = [device.create_descriptor_set_layout(&info, None).expect("a layout")];
         let info = vk::ShaderCreateInfoEXT::default().stage(vk::ShaderStageFlags::COMPUTE).name(c"main");

@@ -76,7 +76,7 @@ impl Ground {
     }
 
     fn destroy(self) {
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe {
             self.world.device.free_memory(self.memory, None);
             self.world.device.destroy_command_pool(self.pool, None);
@@ -91,7 +91,8 @@ impl Ground {
         let name = format!("an object {:->100} {:08}\0", "with a name of its own", self.named.get());
         let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("a zero is at the end alone");
         let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(it).object_name(name);
-        // SAFETY: the object is there.
+        // SAFETY: `it` is an object of the device that its caller has just made and not destroyed; the name lives here
+        // and ends with a zero (lifetime, owner).
         unsafe { self.utils.set_debug_utils_object_name(&info) }.expect("a name can be given");
         it
     }
@@ -100,7 +101,8 @@ impl Ground {
     fn run(&self, record: impl FnOnce(vk::CommandBuffer)) {
         let device = &self.world.device;
         let commands = self.name(self.world.command_buffers(self.pool, 1)[0]);
-        // SAFETY: the command buffer is new, and waited for.
+        // SAFETY: a new command buffer of a pool that only this thread uses; `submit` waits for it before it is freed
+        // (lifetime, owner).
         unsafe {
             device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
             record(commands);
@@ -112,7 +114,7 @@ impl Ground {
 
     /// Bytes that this process has from the allocator, when nothing is remembered of what happened before.
     fn settled_heap(&self) -> usize {
-        // SAFETY: nothing else happens on the device, and the allocator may be asked at any time.
+        // SAFETY: only this thread uses the device and its queue (owner); `mallinfo2` may be called at any time.
         let it = unsafe {
             (0..LIMIT).for_each(|_| self.world.device.device_wait_idle().expect("it is waited for"));
             libc::mallinfo2()
@@ -123,7 +125,7 @@ impl Ground {
     fn module(&self, bytes: &[u8]) -> vk::ShaderModule {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
         let info = vk::ShaderModuleCreateInfo::default().code(&words);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         self.name(unsafe { self.world.device.create_shader_module(&info, None) }.expect("a module"))
     }
 
@@ -133,7 +135,8 @@ impl Ground {
 
     fn buffer_in(&self, memory: vk::DeviceMemory, usage: vk::BufferUsageFlags) -> vk::Buffer {
         let info = vk::BufferCreateInfo::default().size(256).usage(usage);
-        // SAFETY: the info is valid, and so is the memory.
+        // SAFETY: the structure lives until the call returns; the buffer is new, and the memory is alive and larger
+        // (lifetime).
         unsafe {
             let buffer = self.world.device.create_buffer(&info, None).expect("a buffer");
             self.world.device.bind_buffer_memory(buffer, memory, 0).expect("it is bound");
@@ -146,7 +149,9 @@ impl Ground {
 fn buffers(it: &Ground) {
     let device = &it.world.device;
     let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let (buffer, unbound) = (it.buffer(usage), it.name(it.world.create_buffer()));
         let info = vk::BufferViewCreateInfo::default().buffer(buffer).format(vk::Format::R32_UINT).range(256);
@@ -164,7 +169,9 @@ fn images(it: &Ground) {
     let info = info.samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
     let all =
         vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR).level_count(1).layer_count(1);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let image = it.name(device.create_image(&info, None).expect("an image"));
         let unbound = it.name(device.create_image(&info, None).expect("an image"));
@@ -186,7 +193,9 @@ fn images(it: &Ground) {
 fn samplers(it: &Ground) {
     let device = &it.world.device;
     let info = vk::SamplerYcbcrConversionCreateInfo::default().format(vk::Format::G8_B8_R8_3PLANE_420_UNORM);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let conversion = it.name(device.create_sampler_ycbcr_conversion(&info, None).expect("a conversion"));
         let sampler = it.name(device.create_sampler(&vk::SamplerCreateInfo::default(), None).expect("a sampler"));
@@ -197,7 +206,7 @@ fn samplers(it: &Ground) {
 
 fn modules(it: &Ground) {
     let module = it.module(SHADER);
-    // SAFETY: it is not in use.
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe { it.world.device.destroy_shader_module(module, None) };
 }
 
@@ -207,7 +216,7 @@ fn compute_pipeline(it: &Ground) -> vk::Pipeline {
     let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE);
     let stage = stage.module(module).name(c"main");
     let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(it.compute.layout)];
-    // SAFETY: valid usage.
+    // SAFETY: the structures live until the call returns, and a module may end when its pipeline is made (lifetime).
     unsafe {
         let made = device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None).expect("a pipeline")[0];
         device.destroy_shader_module(module, None);
@@ -217,7 +226,7 @@ fn compute_pipeline(it: &Ground) -> vk::Pipeline {
 
 fn compute_pipelines(it: &Ground) {
     let pipeline = compute_pipeline(it);
-    // SAFETY: it is not in use.
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe { it.world.device.destroy_pipeline(pipeline, None) };
     Compute::new(&it.world, 1).destroy(&it.world);
 }
@@ -227,7 +236,8 @@ fn graphics_pipelines(it: &Ground) {
     let device = &it.world.device;
     let subpasses = [vk::SubpassDescription::default().pipeline_bind_point(vk::PipelineBindPoint::GRAPHICS)];
     let info = vk::RenderPassCreateInfo::default().subpasses(&subpasses);
-    // SAFETY: valid usage, but for fixed functions that are not described, which is nothing to the null driver.
+    // SAFETY: each object is created, used and destroyed in this order in this block; `run` waits for the commands,
+    // which only this thread records (lifetime, owner). Fixed functions are not described (null driver).
     unsafe {
         let pass = it.name(device.create_render_pass(&info, None).expect("a render pass"));
         let info = vk::FramebufferCreateInfo::default().render_pass(pass).width(16).height(16).layers(1);
@@ -272,7 +282,8 @@ fn graphics_pipeline(
         (true, false) => info,
         (false, _) => info.push_next(&mut libraries),
     };
-    // SAFETY: as above.
+    // SAFETY: the structures live until the call returns, and modules may end when their pipeline is made (lifetime).
+    // Fixed functions are not described (null driver).
     unsafe {
         let made = device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None).expect("a pipeline")[0];
         stages.iter().for_each(|it| device.destroy_shader_module(it.module, None));
@@ -284,7 +295,7 @@ fn libraries(it: &Ground) {
     let pass = vk::RenderPass::null();
     let part = graphics_pipeline(it, pass, vk::PipelineCreateFlags::LIBRARY_KHR, &[]);
     let linked = graphics_pipeline(it, pass, vk::PipelineCreateFlags::empty(), &[part]);
-    // SAFETY: they are not in use.
+    // SAFETY: nothing is pending that uses them, and nobody has the handles afterwards (lifetime).
     unsafe { [part, linked].into_iter().for_each(|pipeline| it.world.device.destroy_pipeline(pipeline, None)) };
 }
 
@@ -300,7 +311,9 @@ fn rays(it: &Ground) {
     let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(&stages).groups(&groups);
     let infos = [info.layout(it.compute.layout).max_pipeline_ray_recursion_depth(1)];
     let (none, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let made = functions.create_ray_tracing_pipelines(none, cache, &infos, None).expect("a pipeline")[0];
         device.destroy_shader_module(module, None);
@@ -318,12 +331,13 @@ fn shaders(it: &Ground) {
         let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
         let info = info.name(c"main").set_layouts(&sets);
         let infos = [vk::ShaderCreateInfoEXT { p_code: words.as_ptr().cast(), code_size: bytes.len(), ..info }];
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         it.name(unsafe { functions.create_shaders(&infos, None) }.expect("a shader object")[0])
     };
     let stages = [vk::ShaderStageFlags::VERTEX, vk::ShaderStageFlags::FRAGMENT];
     let all = [shader(stages[0], VERTEX), shader(stages[1], FRAGMENT)];
-    // SAFETY: valid usage, but for what is not set, which is nothing to the null driver.
+    // SAFETY: live shader objects; `run` waits for the commands, which only this thread records, before they end
+    // (lifetime, owner). Dynamic state is not set (null driver).
     unsafe {
         it.run(|commands| {
             device.cmd_begin_rendering(commands, &vk::RenderingInfo::default().layer_count(1));
@@ -343,7 +357,9 @@ fn descriptor_sets(it: &Ground) {
     let binding = vk::DescriptorSetLayoutBinding::default().descriptor_count(2).descriptor_type(ty);
     let bindings = [binding.stage_flags(vk::ShaderStageFlags::COMPUTE)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let layout = it.name(device.create_descriptor_set_layout(&info, None).expect("a layout"));
         let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
@@ -384,7 +400,7 @@ fn command_buffers(it: &Ground) {
     it.world.record(all[1], 2);
     it.world.record(all[2], 2);
     it.world.submit(all[2]);
-    // SAFETY: nothing of it is in use.
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
     unsafe {
         it.world.device.free_command_buffers(pool, &all[3..]);
         it.world.device.destroy_command_pool(pool, None);
@@ -396,7 +412,9 @@ fn secondaries(it: &Ground) {
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
     let info = info.level(vk::CommandBufferLevel::SECONDARY);
     let inherited = vk::CommandBufferInheritanceInfo::default();
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let made = device.allocate_command_buffers(&info).expect("a command buffer");
         let begin = vk::CommandBufferBeginInfo::default().inheritance_info(&inherited);
@@ -416,7 +434,9 @@ fn dispatches(it: &Ground) {
     let buffers = [vk::BufferUsageFlags::STORAGE_BUFFER; 2].map(|usage| it.buffer(usage));
     let sizes = [vk::DescriptorPoolSize { ty, descriptor_count: 2 }];
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let pool = it.name(device.create_descriptor_pool(&info, None).expect("a pool"));
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&it.compute.set_layouts);
@@ -447,7 +467,9 @@ fn signals(it: &Ground) {
     let (device, queue) = (&it.world.device, it.world.queue);
     let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     let info = vk::SemaphoreCreateInfo::default();
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let fence = it.name(device.create_fence(&vk::FenceCreateInfo::default(), None).expect("a fence"));
         let event = it.name(device.create_event(&vk::EventCreateInfo::default(), None).expect("an event"));
@@ -475,7 +497,9 @@ fn addressed(it: &Ground) {
     let (memory, ty) = (it.name(it.world.allocate(4096)), vk::AccelerationStructureTypeKHR::BOTTOM_LEVEL);
     let buffer = it.buffer_in(memory, usage);
     let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(buffer).size(256).ty(ty);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         device.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(buffer));
         let structure = it.name(functions.create_acceleration_structure(&info, None).expect("a structure"));
@@ -493,7 +517,9 @@ fn micromaps(it: &Ground) {
     let buffer = it.buffer(vk::BufferUsageFlags::MICROMAP_STORAGE_EXT);
     let info = vk::MicromapCreateInfoEXT::default().buffer(buffer).size(256);
     let mut micromap = vk::MicromapEXT::null();
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let made = (functions.fp().create_micromap_ext)(device.handle(), &info, std::ptr::null(), &mut micromap);
         made.result().expect("a micromap");
@@ -508,7 +534,9 @@ fn swapchains(it: &Ground) {
     let entry = entry();
     let headless = ext::headless_surface::Instance::new(&entry, &it.world.instance);
     let surfaces = khr::surface::Instance::new(&entry, &it.world.instance);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let surface = headless.create_headless_surface(&info, None).expect("a surface");
         let info = vk::SwapchainCreateInfoKHR::default().surface(surface).min_image_count(2).image_array_layers(1);
@@ -536,7 +564,9 @@ fn others(it: &Ground) {
     let device = &it.world.device;
     let deferred = khr::deferred_host_operations::Device::new(&it.world.instance, device);
     let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::OCCLUSION).query_count(4);
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let queries = it.name(device.create_query_pool(&info, None).expect("a pool"));
         let cache = it.name(device.create_pipeline_cache(&vk::PipelineCacheCreateInfo::default(), None).expect("one"));

@@ -48,27 +48,31 @@ pub(crate) unsafe extern "system" fn listen(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     _: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: a callback is given valid data.
+    // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns.
     let data = unsafe { &*data };
     let owned = |it: Option<&CStr>| it.map(|it| it.to_string_lossy().into_owned());
-    // SAFETY: as above.
+    // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: its texts
+    // are null or end with a zero.
     let (name, text) = unsafe { (owned(data.message_id_name_as_c_str()), owned(data.message_as_c_str())) };
     let Some(name) = name.filter(|it| it.starts_with("SYNC") || it.starts_with("LAVASCOPE-Device")) else {
         return vk::FALSE;
     };
     let objects = match data.object_count {
         0 => &[],
-        // SAFETY: as above.
+        // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: it has
+        // so many objects.
         count => unsafe { std::slice::from_raw_parts(data.p_objects, count as usize) },
     };
-    // SAFETY: as above.
+    // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: the names
+    // of its objects are null or end with a zero.
     let object = |it: &vk::DebugUtilsObjectNameInfoEXT<'_>| unsafe {
         (it.object_type, it.object_handle, owned(it.object_name_as_c_str()))
     };
     let labels = [(data.queue_label_count, data.p_queue_labels), (data.cmd_buf_label_count, data.p_cmd_buf_labels)];
     let labels = labels.map(|(count, first)| match count {
         0 => Vec::new(),
-        // SAFETY: as above.
+        // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: it has
+        // so many labels, whose names end with a zero.
         count => unsafe {
             let all = std::slice::from_raw_parts(first, count as usize);
             all.iter().filter_map(|it| owned(it.label_name_as_c_str())).collect()
@@ -117,7 +121,7 @@ impl App {
     pub(crate) fn of(entry: &ash::Entry, setup: Setup<'_>) -> App {
         let mut app = App::silent_of(entry, setup);
         let functions = ash::ext::debug_utils::Instance::new(entry, &app.world.instance);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let made = unsafe { functions.create_debug_utils_messenger(&messenger_info(), None) }.expect("it is made");
         app.messenger = Some((functions, made));
         app
@@ -133,7 +137,9 @@ impl App {
         let (buffer, pool) = (world.create_buffer(), world.command_pool());
         let commands = world.command_buffers(pool, 2);
         let device = &world.device;
-        // SAFETY: valid usage, by this function as a whole.
+        // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what
+        // structures point to lives in this frame, and only this thread uses the queue and the pool; work is waited for
+        // before its objects end (lifetime, owner).
         let memory = unsafe {
             let memory = device.allocate_memory(&vk::MemoryAllocateInfo::default().allocation_size(1024), None);
             let memory = memory.expect("the null driver has memory");
@@ -145,7 +151,8 @@ impl App {
 
     pub(crate) fn begin(&self, index: usize) {
         let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
-        // SAFETY: the command buffer is not in use.
+        // SAFETY: the command buffer is not pending, its pool lets it be begun again, and only this thread uses it
+        // (lifetime, owner).
         unsafe { self.world.device.begin_command_buffer(self.commands[index], &info) }
             .expect("the null driver records");
     }
@@ -156,7 +163,7 @@ impl App {
     }
 
     pub(crate) fn fill_in(&self, commands: vk::CommandBuffer, offset: u64, value: u32) {
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe { self.world.device.cmd_fill_buffer(commands, self.buffer, offset, 64, value) };
     }
 
@@ -164,7 +171,7 @@ impl App {
     pub(crate) fn secondaries(&self) -> [vk::CommandBuffer; 2] {
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(2);
         let info = info.level(vk::CommandBufferLevel::SECONDARY);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let made = unsafe { self.world.device.allocate_command_buffers(&info) };
         let made = made.expect("the null driver makes command buffers");
         [made[0], made[1]]
@@ -174,7 +181,8 @@ impl App {
         let inherited = vk::CommandBufferInheritanceInfo::default();
         let info = vk::CommandBufferBeginInfo::default().inheritance_info(&inherited);
         let info = info.flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
-        // SAFETY: the command buffer is not in use.
+        // SAFETY: the command buffer is not pending, its pool lets it be begun again, and only this thread uses it
+        // (lifetime, owner).
         unsafe {
             self.world.device.begin_command_buffer(commands, &info).expect("the null driver records");
             record(commands);
@@ -183,7 +191,7 @@ impl App {
     }
 
     pub(crate) fn execute(&self, index: usize, secondary: vk::CommandBuffer) {
-        // SAFETY: the command buffer is being recorded, and the other one is recorded.
+        // SAFETY: recorded here; `secondary` was recorded for simultaneous use and is of this device (lifetime, owner).
         unsafe { self.world.device.cmd_execute_commands(self.commands[index], &[secondary]) };
     }
 
@@ -197,14 +205,14 @@ impl App {
         let barrier = vk::MemoryBarrier::default().src_access_mask(all).dst_access_mask(all);
         let stages = vk::PipelineStageFlags::ALL_COMMANDS;
         let flags = vk::DependencyFlags::empty();
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe {
             self.world.device.cmd_pipeline_barrier(commands, stages, stages, flags, &[barrier], &[], &[]);
         }
     }
 
     pub(crate) fn end(&self, index: usize) {
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe { self.world.device.end_command_buffer(self.commands[index]) }.expect("the null driver records");
     }
 
@@ -222,7 +230,8 @@ impl App {
     pub(crate) fn submit_with(&self, index: usize, fence: vk::Fence) -> Result<(), vk::Result> {
         let buffers = [self.commands[index]];
         let submit = vk::SubmitInfo::default().command_buffers(&buffers);
-        // SAFETY: the queue is the caller's alone for now, and the command buffer is recorded.
+        // SAFETY: no other thread uses the queue meanwhile, and the command buffer was recorded and is not pending, or
+        // was begun for simultaneous use (VUID-vkQueueSubmit-pCommandBuffers-00070, -00071; lifetime, owner).
         unsafe { self.world.device.queue_submit(self.world.queue, &[submit], fence) }
     }
 
@@ -231,7 +240,8 @@ impl App {
         let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut timeline);
         let (device, buffers, values) = (&self.world.device, [self.commands[index]], [value]);
-        // SAFETY: the info is valid, the queue is the caller's alone for now, and the command buffer is recorded.
+        // SAFETY: the structures live until the calls return, no other thread uses the queue meanwhile, and the command
+        // buffer was recorded for simultaneous use (lifetime, owner).
         unsafe {
             let semaphore = device.create_semaphore(&info, None).expect("the null driver makes semaphores");
             let (waits, stages) = ([semaphore], [vk::PipelineStageFlags::ALL_COMMANDS]);
@@ -245,14 +255,15 @@ impl App {
     }
 
     pub(crate) fn wait(&self) {
-        // SAFETY: the queue is the caller's alone for now.
+        // SAFETY: no other thread uses the queue meanwhile (owner).
         unsafe { self.world.device.queue_wait_idle(self.world.queue) }.expect("the null driver waits");
     }
 
     /// Some word of the buffer. The null driver makes all memory visible, and executes fills if it is told so.
     pub(crate) fn word(&self, offset: u64) -> u32 {
         let device = &self.world.device;
-        // SAFETY: the memory is not mapped, and large enough.
+        // SAFETY: the memory is mapped here only (VUID-vkMapMemory-memory-00678), has 1024 bytes, which every test
+        // stays below, and the queue was waited for (lifetime, owner).
         unsafe {
             let address = device.map_memory(self.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty());
             let value = address.expect("it can be mapped").byte_add(offset as usize).cast::<u32>().read();
@@ -264,7 +275,8 @@ impl App {
     /// Opens or closes a debug label in a command buffer.
     pub(crate) fn label(&self, index: usize, label: Option<&CStr>) {
         let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
-        // SAFETY: the command buffer is being recorded, and as many labels are closed as were opened.
+        // SAFETY: recorded here, and tests close as many labels as they opened
+        // (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01912; owner).
         unsafe {
             match label {
                 Some(name) => {
@@ -280,12 +292,12 @@ impl App {
     pub(crate) fn name<T: vk::Handle>(&self, object: T, name: &CStr) {
         let functions = ash::ext::debug_utils::Device::new(&self.world.instance, &self.world.device);
         let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(name);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { functions.set_debug_utils_object_name(&info) }.expect("a name can be given");
     }
 
     pub(crate) fn destroy_device(&self) {
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe {
             self.world.device.destroy_command_pool(self.pool, None);
             self.world.device.destroy_buffer(self.buffer, None);
@@ -295,7 +307,7 @@ impl App {
     }
 
     pub(crate) fn destroy_instance(&self) {
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe {
             if let Some((functions, messenger)) = &self.messenger {
                 functions.destroy_debug_utils_messenger(*messenger, None);

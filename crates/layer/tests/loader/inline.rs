@@ -84,7 +84,7 @@ fn a_hazard_between_subpasses_is_told_in_the_next_subpass() {
         let info = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer).render_area(area);
         app.begin(0);
         let (device, contents) = (&app.world.device, vk::SubpassContents::INLINE);
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe {
             device.cmd_begin_render_pass(app.commands[0], &info, contents);
             assert_eq!(take_heard(), []);
@@ -124,7 +124,8 @@ fn two_subpasses(world: &World) -> (vk::RenderPass, vk::Framebuffer) {
         .samples(vk::SampleCountFlags::TYPE_1)
         .usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
     let device = &world.device;
-    // SAFETY: valid usage of everything.
+    // SAFETY: each object is made of those before it, what structures point to lives in this frame, and the memory is
+    // larger than the image (lifetime). The caller leaves all of it to the device (null driver).
     unsafe {
         let pass = device.create_render_pass(&info, None).expect("the null driver makes render passes");
         let image = device.create_image(&image, None).expect("the null driver makes images");
@@ -198,12 +199,13 @@ fn a_submission_that_is_given_up_leaves_no_trace() {
         app.record(1, &[(32, 2)]);
         app.submit(0).expect("the null driver submits");
         answer(true);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let fence = unsafe { app.world.device.create_fence(&vk::FenceCreateInfo::default(), None) };
         let fence = fence.expect("the null driver makes fences");
         assert_eq!(app.submit_with(1, fence), Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
         assert_eq!(take_heard().len(), 1);
-        // SAFETY: the fence is alive, and in use by nobody.
+        // SAFETY: a live fence, whose submission the layer refused, so that no queue has it
+        // (VUID-vkDestroyFence-fence-01120; lifetime).
         unsafe {
             assert_eq!(app.world.device.get_fence_status(fence), Ok(false), "the driver never saw it");
             app.world.device.destroy_fence(fence, None);
@@ -258,7 +260,7 @@ fn a_hazard_of_work_that_waited_is_told_in_the_signal() {
         app.submit(1).expect("the null driver submits");
         assert_eq!(take_heard(), []);
         let info = vk::SemaphoreSignalInfo::default().semaphore(semaphore).value(3);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { app.world.device.signal_semaphore(&info) }.expect("the null driver signals");
         assert_eq!(take_heard().len(), 1);
         app.destroy_device();

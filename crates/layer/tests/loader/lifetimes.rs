@@ -18,7 +18,7 @@ fn the_second_of_us_in_a_chain_passes_everything_on() {
             let command_buffer = world.command_buffers(pool, 1)[0];
             world.record(command_buffer, 7);
             world.submit(command_buffer);
-            // SAFETY: its command buffer is not in use.
+            // SAFETY: `submit` waited for its command buffers, and nobody has the handles afterwards (lifetime, owner).
             unsafe { world.device.destroy_command_pool(pool, None) };
             world.destroy();
         }
@@ -120,7 +120,7 @@ fn calls_after_the_last_instance_do_no_harm() {
         for _ in 0..3 {
             send.send(Setup::STATS.world(&entry)).expect("the thread waits");
             wait.recv().expect("the thread answers").destroy();
-            // SAFETY: these need no instance.
+            // SAFETY: global commands of the loader, which take no handle; the name of the layer ends with a zero.
             unsafe {
                 entry.try_enumerate_instance_version().expect("the loader answers");
                 entry.enumerate_instance_layer_properties().expect("the loader answers");
@@ -170,16 +170,17 @@ unsafe extern "C" {
 
 /// Runs `body` in a fork of this process, and gives the status with which it ended.
 fn in_fork(body: impl FnOnce()) -> i32 {
-    // SAFETY: the fork does what the tests below say, and ends.
+    // SAFETY: the child has this thread alone. No other thread holds a lock that it needs: the thread of the harness
+    // waits for this test, those of the layer sleep, and the C library makes its allocator usable after a fork.
     match unsafe { fork() } {
         0 => {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-            // SAFETY: ends the fork as a program ends, with all that runs then.
+            // SAFETY: ends the fork as a program ends, with the handlers of `atexit`; its only thread calls this.
             unsafe { exit(i32::from(result.is_err())) }
         }
         process => {
             let mut status = -1;
-            // SAFETY: the status is ours to write.
+            // SAFETY: `status` is a number of this stack frame, and `process` a child that nobody else waits for.
             assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
             status
         }

@@ -17,7 +17,9 @@ fn lose(app: &App) {
     app.record(0, &[(0, 1)]);
     app.record(1, &[(64, 2)]);
     let device = &app.world.device;
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let fence = device.create_fence(&vk::FenceCreateInfo::default(), None).expect("the null driver makes fences");
         app.submit_with(0, fence).expect("the null driver submits");

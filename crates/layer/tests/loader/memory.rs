@@ -133,7 +133,7 @@ impl Live<'_> {
         const PAGE: usize = 4096;
         let (start, end) = (range.start / PAGE * PAGE, range.end.next_multiple_of(PAGE));
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping of nothing.
+        // SAFETY: a new anonymous mapping at an address of the system's choice.
         let reserved = unsafe { libc::mmap(std::ptr::null_mut(), end - start, libc::PROT_NONE, flags, -1, 0) };
         let mut placed = vk::MemoryMapPlacedInfoEXT { p_placed_address: reserved, ..Default::default() };
         let info = vk::MemoryMapInfoKHR::default()
@@ -144,7 +144,9 @@ impl Live<'_> {
             .push_next(&mut placed);
         let second = self.second.as_ref().expect("the extension is there");
         let mut host = std::ptr::null_mut();
-        // SAFETY: the memory is not mapped and has these pages, and the addresses are reserved for them.
+        // SAFETY: the memory is not mapped and has these pages; `reserved` is a range of addresses of that size that
+        // only this mapping takes (VUID-VkMemoryMapInfo-flags-09570). `info`, `placed` and `host` live here (lifetime,
+        // owner).
         let result =
             unsafe { (second.fp().map_memory2_khr)(self.world.device.handle(), &raw const info, &raw mut host) };
         assert_eq!((result, host), (vk::Result::SUCCESS, reserved));
@@ -182,7 +184,7 @@ fn visible_type(world: &World) -> u32 {
 
 /// The first memory type of some kind.
 fn type_with(world: &World, is_wanted: impl Fn(vk::MemoryPropertyFlags) -> bool) -> u32 {
-    // SAFETY: the instance is alive.
+    // SAFETY: the world's instance is alive, and the physical device is of it (lifetime).
     let properties = unsafe {
         let physical = world.instance.enumerate_physical_devices().expect("there is one")[0];
         world.instance.get_physical_device_memory_properties(physical)
@@ -194,7 +196,7 @@ fn type_with(world: &World, is_wanted: impl Fn(vk::MemoryPropertyFlags) -> bool)
 impl Actor for Live<'_> {
     fn allocate(&mut self, slot: usize, size: usize) {
         let info = vk::MemoryAllocateInfo::default().allocation_size(size as u64).memory_type_index(self.memory_type);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         self.slots[slot].0 = unsafe { self.world.device.allocate_memory(&info, None) }.expect("there is room");
         // What is in new memory of lavapipe is what somebody left there.
         self.map(slot, 0..size, false);
@@ -210,7 +212,8 @@ impl Actor for Live<'_> {
         let info = vk::MemoryMapInfoKHR::default().memory(memory).offset(offset).size(size);
         let device = &self.world.device;
         let mut host = std::ptr::null_mut();
-        // SAFETY: the memory is not mapped, and has these bytes.
+        // SAFETY: the program of the test maps a slot only where it is not mapped (VUID-vkMapMemory-memory-00678), and
+        // a range inside of its memory (lifetime, owner).
         unsafe {
             if let Some(second) = self.second.as_ref().filter(|_| is_second) {
                 let result = (second.fp().map_memory2_khr)(device.handle(), &raw const info, &raw mut host);
@@ -228,7 +231,8 @@ impl Actor for Live<'_> {
 
     fn write(&mut self, slot: usize, at: usize, bytes: &[u8], how: How) {
         let (_, host, first) = self.slots[slot];
-        // SAFETY: these bytes are mapped.
+        // SAFETY: the program of the test writes only inside of what `map` mapped from `first` on, and nobody else has
+        // a reference there: the layer reads copies that the system makes.
         let to = unsafe { std::slice::from_raw_parts_mut(host.add(at - first), bytes.len()) };
         match how {
             How::Plain => to.copy_from_slice(bytes),
@@ -248,23 +252,25 @@ impl Actor for Live<'_> {
     fn flush(&mut self, slot: usize, range: Range<usize>) {
         let (offset, size) = (range.start as u64, range.len() as u64);
         let range = vk::MappedMemoryRange::default().memory(self.slots[slot].0).offset(offset).size(size);
-        // SAFETY: these bytes are mapped.
+        // SAFETY: the program of the test flushes only inside of what is mapped
+        // (VUID-VkMappedMemoryRange-memory-00684), in ranges that the driver's atom divides (lifetime).
         unsafe { self.world.device.flush_mapped_memory_ranges(&[range]) }.expect("it can be flushed");
     }
 
     fn unmap(&mut self, slot: usize) {
-        // SAFETY: it is mapped.
+        // SAFETY: the program of the test unmaps only what is mapped (VUID-vkUnmapMemory-memory-00689), and uses the
+        // address no more (lifetime, owner).
         unsafe { self.world.device.unmap_memory(self.slots[slot].0) };
     }
 
     fn free(&mut self, slot: usize) {
-        // SAFETY: it is not in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { self.world.device.free_memory(self.slots[slot].0, None) };
     }
 
     fn submit(&mut self, is_second: bool) {
         let World { device, queue, .. } = self.world;
-        // SAFETY: the queue is this thread's.
+        // SAFETY: a live queue that only this thread uses (lifetime, owner).
         unsafe {
             match is_second {
                 true => device.queue_submit2(*queue, &[], vk::Fence::null()),
@@ -466,13 +472,14 @@ fn what_several_threads_write_is_there_for_each_that_submits() {
                 let (world, barrier, queue) = (&world, &barrier, &queue);
                 scope.spawn(move || {
                     let own = std::ptr::with_exposed_provenance_mut::<u8>(host + thread * SLICE);
-                    // SAFETY: each thread has bytes of its own.
+                    // SAFETY: `THREADS * SLICE` bytes are mapped from `host` on until the scope ends, and each thread
+                    // has a slice of its own; nobody else has a reference there.
                     let own = unsafe { std::slice::from_raw_parts_mut(own, SLICE) };
                     for round in 0..ROUNDS {
                         own.fill(round as u8 + 1);
                         barrier.wait();
                         let _guard = queue.lock();
-                        // SAFETY: nobody else uses the queue.
+                        // SAFETY: the mutex is held, so that only this thread uses the queue (owner).
                         unsafe { world.device.queue_submit(world.queue, &[], vk::Fence::null()) }.expect("submitted");
                         drop(_guard);
                         barrier.wait();
@@ -525,7 +532,8 @@ fn memory_that_is_not_coherent_is_told_when_it_is_flushed() {
         });
         let info = vk::MemoryAllocateInfo::default().allocation_size(8192).memory_type_index(ty);
         let World { device, queue, .. } = &world;
-        // SAFETY: the memory has the bytes that are written, and is mapped.
+        // SAFETY: new memory of 8192 bytes, which is mapped whole while it is written and flushed, unmapped and then
+        // freed; only this thread uses it and the queue, to which nothing that uses it is submitted (lifetime, owner).
         unsafe {
             let memory = device.allocate_memory(&info, None).expect("there is room");
             let flush = |offset, size| {
@@ -564,7 +572,7 @@ fn imported_memory_and_events_count() {
         let entry = entry();
         let world = Setup { device_extensions: &[c"VK_EXT_external_memory_host"], ..Setup::OFF }.world(&entry);
         let layout = std::alloc::Layout::from_size_align(SIZE, 4096).expect("a power of two");
-        // SAFETY: the size is not zero.
+        // SAFETY: the layout has a size that is not zero.
         let host = unsafe { std::alloc::alloc_zeroed(layout) };
         let handle_type = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
         let mut import = vk::ImportMemoryHostPointerInfoEXT::default().handle_type(handle_type);
@@ -572,7 +580,9 @@ fn imported_memory_and_events_count() {
         let info =
             vk::MemoryAllocateInfo::default().allocation_size(SIZE as u64).memory_type_index(visible_type(&world));
         let device = &world.device;
-        // SAFETY: the memory above is valid, and lives longer than what is made of it.
+        // SAFETY: `host` has `SIZE` bytes, more than 5000, is aligned to a page, and is given back after the memory
+        // made of it was freed (VUID-VkImportMemoryHostPointerInfoEXT-handleType-01750). Nothing that uses the memory
+        // or the event is submitted (lifetime, owner).
         unsafe {
             host.write(1);
             let memory = device.allocate_memory(&info.push_next(&mut import), None).expect("imported");
@@ -676,14 +686,15 @@ mod own_faults {
     impl Page {
         pub(crate) fn new() -> Page {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            // SAFETY: a new mapping.
+            // SAFETY: a new anonymous mapping at an address of the system's choice.
             let page = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_READ, flags, -1, 0) };
             PAGE.store(page.expose_provenance(), Ordering::Relaxed);
             Page(page.cast())
         }
 
         pub(crate) fn fault(&self) {
-            // SAFETY: the page of ours; the write goes on in the handler.
+            // SAFETY: the page is this test's own mapping, to which no reference leads. The write faults, `handle`
+            // makes the page writable, and the system makes the write again.
             unsafe {
                 libc::mprotect(self.0.cast(), SIZE, libc::PROT_READ);
                 self.0.write_volatile(1);
@@ -692,7 +703,8 @@ mod own_faults {
     }
 
     pub(crate) fn install() {
-        // SAFETY: plain data, and a handler that does what handlers may do.
+        // SAFETY: `sigaction` is plain data, for which zeros are valid. `handle` has the type that SA_SIGINFO asks for,
+        // and only uses atomics and `mprotect`, or aborts.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handle as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
@@ -706,7 +718,7 @@ mod own_faults {
     }
 
     extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-        // SAFETY: the system gives valid information.
+        // SAFETY: with SA_SIGINFO the system passes a valid structure, and for SIGSEGV it has an address.
         let address = unsafe { (*info).si_addr() }.addr();
         let page = PAGE.load(Ordering::Relaxed);
         if !(page..page + SIZE).contains(&address) {
@@ -714,7 +726,7 @@ mod own_faults {
         }
         COUNT.fetch_add(1, Ordering::Relaxed);
         let place = std::ptr::with_exposed_provenance_mut(page);
-        // SAFETY: the page of ours.
+        // SAFETY: `PAGE` is the mapping that `Page::new` made, of `SIZE` bytes.
         unsafe { libc::mprotect(place, SIZE, libc::PROT_READ | libc::PROT_WRITE) };
     }
 }
@@ -747,7 +759,8 @@ fn what_a_host_copy_reads_is_recorded() {
             vk::MemoryToImageCopyEXT { p_host_pointer: sources[it].as_ptr().cast(), ..region }
         };
         let regions = [region(0, 0, 2, 2), region(1, 128, 100, 60)];
-        // SAFETY: the image is not in use, and the memory is as large as the regions.
+        // SAFETY: a new image, and `sources` has as many bytes as each region reads; both live until the copy returns
+        // (lifetime). The image has no memory (null driver).
         unsafe {
             let image = world.device.create_image(&info, None).expect("made");
             let copy = vk::CopyMemoryToImageInfoEXT::default().dst_image(image).regions(&regions);

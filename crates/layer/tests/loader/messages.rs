@@ -33,8 +33,11 @@ fn take_heard() -> Vec<Heard> {
     std::mem::take(&mut *HEARD.lock().expect("callbacks do not panic"))
 }
 
+/// # Safety
+///
+/// `text` must be null, or lead to characters that end with a zero.
 unsafe fn owned(text: *const c_char) -> Option<String> {
-    // SAFETY: null, or null-terminated.
+    // SAFETY: not null, so it ends with a zero, by the contract of this function.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
@@ -44,7 +47,8 @@ unsafe extern "system" fn utils(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     by: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: a callback is given valid data.
+    // SAFETY: by PFN_vkDebugUtilsMessengerCallbackEXT, `data` leads to a valid structure until this returns: its texts
+    // are null or end with a zero.
     let (name, number, text) = unsafe {
         let data = &*data;
         (owned(data.p_message_id_name), data.message_id_number, owned(data.p_message).unwrap_or_default())
@@ -64,7 +68,7 @@ unsafe extern "system" fn report(
     text: *const c_char,
     by: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: a callback is given valid texts.
+    // SAFETY: by PFN_vkDebugReportCallbackEXT, both texts end with a zero and are valid until this returns.
     let (name, text) = unsafe { (owned(prefix), owned(text).unwrap_or_default()) };
     let heard = Heard { by: by.addr(), severity: flags.as_raw(), name, number, text };
     HEARD.lock().expect("callbacks do not panic").push(heard);
@@ -98,16 +102,17 @@ fn a_chained_messenger_hears_of_the_settings() {
         assert_ne!(it.number, 0);
         assert!(it.text.contains("stats"), "what was probably meant: {}", it.text);
         let functions = ash::ext::debug_utils::Instance::new(&entry, &instance);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let created = unsafe { functions.create_debug_utils_messenger(&messenger(2), None) }.expect("it is made");
         send(&functions, c"from the application");
-        // SAFETY: it is used no more.
+        // SAFETY: nobody has the handle afterwards, and no other thread makes calls that could call back (lifetime,
+        // owner).
         unsafe { functions.destroy_debug_utils_messenger(created, None) };
         send(&functions, c"nobody is there");
         let heard = take_heard();
         let texts: Vec<(usize, &str)> = heard.iter().map(|it| (it.by, it.text.as_str())).collect();
         assert_eq!(texts, [(2, "from the application")], "once, and by the one that was there");
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
         assert_eq!(ours(take_heard()), []);
     }) else {
@@ -118,7 +123,7 @@ fn a_chained_messenger_hears_of_the_settings() {
 
 fn send(functions: &ash::ext::debug_utils::Instance, text: &CStr) {
     let data = vk::DebugUtilsMessengerCallbackDataEXT::default().message(text);
-    // SAFETY: the data is valid.
+    // SAFETY: `data` and its text live until the call returns, and the instance has the extension (lifetime).
     unsafe {
         functions.submit_debug_utils_message(
             vk::DebugUtilsMessageSeverityFlagsEXT::ERROR,
@@ -142,7 +147,7 @@ fn a_chained_report_callback_hears_of_the_settings() {
         let [it] = &heard[..] else { panic!("one message, not {heard:?}") };
         assert_eq!((it.by, it.severity), (7, vk::DebugReportFlagsEXT::WARNING.as_raw()));
         assert_eq!(it.name.as_deref(), Some("Lavascope"));
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
     }) else {
         return;
@@ -158,7 +163,7 @@ fn outcome_of(name: &str, settings: &[(&CStr, &CStr)], has_messenger: bool, hear
         let utils = has_messenger.then(|| messenger(1));
         let setup = Setup { extensions: &[DEBUG_UTILS], settings: &settings, utils, ..Setup::OFF };
         let instance = setup.instance(&entry);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
         assert_eq!(ours(take_heard()).len(), heard_count);
     })
@@ -233,7 +238,9 @@ fn name_and_label() {
     let (buffer, pool) = (world.create_buffer(), world.command_pool());
     let command_buffer = world.command_buffers(pool, 1)[0];
     let label = vk::DebugUtilsLabelEXT::default().label_name(c"the shadows");
-    // SAFETY: valid usage of everything, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let name = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(buffer).object_name(c"the tea");
         functions.set_debug_utils_object_name(&name).expect("a name can be given");

@@ -86,7 +86,8 @@ fn use_command_pool(world: &World) {
         world.record(*it, 2);
         world.submit(*it);
     }
-    // SAFETY: nothing of the pool is in use.
+    // SAFETY: `submit` waited for all command buffers, which are of this pool, and those that are freed are used no
+    // more (lifetime, owner). The count of zero breaks a rule, and then nothing is read (null driver).
     unsafe {
         let reset = world.device.reset_command_buffer(buffers[5], vk::CommandBufferResetFlags::RELEASE_RESOURCES);
         reset.expect("the null driver resets");
@@ -100,7 +101,7 @@ fn use_command_pool(world: &World) {
         world.record(it, 1);
     }
     world.record(buffers[3], 1);
-    // SAFETY: as above.
+    // SAFETY: nothing of the pool is pending, and nobody has the handles afterwards (lifetime, owner).
     unsafe { world.device.destroy_command_pool(pool, None) };
 }
 
@@ -111,7 +112,9 @@ fn use_descriptor_pool(world: &World) {
     let sizes = [vk::DescriptorPoolSize { ty, descriptor_count: 64 }];
     let bindings = [vk::DescriptorSetLayoutBinding::default().descriptor_count(1).descriptor_type(ty)];
     let buffer = world.create_buffer();
-    // SAFETY: valid usage of everything, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
         let layout = device.create_descriptor_set_layout(&info, None).expect("the null driver makes layouts");
@@ -156,7 +159,8 @@ fn what_a_pipeline_is_made_of_keeps_its_names() {
 fn use_pipeline(world: &World) {
     let device = &world.device;
     let code = [0x0723_0203, 0x0001_0000, 0, 1, 0];
-    // SAFETY: the null driver never looks at the code; all else is valid usage.
+    // SAFETY: each object is created, used and destroyed in this order in this block, and what structures point to
+    // lives in this frame (lifetime). The code is a header alone (null driver).
     unsafe {
         let info = vk::ShaderModuleCreateInfo::default().code(&code);
         let module = device.create_shader_module(&info, None).expect("the null driver makes modules");

@@ -91,20 +91,23 @@ fn commands_on_a_command_buffer_touch_its_pool() {
         let buffer = world.command_buffers(pool, 1)[0];
         let device = &world.device;
         let trim = || {
-            // SAFETY: the pool is not in use.
+            // SAFETY: a live pool; the other thread is waited for by `call`, so that only this one uses it (lifetime,
+            // owner).
             unsafe { device.trim_command_pool(pool, vk::CommandPoolTrimFlags::empty()) };
         };
         std::thread::scope(|scope| {
             let other = Other::new(scope);
             let info = vk::CommandBufferBeginInfo::default();
-            // SAFETY: the command buffer is not in use; the other thread is waited for.
+            // SAFETY: a live command buffer in the initial state; `call` waits for the other thread, so that one at a
+            // time uses it and its pool (lifetime, owner).
             other.call(move || unsafe { device.begin_command_buffer(buffer, &info) }.expect("it begins"));
             trim();
-            // SAFETY: as above.
+            // SAFETY: begun above; `call` waits for the other thread, so that one at a time uses it (lifetime, owner).
             other.call(move || unsafe { device.end_command_buffer(buffer) }.expect("it ends"));
             trim();
             let flags = vk::CommandBufferResetFlags::empty();
-            // SAFETY: as above.
+            // SAFETY: never submitted, of a pool that lets it be reset (VUID-vkResetCommandBuffer-commandBuffer-00046);
+            // `call` waits for the other thread, so that one at a time uses it (lifetime, owner).
             other.call(move || unsafe { device.reset_command_buffer(buffer, flags) }.expect("it is reset"));
             trim();
         });
@@ -127,7 +130,7 @@ fn commands_on_a_command_buffer_touch_its_pool() {
 }
 
 fn memory(world: &World) -> vk::DeviceMemory {
-    // SAFETY: the info is valid.
+    // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
     unsafe { world.device.allocate_memory(&vk::MemoryAllocateInfo::default().allocation_size(4096), None) }
         .expect("the null driver has memory")
 }
@@ -141,16 +144,18 @@ fn only_externally_synchronized_parameters_are_touched() {
         let (buffer, memory) = (world.create_buffer(), memory(&world));
         let device = &world.device;
         let look = move || {
-            // SAFETY: the buffer is alive.
+            // SAFETY: a live buffer, which needs no external synchronization here (lifetime).
             let _ = unsafe { device.get_buffer_memory_requirements(buffer) };
         };
         std::thread::scope(|scope| {
             let other = Other::new(scope);
             other.call(look);
             look();
-            // SAFETY: both are alive, and the buffer is not bound.
+            // SAFETY: both are alive, the buffer is not bound yet, and the memory has 4096 bytes; `call` waits for the
+            // other thread (lifetime, owner).
             other.call(move || unsafe { device.bind_buffer_memory(buffer, memory, 0) }.expect("it is bound"));
-            // SAFETY: the memory is alive.
+            // SAFETY: the memory is alive; that it is not lazily allocated is nothing to the driver (lifetime, null
+            // driver).
             unsafe { device.get_device_memory_commitment(memory) };
             look();
         });
@@ -173,7 +178,7 @@ fn after_a_wait_every_other_thread_comes_later() {
         let entry = entry();
         let world = Setup::STATS.world(&entry);
         let info = vk::FenceCreateInfo::default().flags(vk::FenceCreateFlags::SIGNALED);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let fence = unsafe { world.device.create_fence(&info, None) }.expect("the null driver makes fences");
         let world = &world;
         let make = move || {
@@ -184,7 +189,7 @@ fn after_a_wait_every_other_thread_comes_later() {
             other.call(make);
             make();
             other.call(make);
-            // SAFETY: the fence is alive.
+            // SAFETY: a live fence (lifetime).
             unsafe { world.device.wait_for_fences(&[fence], true, 0) }.expect("it is signaled");
             other.call(make);
             other.call(make);
@@ -211,14 +216,15 @@ fn only_caches_that_the_application_synchronizes_order_threads() {
         let device = &world.device;
         let cache = |flags| {
             let info = vk::PipelineCacheCreateInfo::default().flags(flags);
-            // SAFETY: the info is valid.
+            // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
             unsafe { device.create_pipeline_cache(&info, None) }.expect("the null driver makes caches")
         };
         let own = vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
         let [from, internal, external] =
             [vk::PipelineCacheCreateFlags::empty(), vk::PipelineCacheCreateFlags::empty(), own].map(cache);
         let merge = move |to| {
-            // SAFETY: both are alive, and one thread at a time is here.
+            // SAFETY: live caches, none of which is merged into itself; `call` waits for the other thread, so that one
+            // at a time uses them (lifetime, owner).
             unsafe { device.merge_pipeline_caches(to, &[from]) }.expect("they are merged");
         };
         std::thread::scope(|scope| {

@@ -17,10 +17,10 @@ fn found(entry: &ash::Entry, world: &World) -> [BTreeSet<&'static str>; 2] {
     let names = || COMMAND_NAMES.iter().map(|it| it.0).chain(MADE_UP);
     let c_name = |it: &str| CString::new(it).expect("a name has no zero");
     let (instance, device) = (world.instance.handle(), world.device.handle());
-    // SAFETY: the instance and the device are alive.
+    // SAFETY: the instance is alive, and the name ends with a zero and lives until the call returns (lifetime).
     let has = |it: &&str| unsafe { entry.get_instance_proc_addr(instance, c_name(it).as_ptr()) }.is_some();
     let get = world.instance.fp_v1_0().get_device_proc_addr;
-    // SAFETY: as above.
+    // SAFETY: the device is alive, and the name ends with a zero and lives until the call returns (lifetime).
     let device_has = |it: &&str| unsafe { get(device, c_name(it).as_ptr()) }.is_some();
     [names().filter(has).collect(), names().filter(device_has).collect()]
 }
@@ -59,7 +59,7 @@ fn with_all_extensions_there_are_the_same_commands() {
     child("proc_addr::with_all_extensions_there_are_the_same_commands", &[], || {
         let entry = entry();
         let world = Setup::BARE.world(&entry);
-        // SAFETY: the instance is alive.
+        // SAFETY: the world's instance is alive, and the physical device is of it (lifetime).
         let (instance, device) = unsafe {
             let physical = world.instance.enumerate_physical_devices().expect("the null driver has a device")[0];
             let device = world.instance.enumerate_device_extension_properties(physical).expect("it lists them");
@@ -76,7 +76,7 @@ fn with_all_extensions_there_are_the_same_commands() {
 fn some_commands_need_no_instance() {
     child("proc_addr::some_commands_need_no_instance", &[("VK_INSTANCE_LAYERS", "VK_LAYER_LAVASCOPE_inspect")], || {
         let entry = entry();
-        // SAFETY: null is what is asked about.
+        // SAFETY: `vkGetInstanceProcAddr` takes a null instance for global commands; the name ends with a zero.
         let has = |it: &CStr| unsafe { entry.get_instance_proc_addr(vk::Instance::null(), it.as_ptr()) }.is_some();
         for name in [
             c"vkCreateInstance",

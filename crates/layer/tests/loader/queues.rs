@@ -22,7 +22,8 @@ fn world_of(entry: &ash::Entry, family: u32, flags: vk::DeviceQueueCreateFlags) 
     let queues = all.map(queue);
     let mut features = vk::PhysicalDeviceVulkan11Features::default().protected_memory(true);
     let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues).push_next(&mut features);
-    // SAFETY: valid infos, and a queue that the device has.
+    // SAFETY: the structures live until the calls return; the device is asked for a queue of a family, with flags and
+    // an index that it was created with (VUID-VkDeviceQueueInfo2-queueFamilyIndex-01842; lifetime).
     unsafe {
         let physical = instance.enumerate_physical_devices().expect("the null driver has a device");
         let families = instance.get_physical_device_queue_family_properties(physical[0]);
@@ -38,7 +39,9 @@ fn world_of(entry: &ash::Entry, family: u32, flags: vk::DeviceQueueCreateFlags) 
 /// Records into a command buffer of a pool with these flags and submits it, twice.
 fn run_twice(world: &World, info: &vk::CommandPoolCreateInfo<'_>, record: impl Fn(vk::CommandBuffer)) {
     let device = &world.device;
-    // SAFETY: valid usage, by this function as a whole.
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
     unsafe {
         let pool = device.create_command_pool(info, None).expect("the null driver makes pools");
         let commands = world.command_buffers(pool, 1);
@@ -72,7 +75,7 @@ fn on_a_queue_for_transfers_there_is_nothing_of_ours() {
         let buffer = world.create_buffer();
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(TRANSFER);
         let info = info.flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
-        // SAFETY: it is being recorded.
+        // SAFETY: recorded here, with a live buffer of 256 bytes (lifetime, owner).
         run_twice(&world, &info, |it| unsafe { world.device.cmd_fill_buffer(it, buffer, 0, 256, 7) });
         world.destroy_buffer(buffer);
         compute.destroy(&world);
@@ -94,7 +97,7 @@ fn what_protected_command_buffers_run_writes_nothing_for_us() {
         let compute = Compute::new(&world, 1);
         let flags = vk::CommandPoolCreateFlags::PROTECTED | vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(ALL).flags(flags);
-        // SAFETY: it is being recorded; that no sets are bound is nothing to the null driver.
+        // SAFETY: recorded here, with a live pipeline (lifetime, owner); no sets are bound (null driver).
         run_twice(&world, &info, |it| unsafe {
             world.device.cmd_bind_pipeline(it, vk::PipelineBindPoint::COMPUTE, compute.pipeline);
             world.device.cmd_dispatch(it, 1, 1, 1);

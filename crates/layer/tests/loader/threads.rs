@@ -24,7 +24,8 @@ fn instances_with_and_without_us_live_side_by_side() {
             device: device(&second.instance, &Setup::BARE),
             queue: vk::Queue::null(),
         };
-        // SAFETY: the device has this queue.
+        // SAFETY: `device` asked for one queue of family 0, without flags
+        // (VUID-vkGetDeviceQueue-queueFamilyIndex-00384, VUID-vkGetDeviceQueue-queueIndex-00385).
         let more = World { queue: unsafe { more.device.get_device_queue(0, 0) }, ..more };
         let worlds = [&bare, &off, &first, &second, &more].map(|it| (it, Mutex::new(())));
         std::thread::scope(|scope| {
@@ -34,7 +35,7 @@ fn instances_with_and_without_us_live_side_by_side() {
         });
         // In another order than they were made.
         second.churn(1);
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { more.device.destroy_device(None) };
         first.destroy();
         second.churn(1);
@@ -115,7 +116,7 @@ fn work((world, queue): &(&World, Mutex<()>), rounds: u64, draws: u64) {
         drop(queue);
         world.destroy_buffer(buffer);
     }
-    // SAFETY: its command buffer is not in use.
+    // SAFETY: `submit` waited for its command buffers, and nobody has the handles afterwards (lifetime, owner).
     unsafe { world.device.destroy_command_pool(pool, None) };
 }
 
@@ -203,7 +204,8 @@ fn a_thread_may_call_while_it_ends() {
             thread.join().expect("nobody panics");
         }
         assert_eq!(IN_DESTRUCTORS.load(Ordering::Relaxed), THREADS);
-        // SAFETY: nothing of it is in use, and it is used no more.
+        // SAFETY: the queue was waited for, and the world is used no more; children that are left are numbers of the
+        // null driver (lifetime, null driver).
         unsafe {
             world.device.destroy_device(None);
             world.instance.destroy_instance(None);

@@ -272,7 +272,7 @@ unsafe extern "C" {
 fn a_hazard_can_stop_a_debugger() {
     let body = |case: &Case| {
         const SIGTRAP: i32 = 5;
-        // SAFETY: the handler only counts.
+        // SAFETY: `trapped` has the type of a handler and only adds to an atomic, which is async-signal-safe.
         unsafe { signal(SIGTRAP, (trapped as extern "C" fn(i32)) as usize) };
         let app = case.app(true);
         app.begin(0);
@@ -315,7 +315,7 @@ fn label_and_fill(app: &App) {
     let functions = ash::ext::debug_utils::Device::new(&app.world.instance, &app.world.device);
     let label = |name| vk::DebugUtilsLabelEXT::default().label_name(name);
     app.begin(0);
-    // SAFETY: the command buffer is being recorded.
+    // SAFETY: recorded here, with live objects (lifetime, owner).
     unsafe {
         functions.cmd_begin_debug_utils_label(app.commands[0], &label(c"Frame"));
         functions.cmd_begin_debug_utils_label(app.commands[0], &label(c"Fills"));
@@ -370,7 +370,7 @@ fn a_rule_that_is_none_is_reported() {
     let name = "wanted::a_rule_that_is_none_is_reported";
     let Some(outcome) = child(name, &[("LAVASCOPE_IGNORE", "object=(a")], || {
         let instance = Setup::OFF.instance(lasting());
-        // SAFETY: nothing of it is in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { instance.destroy_instance(None) };
     }) else {
         return;
@@ -392,14 +392,14 @@ fn a_message_has_the_labels_of_queue_and_commands() {
         assert!(text.contains("vkCmdFillBuffer[Frame::Fills] writes to"), "{text}");
         let functions = ash::ext::debug_utils::Device::new(&app.world.instance, &app.world.device);
         let label = vk::DebugUtilsLabelEXT::default().label_name(c"Present");
-        // SAFETY: the queue is this thread's.
+        // SAFETY: a live queue that only this thread uses (lifetime, owner).
         unsafe { functions.queue_begin_debug_utils_label(app.world.queue, &label) };
         app.submit(0).expect("the null driver submits");
         app.submit(0).expect("the null driver submits");
         let heard = take_heard();
         assert_eq!(heard[0].labels[0], ["Present"]);
         assert!(heard[0].text.contains("vkCmdFillBuffer[Present::Frame::Fills] (from VkCommandBuffer"), "{heard:?}");
-        // SAFETY: as above.
+        // SAFETY: a live queue that only this thread uses, with the label open that began above (lifetime, owner).
         unsafe { functions.queue_end_debug_utils_label(app.world.queue) };
         app.destroy();
     });
@@ -410,11 +410,11 @@ fn races_of_events_are_told_with_the_event() {
     child("wanted::races_of_events_are_told_with_the_event", &[], || {
         let app = App::new(lasting(), &[(c"sync", c"on")]);
         let device = &app.world.device;
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         let event = unsafe { device.create_event(&vk::EventCreateInfo::default(), None) }.expect("it is made");
         app.name(event, c"filled");
         app.begin(0);
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe {
             device.cmd_set_event(app.commands[0], event, vk::PipelineStageFlags::TRANSFER);
             device.cmd_reset_event(app.commands[0], event, vk::PipelineStageFlags::COMPUTE_SHADER);
@@ -429,7 +429,7 @@ fn races_of_events_are_told_with_the_event() {
         assert!(it.text.starts_with(said), "{}", it.text);
         assert_eq!(it.objects[0], (vk::ObjectType::EVENT, vk::Handle::as_raw(event), Some("filled".to_owned())));
         app.wait();
-        // SAFETY: nothing uses it any more.
+        // SAFETY: the queue was waited for, and nobody has the handle afterwards (lifetime).
         unsafe { device.destroy_event(event, None) };
         app.destroy();
         assert_eq!(take_heard(), []);
@@ -496,7 +496,7 @@ fn the_report_has_stacks_of_barriers_too() {
         fill_first(&app);
         let flags = vk::DependencyFlags::empty();
         let (from, to) = (vk::PipelineStageFlags::TRANSFER, vk::PipelineStageFlags::COMPUTE_SHADER);
-        // SAFETY: the command buffer is being recorded.
+        // SAFETY: recorded here, with live objects (lifetime, owner).
         unsafe { app.world.device.cmd_pipeline_barrier(app.commands[0], from, to, flags, &[], &[], &[]) };
         fill_second(&app);
         app.end(0);

@@ -97,7 +97,7 @@ impl<'a> Setup<'a> {
         if let Some(it) = report.as_mut() {
             info = info.push_next(it);
         }
-        // SAFETY: the structures above are valid and live through the call.
+        // SAFETY: the structures above live until the call returns (lifetime).
         unsafe { entry.create_instance(&info, None) }
     }
 
@@ -121,7 +121,7 @@ fn pointers(names: &[&CStr]) -> Vec<*const c_char> {
 
 /// The loader, opened anew.
 pub(crate) fn entry() -> ash::Entry {
-    // SAFETY: the loader is one that works.
+    // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
     unsafe { ash::Entry::load() }.expect("there is a loader")
 }
 
@@ -135,13 +135,15 @@ pub(crate) struct World {
 impl World {
     fn new(instance: ash::Instance, setup: &Setup<'_>) -> World {
         let device = device(&instance, setup);
-        // SAFETY: the device has this queue.
+        // SAFETY: `device` asked for one queue of family 0, without flags
+        // (VUID-vkGetDeviceQueue-queueFamilyIndex-00384, VUID-vkGetDeviceQueue-queueIndex-00385).
         let queue = unsafe { device.get_device_queue(0, 0) };
         World { instance, device, queue }
     }
 
     pub(crate) fn destroy(self) {
-        // SAFETY: nothing of it is in use, and it is used no more.
+        // SAFETY: the queue was waited for, and the world is used no more; children that are left are numbers of the
+        // null driver (lifetime, null driver).
         unsafe {
             self.device.destroy_device(None);
             self.instance.destroy_instance(None);
@@ -150,18 +152,18 @@ impl World {
 
     pub(crate) fn create_buffer(&self) -> vk::Buffer {
         let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { self.device.create_buffer(&info, None) }.expect("the null driver makes buffers")
     }
 
     pub(crate) fn destroy_buffer(&self, buffer: vk::Buffer) {
-        // SAFETY: it is not in use.
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
         unsafe { self.device.destroy_buffer(buffer, None) };
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> vk::DeviceMemory {
         let info = vk::MemoryAllocateInfo::default().allocation_size(bytes);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { self.device.allocate_memory(&info, None) }.expect("the null driver has memory")
     }
 
@@ -174,20 +176,21 @@ impl World {
 
     pub(crate) fn command_pool(&self) -> vk::CommandPool {
         let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { self.device.create_command_pool(&vk::CommandPoolCreateInfo::default().flags(flags), None) }
             .expect("the null driver makes pools")
     }
 
     pub(crate) fn command_buffers(&self, pool: vk::CommandPool, count: u32) -> Vec<vk::CommandBuffer> {
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(count);
-        // SAFETY: the info is valid.
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
         unsafe { self.device.allocate_command_buffers(&info) }.expect("the null driver makes command buffers")
     }
 
     /// Records some draws.
     pub(crate) fn record(&self, command_buffer: vk::CommandBuffer, draws: u64) {
-        // SAFETY: the command buffer is not in use. That there is no render pass is nothing to the null driver.
+        // SAFETY: the command buffer is not pending, its pool lets it be begun again, and only this thread uses it
+        // (lifetime, owner). It draws outside of a render pass and without a pipeline (null driver).
         unsafe {
             let begun = self.device.begin_command_buffer(command_buffer, &vk::CommandBufferBeginInfo::default());
             begun.expect("the null driver records");
@@ -201,7 +204,8 @@ impl World {
     pub(crate) fn submit(&self, command_buffer: vk::CommandBuffer) {
         let buffers = [command_buffer];
         let submit = vk::SubmitInfo::default().command_buffers(&buffers);
-        // SAFETY: the queue is the caller's alone for now, and the command buffer is recorded.
+        // SAFETY: no other thread uses the queue meanwhile, and the command buffer was recorded and is not pending, or
+        // was begun for simultaneous use (VUID-vkQueueSubmit-pCommandBuffers-00070, -00071; lifetime, owner).
         unsafe {
             self.device.queue_submit(self.queue, &[submit], vk::Fence::null()).expect("the null driver submits");
             self.device.queue_wait_idle(self.queue).expect("the null driver waits");
@@ -219,7 +223,7 @@ pub(crate) fn device(instance: &ash::Instance, setup: &Setup<'_>) -> ash::Device
     if setup.wants_faults {
         info = info.push_next(&mut faults);
     }
-    // SAFETY: the info is valid.
+    // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
     unsafe {
         let physical = instance.enumerate_physical_devices().expect("the null driver has a device");
         instance.create_device(physical[0], &info, None).expect("the null driver makes devices")

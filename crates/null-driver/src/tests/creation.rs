@@ -16,9 +16,11 @@ fn call(command: Command, words: &[u64]) -> i32 {
     let [a, b, c, d, e, f, g, h, i] = all;
     type Any = unsafe extern "system" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64) -> i32;
     let function = entry_point(command, Execute::Nothing);
-    // SAFETY: on our targets parameters that are not floats are words, and further ones are not looked at.
+    // SAFETY: in the calling conventions of our targets, parameters that are not floats are passed as words, and a
+    // function ignores further ones. The command returns a `VkResult`, which is an `i32`.
     let function = unsafe { std::mem::transmute::<FnPtr, Any>(function) };
-    // SAFETY: the words stand for valid parameters.
+    // SAFETY: the words are handles of the test's world, counts of one, null, or addresses of 512 words each, which is
+    // more than any structure has, zero but for their type.
     unsafe { function(a, b, c, d, e, f, g, h, i) }
 }
 
@@ -74,7 +76,7 @@ fn every_creation_succeeds_with_a_handle() {
         }
         let result = call(*command, &words);
         let at = desc.parameters.fields.iter().position(|it| it.at == out.at).unwrap_or_default();
-        // SAFETY: memory made above.
+        // SAFETY: `memory` keeps the words of each pointer alive, and this is the address of one of them.
         let handle = unsafe { std::ptr::with_exposed_provenance::<u64>(words[at] as usize).read() };
         assert_eq!(result, 0, "{}", desc.name);
         assert_ne!(handle, 0, "{} {:?}", desc.name, matches!(pointer.len, Len::Fixed(1)));

@@ -16,7 +16,7 @@ pub(crate) fn out<T>(place: &mut T) -> Ptr<T> {
 pub(crate) fn instance_function(instance: Instance, name: &str) -> FnPtr {
     let name = CString::new(name).unwrap_or_default();
     let address = Ptr::new(name.as_ptr().expose_provenance() as u64);
-    // SAFETY: an instance that is alive or null, and a text.
+    // SAFETY: the instance is null or the test's, which is alive, and `name` ends with a zero and lives here.
     let found = unsafe { vk_icdGetInstanceProcAddr(instance, address) };
     assert_ne!(found.0, 0, "{name:?} is missing");
     found
@@ -27,9 +27,10 @@ macro_rules! vk {
     ($ty:ident($instance:expr; $($argument:expr),* $(,)?)) => {{
         let name = concat!("vk", stringify!($ty)).replacen("vkFn", "vk", 1);
         let function = crate::tests::world::instance_function($instance, &name);
-        // SAFETY: the function of that name has that type.
+        // SAFETY: `FnX` is the type of the command `vkX`, and the name was made of it.
         let function = unsafe { std::mem::transmute::<FnPtr, $ty>(function) };
-        // SAFETY: the test gives valid parameters.
+        // SAFETY: tests pass handles of their `World`, which destroys them at its end, and pointers to their own values
+        // that live until the call returns, with as many elements as they say.
         unsafe { function($($argument),*) }
     }};
 }
@@ -57,7 +58,7 @@ impl World {
     pub(crate) fn with(settings: Settings) -> World {
         for_tests::set(Some(settings));
         let mut version = 5;
-        // SAFETY: a number of ours.
+        // SAFETY: `version` is a number of this stack frame.
         let result = unsafe { vk_icdNegotiateLoaderICDInterfaceVersion(&mut version) };
         assert_eq!((result, version), (Result::SUCCESS, 5));
         let (info, mut instance) = (InstanceCreateInfo::zeroed(), Instance(0));
@@ -206,13 +207,13 @@ pub(crate) struct MappedBuffer {
 
 impl MappedBuffer {
     pub(crate) fn read(&self) -> Vec<u8> {
-        // SAFETY: mapped memory of that size, and no other thread uses it.
+        // SAFETY: `bytes` is a mapping of `size` bytes that lives as long as the world, and no other thread uses it.
         unsafe { std::slice::from_raw_parts(self.bytes, self.size) }.to_vec()
     }
 
     pub(crate) fn write(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.size);
-        // SAFETY: mapped memory of that size, and no other thread uses it.
+        // SAFETY: `bytes` is a mapping of `size` bytes that lives as long as the world, and no other thread uses it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.bytes, bytes.len()) };
     }
 }

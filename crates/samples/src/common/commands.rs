@@ -87,7 +87,7 @@ impl Gpu {
     /// A pool that the caller destroys.
     pub(crate) fn loose_command_pool(&self, queue: Queue) -> Result<vk::CommandPool, Failure> {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(queue.family);
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(unsafe { self.device.create_command_pool(&info, None) }?)
     }
 
@@ -97,7 +97,7 @@ impl Gpu {
         level: vk::CommandBufferLevel,
     ) -> Result<vk::CommandBuffer, Failure> {
         let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).level(level).command_buffer_count(1);
-        // SAFETY: the pool is this thread's (owner).
+        // SAFETY: a live pool that only this thread uses; `info` lives until the call returns (lifetime, owner).
         let buffers = unsafe { self.device.allocate_command_buffers(&info) }?;
         Ok(buffers[0])
     }
@@ -105,10 +105,12 @@ impl Gpu {
     /// Begins, records and ends a primary command buffer that will be submitted once.
     pub(crate) fn record(&self, commands: vk::CommandBuffer, record: impl FnOnce()) -> Result<(), Failure> {
         let info = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        // SAFETY: the command buffer is in the initial state, and it and its pool are this thread's (owner).
+        // SAFETY: the command buffer is new or its pool was reset, so it is in the initial state
+        // (VUID-vkBeginCommandBuffer-commandBuffer-00050); only this thread uses it and its pool (lifetime, owner).
         unsafe { self.device.begin_command_buffer(commands, &info) }?;
         record();
-        // SAFETY: as above, and now it is being recorded.
+        // SAFETY: `begin_command_buffer` above put it into the recording state
+        // (VUID-vkEndCommandBuffer-commandBuffer-00059), and only this thread uses it and its pool (owner).
         unsafe { self.device.end_command_buffer(commands) }?;
         Ok(())
     }
@@ -139,10 +141,13 @@ impl Gpu {
         let continues = !inheritance.p_next.is_null() || inheritance.render_pass != vk::RenderPass::null();
         let flags = if continues { once | vk::CommandBufferUsageFlags::RENDER_PASS_CONTINUE } else { once };
         let begin = vk::CommandBufferBeginInfo::default().flags(flags).inheritance_info(inheritance);
-        // SAFETY: the pool is this thread's, and its command buffer is new (owner).
+        // SAFETY: the command buffer is new, so it is in the initial state
+        // (VUID-vkBeginCommandBuffer-commandBuffer-00050), and its new pool is this thread's; `inheritance` lives until
+        // the call returns (lifetime, owner).
         unsafe { self.device.begin_command_buffer(commands, &begin) }?;
         self.labeled(commands, label, || record(commands));
-        // SAFETY: as above, and it is being recorded.
+        // SAFETY: `begin_command_buffer` above put it into the recording state
+        // (VUID-vkEndCommandBuffer-commandBuffer-00059), and its pool is this thread's (owner).
         unsafe { self.device.end_command_buffer(commands) }?;
         Ok(commands)
     }
@@ -162,7 +167,8 @@ impl Gpu {
 
     /// The queue is this thread's for the time of the call.
     pub(crate) fn submit(&self, queue: Queue, submit: &vk::SubmitInfo, fence: vk::Fence) -> Result<(), Failure> {
-        // SAFETY: the command buffers are recorded, the fence is not signaled, and all of them stay until it is
+        // SAFETY: the command buffers are recorded (VUID-vkQueueSubmit-pCommandBuffers-00070), the fence is unsignaled
+        // (VUID-vkQueueSubmit-fence-00063), all of them stay until it is signaled, and the queue is this thread's
         // (lifetime, owner).
         Ok(unsafe { self.device.queue_submit(queue.handle, std::slice::from_ref(submit), fence) }?)
     }
@@ -178,12 +184,12 @@ impl Gpu {
 
     /// A fence that the caller destroys.
     pub(crate) fn loose_fence(&self, flags: vk::FenceCreateFlags) -> Result<vk::Fence, Failure> {
-        // SAFETY: the structure lives until the call returns.
+        // SAFETY: the structure lives until the call returns (lifetime).
         Ok(unsafe { self.device.create_fence(&vk::FenceCreateInfo::default().flags(flags), None) }?)
     }
 
     pub(crate) fn semaphore(&self, name: &str) -> Result<vk::Semaphore, Failure> {
-        // SAFETY: the structure lives until the call returns.
+        // SAFETY: the structure lives until the call returns (lifetime).
         let semaphore = unsafe { self.device.create_semaphore(&vk::SemaphoreCreateInfo::default(), None) }?;
         Ok(self.name(self.keep(semaphore), name))
     }
@@ -198,14 +204,14 @@ impl Gpu {
     }
 
     pub(crate) fn event(&self, name: &str) -> Result<vk::Event, Failure> {
-        // SAFETY: the structure lives until the call returns.
+        // SAFETY: the structure lives until the call returns (lifetime).
         let event = unsafe { self.device.create_event(&vk::EventCreateInfo::default(), None) }?;
         Ok(self.name(self.keep(event), name))
     }
 
     pub(crate) fn query_pool(&self, kind: vk::QueryType, count: u32) -> Result<vk::QueryPool, Failure> {
         let info = vk::QueryPoolCreateInfo::default().query_type(kind).query_count(count);
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(self.keep(unsafe { self.device.create_query_pool(&info, None) }?))
     }
 
@@ -256,7 +262,8 @@ impl Gpu {
 
     /// Sets all words of a range to one value.
     pub(crate) fn fill_buffer(&self, commands: vk::CommandBuffer, buffer: &Buffer, bytes: (u64, u64), value: u32) {
-        // SAFETY: as for copies; offset and size are multiples of four.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner); offset and size are multiples of four
+        // (VUID-vkCmdFillBuffer-dstOffset-00025, VUID-vkCmdFillBuffer-size-00028).
         unsafe { self.device.cmd_fill_buffer(commands, buffer.handle, bytes.0, bytes.1, value) };
     }
 }

@@ -20,7 +20,7 @@ impl Gpu {
         &self,
         info: &vk::DescriptorSetLayoutCreateInfo,
     ) -> Result<vk::DescriptorSetLayout, Failure> {
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(self.keep(unsafe { self.device.create_descriptor_set_layout(info, None) }?))
     }
 
@@ -34,7 +34,7 @@ impl Gpu {
         let sizes: Vec<_> =
             sizes.iter().map(|(ty, count)| vk::DescriptorPoolSize { ty: *ty, descriptor_count: *count }).collect();
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&sizes).flags(flags);
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(unsafe { self.device.create_descriptor_pool(&info, None) }?)
     }
 
@@ -53,7 +53,7 @@ impl Gpu {
     ) -> Result<vk::DescriptorSet, Failure> {
         let layouts = [layout];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        // SAFETY: the pool is this thread's and has room (owner).
+        // SAFETY: a live pool that only this thread uses; where it has no room, the call fails (lifetime, owner).
         Ok(unsafe { self.device.allocate_descriptor_sets(&info) }?[0])
     }
 
@@ -92,8 +92,8 @@ impl Gpu {
     }
 
     pub(crate) fn write_descriptors(&self, writes: &[vk::WriteDescriptorSet]) {
-        // SAFETY: the set is this thread's and not in use, or its layout lets it be updated all the same
-        // (lifetime, owner).
+        // SAFETY: live objects. The set is this thread's, and no pending command uses it, or its binding was made with
+        // UPDATE_AFTER_BIND (VUID-vkUpdateDescriptorSets-None-03047; lifetime, owner, feature).
         unsafe { self.device.update_descriptor_sets(writes, &[]) };
     }
 }

@@ -118,7 +118,8 @@ impl FeatureSet {
     ) -> FeatureSet {
         let mut set = FeatureSet::empty(api_version, has);
         let mut features = set.chained.ask(vk::PhysicalDeviceFeatures2::default());
-        // SAFETY: the device is of this instance and has what the structures are of.
+        // SAFETY: the caller enumerated the device from this instance; each structure in the chain is of a version or
+        // an extension that the device has, appears once, and lives in `set` until the call returns (lifetime).
         unsafe { instance.get_physical_device_features2(device, &mut features) };
         set.core = features.features;
         set.chained.part();

@@ -68,7 +68,7 @@ impl Gpu {
     }
 
     pub(crate) fn with_instance(instance: Instance, needs: &Needs) -> Result<Gpu, Failure> {
-        // SAFETY: the instance is alive.
+        // SAFETY: `Instance` destroys its handle when it is dropped, and it is borrowed here (lifetime).
         let devices = unsafe { instance.handle.enumerate_physical_devices() }?;
         let mut reasons = Vec::new();
         for device in devices {
@@ -104,8 +104,9 @@ impl Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: `&mut self` says that no thread uses the device any more; after waiting its queues do not either.
-        // A lost device is idle as well, so the result does not matter.
+        // SAFETY: `&mut self` says that no thread uses the device any more; after waiting its queues do not either, and
+        // a lost device is idle as well. `keep` has each object once, and destroys it before what it was made of. What
+        // was not kept is destroyed by now, so that the device has no child left (VUID-vkDestroyDevice-device-05137).
         unsafe {
             let _ = self.device.device_wait_idle();
             kept.into_iter().rev().for_each(|it| it.destroy(&self.device));
@@ -127,7 +128,7 @@ struct Candidate {
 impl Candidate {
     /// The reason is for the user, where a device does not fit.
     fn new(instance: &Instance, device: vk::PhysicalDevice, needs: &Needs) -> Result<Candidate, String> {
-        // SAFETY: the device is of this instance, here and below.
+        // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let properties = unsafe { instance.handle.get_physical_device_properties(device) };
         let name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy().into_owned();
         let wish = std::env::var(DEVICE_VARIABLE).unwrap_or_default();
@@ -137,7 +138,7 @@ impl Candidate {
         if properties.api_version < vk::API_VERSION_1_2 {
             return Err(format!("{name} has no Vulkan 1.2"));
         }
-        // SAFETY: as above.
+        // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let offered = unsafe { instance.handle.enumerate_device_extension_properties(device) }.unwrap_or_default();
         let is_offered = |it: &CStr| offered.iter().any(|have| have.extension_name_as_c_str() == Ok(it));
         if let Some(missing) = needs.extensions.iter().find(|it| !is_offered(it)) {
@@ -147,9 +148,11 @@ impl Candidate {
         if let Some(missing) = needs.features.iter().find(|it| !supported.has(**it)) {
             return Err(format!("{name} has no {missing:?}"));
         }
-        // SAFETY: as above.
+        // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let families = unsafe { instance.handle.get_physical_device_queue_family_properties(device) };
         let all = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE;
+        let binds_sparse = needs.features.contains(&Feature::SparseBinding);
+        let all = if binds_sparse { all | vk::QueueFlags::SPARSE_BINDING } else { all };
         let main = families.iter().position(|it| it.queue_flags.contains(all));
         let main = main.ok_or_else(|| format!("{name} has no queue that both draws and computes"))?;
         let features_optional = needs.features_optional.iter().filter(|it| supported.has(**it));
@@ -186,12 +189,13 @@ impl Candidate {
         // SAFETY: `info` and what it points to live until the call returns; the device was found to have it all.
         let device = unsafe { instance.handle.create_device(self.device, &info, None) }?;
         let queue = |(family, index): (u32, u32)| {
-            // SAFETY: the device was created with this queue.
+            // SAFETY: `queues` asked for this family and index (VUID-vkGetDeviceQueue-queueFamilyIndex-00384,
+            // VUID-vkGetDeviceQueue-queueIndex-00385), without flags.
             Queue { handle: unsafe { device.get_device_queue(family, index) }, family }
         };
         let (main, second) = (queue(main), queue(second));
         let debug = instance.has_debug_utils.then(|| ext::debug_utils::Device::new(&instance.handle, &device));
-        // SAFETY: the device is of this instance.
+        // SAFETY: `new` got the device from this instance (lifetime).
         let memory = unsafe { instance.handle.get_physical_device_memory_properties(self.device) };
         let (enabled, extensions, kept) = (self.features, self.extensions, Mutex::default());
         let physical_device = self.device;

@@ -36,7 +36,7 @@ pub(crate) struct Instance {
 
 impl Instance {
     pub(crate) fn new(extensions: &[&'static CStr]) -> Result<Instance, Failure> {
-        // SAFETY: the loader's initialization has no conditions that a program could break.
+        // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
         let entry = unsafe { ash::Entry::load() };
         let entry = entry.map_err(|error| Failure::Lacks(format!("the Vulkan loader cannot be opened: {error}")))?;
         let offered = Instance::offered(&entry)?;
@@ -74,13 +74,13 @@ impl Instance {
 
     /// Whether this extension could be asked for.
     pub(crate) fn offers(extension: &CStr) -> Result<bool, Failure> {
-        // SAFETY: as in `new`.
+        // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
         let Ok(entry) = (unsafe { ash::Entry::load() }) else { return Ok(false) };
         Ok(Instance::offered(&entry)?.iter().any(|it| it.as_c_str() == extension))
     }
 
     fn offered(entry: &ash::Entry) -> Result<Vec<std::ffi::CString>, Failure> {
-        // SAFETY: a global command without conditions.
+        // SAFETY: a global command of the loader, which takes no handle; no layer name means the loader's own list.
         let properties = unsafe { entry.enumerate_instance_extension_properties(None) }?;
         Ok(properties.iter().filter_map(|it| it.extension_name_as_c_str().ok()).map(CStr::to_owned).collect())
     }
@@ -88,7 +88,8 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // SAFETY: whoever has a child of the instance has the instance too, and drops it last.
+        // SAFETY: `Gpu` owns the instance and drops it after its device; surfaces borrow the `Gpu`. So no child is left
+        // (VUID-vkDestroyInstance-instance-00629).
         unsafe { self.handle.destroy_instance(None) };
     }
 }

@@ -26,7 +26,8 @@ impl Gpu {
         // SAFETY: `commands` is being recorded by this thread, and the extension is enabled (owner, feature).
         unsafe { debug.cmd_begin_debug_utils_label(commands, &label) };
         let result = record();
-        // SAFETY: as above, and a label is open.
+        // SAFETY: recorded by this thread, with the label open that began above
+        // (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-01912; owner, feature).
         unsafe { debug.cmd_end_debug_utils_label(commands) };
         result
     }

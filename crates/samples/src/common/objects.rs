@@ -18,11 +18,13 @@ macro_rules! objects {
         impl Object {
             /// # Safety
             ///
-            /// The object is of this device and in use no more.
+            /// The object is a child of `device`, no submitted command refers to it any more, and nobody uses the
+            /// handle after this call, which is the only one that destroys it.
             pub(crate) unsafe fn destroy(self, device: &ash::Device) {
                 match self {
                     $(Object::$kind(it) => {
-                        // SAFETY: the caller's promise.
+                        // SAFETY: a live child of the device that nothing uses, by the contract of this function (for
+                        // example VUID-vkDestroyBuffer-buffer-00922).
                         unsafe { device.$destroy(it, None) }
                     })*
                 }

@@ -38,7 +38,7 @@ impl Gpu {
     ) -> Result<vk::PipelineLayout, Failure> {
         let info =
             vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(push_constants.as_slice());
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(self.keep(unsafe { self.device.create_pipeline_layout(&info, None) }?))
     }
 
@@ -92,14 +92,15 @@ impl Gpu {
         let modules = shaders.iter().map(|it| self.shader_module(*it)).collect::<Result<Vec<_>, Failure>>()?;
         let stages: Vec<_> = shaders.iter().zip(&modules).map(|(shader, module)| stage_of(*shader, *module)).collect();
         let created = create(&stages);
-        // SAFETY: the modules are needed no longer (lifetime).
+        // SAFETY: `create` has returned, and a pipeline does not need its modules afterwards; nobody kept them
+        // (lifetime).
         modules.into_iter().for_each(|it| unsafe { self.device.destroy_shader_module(it, None) });
         self.created(created, name)
     }
 
     pub(crate) fn graphics_pipeline(&self, it: &GraphicsPipeline) -> Result<vk::Pipeline, Failure> {
         self.with_graphics(it, |info, _| {
-            // SAFETY: as for compute pipelines.
+            // SAFETY: `info` lives until the call returns (lifetime).
             unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
         })
     }
@@ -126,13 +127,14 @@ impl Gpu {
                 let own: Vec<_> = stages.iter().filter(is_own).copied().collect();
                 let mut kind = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(part);
                 let info = info.stages(&own).flags(vk::PipelineCreateFlags::LIBRARY_KHR).push_next(&mut kind);
-                // SAFETY: as for compute pipelines, and the feature is enabled (feature).
+                // SAFETY: `info` lives until the call returns, and the feature is enabled (lifetime, feature).
                 let part = unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }?;
                 made.extend(part.into_iter().map(|it| self.keep(it)));
             }
             let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(&made);
             let info = vk::GraphicsPipelineCreateInfo::default().layout(it.layout).push_next(&mut libraries);
-            // SAFETY: as above.
+            // SAFETY: `info` and the kept libraries live until the call returns, and the feature is enabled (lifetime,
+            // feature).
             unsafe { self.device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None) }
         })
     }
@@ -180,7 +182,8 @@ impl Gpu {
             Target::Format(_) => info.push_next(&mut rendering),
         };
         let created = create(info, &stages);
-        // SAFETY: the modules are needed no longer (lifetime).
+        // SAFETY: `create` has returned, and a pipeline does not need its modules afterwards; nobody kept them
+        // (lifetime).
         modules.iter().for_each(|it| unsafe { self.device.destroy_shader_module(*it, None) });
         self.created(created, it.fragment.name)
     }
@@ -232,7 +235,7 @@ impl Gpu {
             .attachments(&attachments)
             .subpasses(&subpasses)
             .dependencies(&dependencies);
-        // SAFETY: `info` lives until the call returns.
+        // SAFETY: `info` lives until the call returns (lifetime).
         Ok(self.keep(unsafe { self.device.create_render_pass(&info, None) }?))
     }
 

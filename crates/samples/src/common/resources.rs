@@ -105,20 +105,24 @@ impl Gpu {
     }
 
     fn bound_buffer(&self, name: &str, info: &vk::BufferCreateInfo, place: Place) -> Result<Buffer, Failure> {
-        // SAFETY: `info` lives until the call returns; the buffer is new and used by this thread only.
+        // SAFETY: `info` lives until the call returns; the buffer is new, and this thread alone has it (lifetime,
+        // owner).
         let (handle, requirements) = unsafe {
             let handle = self.device.create_buffer(info, None)?;
             (handle, self.device.get_buffer_memory_requirements(handle))
         };
         let memory = self.allocate(name, requirements, place)?;
-        // SAFETY: both are new, and the memory was allocated for this buffer.
+        // SAFETY: both are new, so the buffer is not bound (VUID-vkBindBufferMemory-buffer-07459), and `allocate`
+        // followed its requirements for size and type (VUID-vkBindBufferMemory-memory-01035, -size-01037; lifetime,
+        // owner).
         unsafe { self.device.bind_buffer_memory(handle, memory, 0) }?;
         Ok(Buffer { handle: self.name(handle, name), memory, size: info.size })
     }
 
     /// Ends a loose buffer whose last use is over.
     pub(crate) fn destroy_buffer(&self, buffer: Buffer) {
-        // SAFETY: the caller is the owner and waited for the fence of the last use (lifetime, owner).
+        // SAFETY: the sample made the buffer with `loose_buffer`, waited for the fence of its last use, and has no
+        // other copy of the handles that it uses later (VUID-vkDestroyBuffer-buffer-00922; lifetime, owner).
         unsafe {
             self.device.destroy_buffer(buffer.handle, None);
             self.device.free_memory(buffer.memory, None);
@@ -139,14 +143,16 @@ impl Gpu {
 
     /// As `image`, for one that has more to say.
     pub(crate) fn image_of(&self, name: &str, info: &vk::ImageCreateInfo) -> Result<Image, Failure> {
-        // SAFETY: as for buffers; the formats of the samples are ones that every device has for their usage.
+        // SAFETY: `info` lives until the call returns; the image is new, and this thread alone has it (lifetime,
+        // owner). Every device supports the formats of the samples for their usage ("Required Format Support").
         let (handle, requirements) = unsafe {
             let handle = self.device.create_image(info, None)?;
             (handle, self.device.get_image_memory_requirements(handle))
         };
         let memory = self.keep(self.allocate(name, requirements, Place::Device)?);
         self.keep(handle);
-        // SAFETY: both are new, and the memory was allocated for this image.
+        // SAFETY: both are new, so the image is not bound (VUID-vkBindImageMemory-image-07460), and `allocate` followed
+        // its requirements for size and type (VUID-vkBindImageMemory-memory-01047, -size-01049; lifetime, owner).
         unsafe { self.device.bind_image_memory(handle, memory, 0) }?;
         self.viewed(name, handle, info)
     }
@@ -160,7 +166,8 @@ impl Gpu {
             .view_type(vk::ImageViewType::TYPE_2D)
             .format(info.format)
             .subresource_range(range_of(aspect, info.mip_levels));
-        // SAFETY: the image is bound and alive.
+        // SAFETY: a live image that is bound to memory (VUID-VkImageViewCreateInfo-image-01020), with the format and
+        // the levels that it was created with (lifetime).
         let view = self.name(self.keep(unsafe { self.device.create_image_view(&view, None) }?), name);
         let extent = vk::Extent2D { width: info.extent.width, height: info.extent.height };
         Ok(Image { aspect, ..Image::color(self.name(handle, name), view, extent, info.mip_levels) })
@@ -189,7 +196,8 @@ impl Gpu {
         let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
         let info = vk::MemoryAllocateInfo::default().allocation_size(requirements.size).memory_type_index(index as u32);
         let info = if self.has(Feature::BufferDeviceAddress) { info.push_next(&mut flags) } else { info };
-        // SAFETY: the type exists, and `info` lives until the call returns.
+        // SAFETY: `index` is one of the device's memory types (VUID-vkAllocateMemory-pAllocateInfo-01714), and `info`
+        // lives until the call returns (lifetime).
         let memory = unsafe { self.device.allocate_memory(&info, None) }?;
         Ok(self.name(memory, name))
     }
@@ -202,8 +210,9 @@ impl Gpu {
     pub(crate) fn write_at(&self, buffer: &Buffer, offset: u64, words: &[u32]) -> Result<(), Failure> {
         let size = size_of_val(words) as u64;
         assert!(offset + size <= buffer.size, "the words fit into the buffer");
-        // SAFETY: the memory belongs to this buffer alone, is visible to the host, not mapped, and in no use by the
-        // device; the mapping is as long as what is copied.
+        // SAFETY: the memory is of this buffer alone and visible to the host (`Place::Host`), and each mapping ends
+        // where it began, so it is not mapped (VUID-vkMapMemory-memory-00678). The range lies in it, by the assertion,
+        // and is as long as what is copied. The sample waited for the device before it wrote (lifetime, owner).
         unsafe {
             let flags = vk::MemoryMapFlags::empty();
             let address = self.device.map_memory(buffer.memory, offset, size, flags)?.cast::<u32>();
@@ -221,7 +230,9 @@ impl Gpu {
     /// What a buffer in host memory holds, after the device has finished writing it.
     pub(crate) fn read(&self, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
         let mut words = vec![0; (buffer.size / 4) as usize];
-        // SAFETY: as in `write_at`.
+        // SAFETY: the memory is of this buffer alone and visible to the host (`Place::Host`), and each mapping ends
+        // where it began, so it is not mapped (VUID-vkMapMemory-memory-00678). The range is the buffer's, as long as
+        // `words`. The sample waited for the fence of what wrote it (lifetime, owner).
         unsafe {
             let size = size_of_val(words.as_slice()) as u64;
             let address = self.device.map_memory(buffer.memory, 0, size, vk::MemoryMapFlags::empty())?.cast::<u32>();

@@ -47,9 +47,10 @@ impl Window {
     /// Opens a window on the server that `DISPLAY` names.
     fn open() -> Result<Window, Failure> {
         let lacks = |what: &str| Failure::Lacks(format!("{what}, and no driver has VK_EXT_headless_surface"));
-        // SAFETY: the X library has no initialization that could go wrong.
+        // SAFETY: the initializers of the X library have no preconditions.
         let xcb = unsafe { Library::open("libxcb.so.1") }.map_err(|_| lacks("libxcb.so.1 is not there"))?;
-        // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection.
+        // SAFETY: the types are those of xcb/xcb.h, and the library is open as long as the connection. `xcb_connect`
+        // never returns null. Where the iterator says that a screen is left, its data begins with the root window.
         let (connection, window) = unsafe {
             let connection = symbol::<Connect>(&xcb, "xcb_connect")?(std::ptr::null(), std::ptr::null_mut());
             if symbol::<Ask>(&xcb, "xcb_connection_has_error")?(connection) != 0 {
@@ -57,7 +58,12 @@ impl Window {
                 return Err(lacks("there is no X server to connect to"));
             }
             let setup = symbol::<Setup>(&xcb, "xcb_get_setup")?(connection);
-            let root = *symbol::<Roots>(&xcb, "xcb_setup_roots_iterator")?(setup).screen;
+            let screens = symbol::<Roots>(&xcb, "xcb_setup_roots_iterator")?(setup);
+            if screens.remaining <= 0 {
+                symbol::<Disconnect>(&xcb, "xcb_disconnect")?(connection);
+                return Err(lacks("the X server has no screen"));
+            }
+            let root = *screens.screen;
             let window = symbol::<Id>(&xcb, "xcb_generate_id")?(connection);
             // Depth, class and visual are the parent's.
             let create = symbol::<Create>(&xcb, "xcb_create_window")?;
@@ -72,7 +78,8 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // SAFETY: the surface on the window is gone by now, and the type is that of xcb/xcb.h.
+        // SAFETY: the type is that of xcb/xcb.h. `open` made the connection, which only this closes; samples declare
+        // the window before the `Gpu`, so that its surface is gone by now.
         unsafe {
             if let Ok(disconnect) = symbol::<Disconnect>(&self.xcb, "xcb_disconnect") {
                 disconnect(self.connection);
@@ -83,8 +90,8 @@ impl Drop for Window {
 
 /// # Safety
 ///
-/// `T` is the type of the function.
+/// `T` is the type that the headers of the library give to the function `name`.
 unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, Failure> {
-    // SAFETY: `T` is the type of the function, by this function's contract; nobody uses it after the window is dropped.
+    // SAFETY: `T` is the type of the symbol, by the contract of this function; nobody uses it after the window is dropped.
     unsafe { library.get(name) }.map_err(|error| Failure::Lacks(error.to_string()))
 }

@@ -40,7 +40,7 @@ fn address(lab: &Lab, buffer: &Buffer) -> u64 {
         // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
         return unsafe { older.get_buffer_device_address(&info) };
     }
-    // SAFETY: as above.
+    // SAFETY: a live buffer, and the feature is enabled (lifetime, feature).
     unsafe { lab.device.get_buffer_device_address(&info) }
 }
 
@@ -102,7 +102,7 @@ fn freed(options: &Options) -> Result<(), Failure> {
     let source_address = address(&lab, &source);
     match lab.is_mended() {
         true => _ = lab.keep(source.handle),
-        // SAFETY: the device does not use it at the moment (lifetime).
+        // SAFETY: `run_once` waited for the only submission that uses it; nobody kept the handle (lifetime).
         false => unsafe { lab.device.destroy_buffer(source.handle, None) },
     }
     double(&lab, source_address, None)
@@ -123,7 +123,7 @@ fn all_full(options: &Options) -> Result<(), Failure> {
 /// Half of the source is bound; the layout has more than its shader needs.
 fn squeezed(options: &Options, are_sets_full: bool, are_constants_full: bool) -> Result<(), Failure> {
     let lab = Lab::new(options, &Needs::NOTHING)?;
-    // SAFETY: the device is of this instance.
+    // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
     let (storage, stage_flags) = (vk::DescriptorType::STORAGE_BUFFER, vk::ShaderStageFlags::COMPUTE);
     let [source, target] = lab.words(["source", "target"])?;

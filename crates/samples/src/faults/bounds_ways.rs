@@ -189,7 +189,8 @@ fn library(options: &Options) -> Result<(), Failure> {
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let table = lab.buffer("table", 256, usage, Place::Host)?;
-    // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+    // SAFETY: a live pipeline with one group, whose handle has 32 bytes on every device
+    // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
     lab.write(&table, &words_of_bytes(&handle))?;
     let info = vk::BufferDeviceAddressInfo::default().buffer(table.handle);
@@ -272,7 +273,7 @@ impl<'a> Generator<'a> {
 
 impl Drop for Generator<'_> {
     fn drop(&mut self) {
-        // SAFETY: the device is idle after waiting (lifetime).
+        // SAFETY: the device is idle after waiting, so no submitted command uses the object (lifetime).
         unsafe {
             let _ = self.lab.device.device_wait_idle();
             let destroy = self.functions.fp().destroy_indirect_commands_layout_nv;

@@ -61,12 +61,14 @@ impl<'a> Program<'a> {
         })?;
         let mut sizes = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::default();
         let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut sizes);
-        // SAFETY: the device is of this instance, and has the extension.
+        // SAFETY: `Gpu` has the physical device from its own instance, and it has the extension of the structure
+        // (feature).
         unsafe { lab.instance.handle.get_physical_device_properties2(lab.physical_device, &mut properties) };
         let usage = vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT;
         let descriptors = addressed(lab, "descriptors", BYTES, usage, Place::Host)?;
         let flags = vk::MemoryMapFlags::empty();
-        // SAFETY: memory of this buffer alone, visible to the host, and not mapped.
+        // SAFETY: new memory of this buffer alone, visible to the host (`Place::Host`) and not mapped yet; the buffer
+        // has `BYTES`.
         let mapped = unsafe { lab.device.map_memory(descriptors.memory, 0, BYTES, flags) }?.cast::<u8>();
         let functions = ext::descriptor_buffer::Device::new(&lab.instance.handle, &lab.device);
         let size = sizes.storage_buffer_descriptor_size;
@@ -78,12 +80,16 @@ impl<'a> Program<'a> {
         let about = vk::DescriptorAddressInfoEXT::default().address(address(self.lab, buffer)).range(range);
         let info = vk::DescriptorGetInfoEXT::default().ty(STORAGE);
         let info = info.data(vk::DescriptorDataEXT { p_storage_buffer: &about });
-        // SAFETY: the buffer is mapped and larger than all descriptors, and the device does not read it now.
-        unsafe {
-            let offset = self.functions.get_descriptor_set_layout_binding_offset(self.set_layout, binding);
-            let at = self.mapped.add(offset as usize + element * self.size);
-            self.functions.get_descriptor(&info, std::slice::from_raw_parts_mut(at, self.size));
-        }
+        // SAFETY: a live layout for descriptor buffers that has the binding (lifetime, feature).
+        let offset = unsafe { self.functions.get_descriptor_set_layout_binding_offset(self.set_layout, binding) };
+        let offset = offset as usize + element * self.size;
+        assert!(offset + self.size <= BYTES as usize, "the descriptor lies in the buffer");
+        // SAFETY: `BYTES` bytes are mapped from `mapped` on, and the descriptor lies in them, by the assertion. No
+        // submission that reads the buffer is pending, and this thread has no other reference into it (owner).
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.mapped.add(offset), self.size) };
+        // SAFETY: `info` lives until the call returns, and `size` is that of the device for this type of descriptor
+        // (lifetime, feature).
+        unsafe { self.functions.get_descriptor(&info, bytes) };
     }
 
     fn dispatch(&self, commands: vk::CommandBuffer, constants: &[u8]) {
@@ -105,7 +111,7 @@ impl<'a> Program<'a> {
 
     /// Once more, where the set still is.
     fn dispatch_again(&self, commands: vk::CommandBuffer) {
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             self.lab.device.cmd_bind_pipeline(commands, COMPUTE, self.pipeline);
             self.lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1);
@@ -142,7 +148,7 @@ fn double(options: &Options, is_unmapped: bool) -> Result<(), Failure> {
     program.write((0, 0), &source, lab.choose(SIZE / 2, SIZE));
     program.write((1, 0), &target, SIZE);
     if is_unmapped {
-        // SAFETY: it is mapped, and nobody uses the pointer from here on.
+        // SAFETY: `Program::new` mapped it, and nothing below uses `mapped` again (owner).
         unsafe { lab.device.unmap_memory(program.descriptors.memory) };
     }
     lab.submit_and_wait(&[commands])?;
@@ -199,7 +205,7 @@ fn between(options: &Options) -> Result<(), Failure> {
     let program = Program::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
     program.write((0, 0), &source, lab.choose(SIZE / 2, SIZE));
     program.write((1, 0), &target, SIZE);
-    // SAFETY: the device is of this instance.
+    // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
     let range = vk::PushConstantRange { stage_flags: STAGES, offset: 0, size: limits.max_push_constants_size };
     let layout = lab.pipeline_layout(&[], Some(range))?;

@@ -96,7 +96,7 @@ fn indexed_vertices(options: &Options) -> Result<(), Failure> {
         let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
         lab.render(commands, &color, || {
             lab.set_area(commands, EXTENT);
-            // SAFETY: as above.
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe {
                 lab.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
                 lab.device.cmd_bind_vertex_buffers(commands, 0, &[vertices.handle], &[0]);

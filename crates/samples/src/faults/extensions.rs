@@ -43,7 +43,7 @@ fn condition(options: &Options) -> Result<(), Failure> {
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe { (conditions.fp().cmd_begin_conditional_rendering_ext)(commands, &begin) };
         program.dispatch(&lab, commands);
-        // SAFETY: as above, and it has begun.
+        // SAFETY: recorded by this thread after the condition has begun, and the feature is enabled (owner, feature).
         unsafe { (conditions.fp().cmd_end_conditional_rendering_ext)(commands) };
     })?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])

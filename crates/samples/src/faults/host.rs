@@ -22,7 +22,8 @@ fn host_buffer(lab: &Lab, name: &str) -> Result<Buffer, Failure> {
 /// Maps a buffer, lets the host use it, and tells the device as if the memory were not coherent.
 fn mapped<T>(lab: &Lab, buffer: &Buffer, what: impl FnOnce(*mut u32) -> T, access: Access) -> Result<T, Failure> {
     let range = [vk::MappedMemoryRange::default().memory(buffer.memory).size(vk::WHOLE_SIZE)];
-    // SAFETY: the memory is the buffer's own and is not mapped (lifetime, owner).
+    // SAFETY: the memory is the buffer's own, and each mapping ends here (VUID-vkMapMemory-memory-00678); the range
+    // is the whole mapping (VUID-VkMappedMemoryRange-memory-00684). This thread alone uses it (lifetime, owner).
     unsafe {
         let address = lab.device.map_memory(buffer.memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())?;
         if access == Access::Read {
@@ -44,13 +45,15 @@ enum Access {
 }
 
 fn read(lab: &Lab, buffer: &Buffer) -> Result<Vec<u32>, Failure> {
-    // SAFETY: the mapping has as many words; with the fault any of them is fine.
+    // SAFETY: `host_buffer` made the buffer of `SIZE` bytes, so the mapping has as many words. With the fault the
+    // device writes them meanwhile: a volatile read of a plain word gives any of its values.
     let words = |from: *mut u32| (0..WORDS).map(|at| unsafe { from.add(at).read_volatile() }).collect();
     mapped(lab, buffer, words, Access::Read)
 }
 
 fn overwrite(lab: &Lab, buffer: &Buffer, value: u32) -> Result<(), Failure> {
-    // SAFETY: as for reading.
+    // SAFETY: `host_buffer` made the buffer of `SIZE` bytes, so the mapping has as many words. With the fault the
+    // device reads them meanwhile, and any value is a valid word for it.
     let words = |to: *mut u32| (0..WORDS).for_each(|at| unsafe { to.add(at).write_volatile(value) });
     mapped(lab, buffer, words, Access::Write)
 }

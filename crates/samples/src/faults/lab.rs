@@ -121,20 +121,20 @@ impl<'a> Lab<'a> {
     }
 
     pub(super) fn clear(&self, commands: vk::CommandBuffer, image: &Image) {
-        // SAFETY: as for `update`.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_clear_color_image(commands, image.handle, LAYOUT, &GREEN, &[image.range()]) };
     }
 
     /// Copies the texels of the first level to a buffer.
     pub(super) fn read_texels(&self, commands: vk::CommandBuffer, image: &Image, target: &Buffer) {
         let region = [image.region(0, 0)];
-        // SAFETY: as for `update`.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_copy_image_to_buffer(commands, image.handle, LAYOUT, target.handle, &region) };
     }
 
     pub(super) fn write_texels(&self, commands: vk::CommandBuffer, source: &Buffer, image: &Image) {
         let region = [image.region(0, 0)];
-        // SAFETY: as for `update`.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.device.cmd_copy_buffer_to_image(commands, source.handle, image.handle, LAYOUT, &region) };
     }
 

@@ -26,7 +26,7 @@ fn buffer(
     size: u64,
 ) -> Result<(vk::Buffer, vk::MemoryRequirements), Failure> {
     let info = vk::BufferCreateInfo::default().flags(flags).size(size).usage(TRANSFERS);
-    // SAFETY: `info` lives until the call returns.
+    // SAFETY: `info` lives until the call returns (lifetime).
     unsafe {
         let handle = lab.name(lab.keep(lab.device.create_buffer(&info, None)?), name);
         Ok((handle, lab.device.get_buffer_memory_requirements(handle)))
@@ -61,7 +61,7 @@ fn buffers(options: &Options) -> Result<(), Failure> {
     let (second, two) = buffer(&lab, "second", vk::BufferCreateFlags::empty(), SIZE)?;
     let memory = memory(&lab, one, two)?;
     for handle in [first, second] {
-        // SAFETY: a new buffer, and the memory was allocated for both.
+        // SAFETY: a new buffer that is not bound, and `memory` followed the requirements of both (lifetime).
         unsafe { lab.device.bind_buffer_memory(handle, memory, 0) }?;
     }
     fill_and_copy(&lab, [first, second], memory, SIZE)
@@ -71,7 +71,8 @@ fn image(options: &Options) -> Result<(), Failure> {
     let lab = Lab::new(options, &Needs::NOTHING)?;
     let (handle, one) = buffer(&lab, "buffer", vk::BufferCreateFlags::empty(), SIZE)?;
     let info = image_info(FORMAT, EXTENT).usage(any_image());
-    // SAFETY: `info` lives until the call returns; memory is allocated for both, and each is bound once.
+    // SAFETY: `info` lives until the call returns; `memory` followed the requirements of both, and each is bound once
+    // (lifetime).
     let (memory, image) = unsafe {
         let image = lab.keep(lab.device.create_image(&info, None)?);
         let memory = memory(&lab, one, lab.device.get_image_memory_requirements(image))?;
@@ -110,7 +111,8 @@ fn sparse(options: &Options) -> Result<(), Failure> {
     let binds = [vk::SparseMemoryBind::default().size(size).memory(memory)];
     let buffers = [first, second].map(|it| vk::SparseBufferMemoryBindInfo::default().buffer(it).binds(&binds));
     let fence = lab.fence(vk::FenceCreateFlags::empty())?;
-    // SAFETY: live objects, and this thread owns the queue, which binds sparse memory (lifetime, owner, feature).
+    // SAFETY: live objects; this thread owns the queue, which `Gpu` chose to bind sparse memory, since the feature is
+    // needed (VUID-vkQueueBindSparse-queuetype; lifetime, owner, feature).
     unsafe {
         let info = [vk::BindSparseInfo::default().buffer_binds(&buffers)];
         lab.device.queue_bind_sparse(lab.main.handle, &info, fence)?;

@@ -54,7 +54,7 @@ impl<'a> Objects<'a> {
         bound: &[Bound],
         room: Room,
     ) -> Result<Objects<'a>, Failure> {
-        // SAFETY: the device is of this instance.
+        // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
         let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
         let (set_layout, set) = described_set(lab, bound)?;
         let mut sets = vec![set_layout];
@@ -100,7 +100,7 @@ impl<'a> Objects<'a> {
 
     fn dispatch(&self, commands: vk::CommandBuffer) {
         self.bind(commands, &[0]);
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { self.lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
     }
 
@@ -109,7 +109,7 @@ impl<'a> Objects<'a> {
         let (device, functions) = (&self.lab.device, &self.functions);
         let (width, height) = (EXTENT.width as f32, EXTENT.height as f32);
         let viewport = vk::Viewport { x: 0.0, y: 0.0, width, height, min_depth: 0.0, max_depth: 1.0 };
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             device.cmd_set_viewport_with_count(commands, &[viewport]);
             device.cmd_set_scissor_with_count(commands, &[EXTENT.into()]);
@@ -135,7 +135,7 @@ impl<'a> Objects<'a> {
 
 impl Drop for Objects<'_> {
     fn drop(&mut self) {
-        // SAFETY: the device is idle after waiting (lifetime).
+        // SAFETY: the device is idle after waiting, so no submitted command uses the object (lifetime).
         unsafe {
             let _ = self.lab.device.device_wait_idle();
             self.shaders.iter().for_each(|it| self.functions.destroy_shader(it.1, None));

@@ -181,7 +181,8 @@ fn trace(
     let tracing = khr::ray_tracing_pipeline::Device::new(&lab.instance.handle, &lab.device);
     let usage = vk::BufferUsageFlags::SHADER_BINDING_TABLE_KHR | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
     let table = lab.buffer("table", 256, usage, Place::Host)?;
-    // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+    // SAFETY: a live pipeline with one group, whose handle has 32 bytes on every device
+    // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     let handle = unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, 32) }?;
     lab.write(&table, &words_of_bytes(&handle))?;
     let region = vk::StridedDeviceAddressRegionKHR { device_address: address_of(&lab, &table), stride: 64, size: 64 };

@@ -60,7 +60,7 @@ fn create(
 ) -> Result<vk::RenderPass, Failure> {
     let info = vk::RenderPassCreateInfo::default().attachments(attachments);
     let info = info.subpasses(subpasses).dependencies(dependencies);
-    // SAFETY: `info` lives until the call returns.
+    // SAFETY: `info` lives until the call returns (lifetime).
     Ok(lab.keep(unsafe { lab.device.create_render_pass(&info, None) }?))
 }
 
@@ -88,7 +88,7 @@ fn render(
     // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe { lab.device.cmd_begin_render_pass(commands, &begin, vk::SubpassContents::INLINE) };
     record();
-    // SAFETY: as above, and the pass has begun.
+    // SAFETY: recorded by this thread, in the last subpass of the pass that began above (owner).
     unsafe { lab.device.cmd_end_render_pass(commands) };
 }
 

@@ -77,11 +77,11 @@ fn show(options: &Options, waits: impl FnOnce(&Lab) -> Waits) -> Result<(), Fail
 
 fn clear(lab: &Lab, commands: vk::CommandBuffer, image: &Image, copy: &Buffer) {
     lab.image_barrier(commands, image, (ACQUIRED, vk::ImageLayout::UNDEFINED), (scope::COPY_WRITE, TARGET));
-    // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+    // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe { lab.device.cmd_clear_color_image(commands, image.handle, TARGET, &GREEN, &[image.range()]) };
     lab.image_barrier(commands, image, (scope::COPY_WRITE, TARGET), (scope::COPY_READ, SOURCE));
     let region = [image.region(0, 0)];
-    // SAFETY: as above.
+    // SAFETY: live objects, recorded by this thread (lifetime, owner).
     unsafe { lab.device.cmd_copy_image_to_buffer(commands, image.handle, SOURCE, copy.handle, &region) };
     lab.buffer_barrier(commands, copy, scope::COPY_WRITE, scope::HOST_READ);
     let shown = (scope::PRESENTED, vk::ImageLayout::PRESENT_SRC_KHR);

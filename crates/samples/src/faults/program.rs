@@ -140,14 +140,14 @@ impl Program {
     /// One invocation per word, in groups of 64.
     pub(super) fn dispatch(&self, lab: &Lab, commands: vk::CommandBuffer) {
         self.bind(lab, commands, &[]);
-        // SAFETY: as for binding.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { lab.device.cmd_dispatch(commands, WORDS as u32 / 64, 1, 1) };
     }
 
     /// Draws the whole picture.
     pub(super) fn draw(&self, lab: &Lab, commands: vk::CommandBuffer) {
         self.bind(lab, commands, &[]);
-        // SAFETY: as for binding, inside of rendering.
+        // SAFETY: live objects, recorded by this thread, inside of rendering (lifetime, owner).
         unsafe { lab.device.cmd_draw(commands, 6, 1, 0, 0) };
     }
 }
@@ -203,20 +203,20 @@ fn write(lab: &Lab, set: vk::DescriptorSet, at: u32, it: &Bound) -> Result<(), F
         }
         Bound::Fetched(buffer, size) | Bound::Stored(buffer, size) => {
             let info = vk::BufferViewCreateInfo::default().buffer(buffer.handle).format(vk::Format::R32_UINT);
-            // SAFETY: the structure lives until the call returns.
+            // SAFETY: the structure lives until the call returns (lifetime).
             let view = [lab.keep(unsafe { lab.device.create_buffer_view(&info.range(*size), None) }?)];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.texel_buffer_view(&view)]);
         }
         Bound::Pictures(source, written, _) => {
-            // SAFETY: the structure lives until the call returns.
+            // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
             let infos = vec![image(source).sampler(lab.keep(sampler)); *written as usize];
             let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(at).descriptor_type(it.kind());
             lab.write_descriptors(&[write.image_info(&infos)]);
         }
         Bound::Sampled(source) => {
-            // SAFETY: the structure lives until the call returns.
+            // SAFETY: the structure lives until the call returns (lifetime).
             let sampler = unsafe { lab.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
             lab.write_image(set, at, it.kind(), image(source).sampler(lab.keep(sampler)));
         }
@@ -240,7 +240,7 @@ impl Lab<'_> {
         // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe { self.device.cmd_begin_rendering(commands, info) };
         record();
-        // SAFETY: as above, and rendering has begun.
+        // SAFETY: recorded by this thread, after rendering has begun, and the feature is enabled (owner, feature).
         unsafe { self.device.cmd_end_rendering(commands) };
     }
 }

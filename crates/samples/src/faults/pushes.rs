@@ -142,7 +142,7 @@ fn kept(options: &Options) -> Result<(), Failure> {
     let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | vk::BufferUsageFlags::TRANSFER_DST;
     let between = lab.buffer("between", SIZE, usage, Place::Device)?;
     let program = Program::new(&lab, shader!("double.comp"), &[1, 1])?;
-    // SAFETY: the device is of this instance.
+    // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { lab.instance.handle.get_physical_device_properties(lab.physical_device) }.limits;
     let all = vk::PushConstantRange { stage_flags: STAGES, offset: 0, size: limits.max_push_constants_size };
     let layout = lab.pipeline_layout(&[], Some(all))?;

@@ -82,7 +82,7 @@ fn exit(options: &Options) -> Result<(), Failure> {
         }
         std::process::exit(0);
     }
-    // SAFETY: the device is this thread's.
+    // SAFETY: no other thread uses the device or its queues, which this call needs all (owner).
     unsafe { lab.device.device_wait_idle() }?;
     lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }

@@ -103,7 +103,7 @@ fn referred(options: &Options) -> Result<(), Failure> {
     let bottom = Structure::new(&lab, &tracing, "bottom", info)?;
     let info = vk::AccelerationStructureInfoNV::default().ty(Type::TOP_LEVEL).instance_count(3);
     let scene = Structure::new(&lab, &tracing, "scene", info)?;
-    // SAFETY: a live structure with memory (lifetime).
+    // SAFETY: a live structure that `Structure::new` bound to memory, and the extension is enabled (lifetime, feature).
     let reference = unsafe { tracing.get_acceleration_structure_handle(bottom.handle) }?;
     let wrong = lab.choose(reference ^ 0x5500_0000_0000, reference);
     let words: Vec<u32> = [reference, wrong, reference].iter().flat_map(|it| instance(*it)).collect();
@@ -142,7 +142,8 @@ fn rays(options: &Options) -> Result<(), Failure> {
     })?;
     let table = lab.buffer("table", BYTES, FOR_RAYS, Place::Host)?;
     let mut handle = [0; 32];
-    // SAFETY: the pipeline has one group, whose handle is at most 32 bytes long.
+    // SAFETY: a live pipeline with one group; no device with this extension has handles of more than 32 bytes
+    // (VUID-vkGetRayTracingShaderGroupHandlesKHR-dataSize-02420; lifetime, feature).
     unsafe { tracing.get_ray_tracing_shader_group_handles(pipeline, 0, 1, &mut handle) }?;
     lab.write(&table, &words_of_bytes(&handle))?;
     let traced = vk::PipelineStageFlags::RAY_TRACING_SHADER_NV;

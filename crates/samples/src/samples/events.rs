@@ -28,14 +28,14 @@ fn run(options: &Options) -> Result<(), Failure> {
         // The host releases the device before the submission: an event may be set before it is waited for.
         wait(&gpu, commands, released, vk::PipelineStageFlags::HOST, &[]);
         gpu.fill_buffer(commands, &source, (0, SIZE), 3);
-        // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { gpu.device.cmd_set_event(commands, filled, stages) };
         gpu.fill_buffer(commands, &other, (0, SIZE), 4);
         wait(&gpu, commands, filled, stages, &[source.barrier(scope::COPY_WRITE, scope::COPY_READ)]);
         gpu.copy_buffer(commands, &source, &target);
         gpu.buffer_barrier(commands, &other, scope::COPY_WRITE, scope::COPY_READ);
         let region = vk::BufferCopy::default().dst_offset(SIZE).size(SIZE);
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             gpu.device.cmd_copy_buffer(commands, other.handle, target.handle, &[region]);
             gpu.device.cmd_reset_event(commands, filled, stages);
@@ -44,7 +44,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     // SAFETY: a live event that no other thread uses (lifetime, owner).
     unsafe { gpu.device.set_event(released) }?;
     gpu.submit_and_wait(&[commands])?;
-    // SAFETY: as above.
+    // SAFETY: live events that no other thread uses, and no submission is pending (lifetime, owner).
     let statuses = unsafe { [gpu.device.get_event_status(released)?, gpu.device.get_event_status(filled)?] };
     options.check.words("the events", &statuses.map(u32::from), &[1, 0])?;
     let want = [[3; WORDS], [4; WORDS]].concat();

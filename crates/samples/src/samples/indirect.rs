@@ -43,18 +43,18 @@ fn run(options: &Options) -> Result<(), Failure> {
         let clear = [vk::ClearValue::default()];
         let begin = vk::RenderPassBeginInfo::default().render_pass(render_pass).framebuffer(framebuffer);
         let begin = begin.render_area(EXTENT.into()).clear_values(&clear);
-        // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { gpu.device.cmd_update_buffer(commands, mesh.draws.handle, 0, &bytes) };
         gpu.buffer_barrier(commands, &mesh.draws, scope::COPY_WRITE, INDIRECT_READ);
         gpu.set_area(commands, EXTENT);
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             gpu.device.cmd_begin_render_pass(commands, &begin, vk::SubpassContents::INLINE);
             gpu.device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
         }
         uniforms.bind(&gpu, commands);
         mesh.draw(&gpu, commands);
-        // SAFETY: as above.
+        // SAFETY: recorded by this thread, inside of the render pass that began above (owner).
         unsafe { gpu.device.cmd_end_render_pass(commands) };
     })?;
     let picture = gpu.picture(&canvas)?;
@@ -175,11 +175,12 @@ impl Uniforms {
             Grid::Pushed(push, size) => {
                 let infos = [size.descriptor()];
                 let write = [vk::WriteDescriptorSet::default().descriptor_type(UNIFORM).buffer_info(&infos)];
-                // SAFETY: as above, and the extension is enabled (feature).
+                // SAFETY: live objects, recorded by this thread, and the extension is enabled (lifetime, owner,
+                // feature).
                 unsafe { push.cmd_push_descriptor_set(commands, graphics, self.layout, 1, &write) };
             }
             Grid::Bound(set) => {
-                // SAFETY: as above.
+                // SAFETY: live objects, recorded by this thread (lifetime, owner).
                 unsafe { gpu.device.cmd_bind_descriptor_sets(commands, graphics, self.layout, 1, &[*set], &[]) };
             }
         }

@@ -48,7 +48,8 @@ fn written_image(gpu: &Gpu, words: &[u32]) -> Result<Image, Failure> {
         .tiling(vk::ImageTiling::LINEAR)
         .usage(vk::ImageUsageFlags::TRANSFER_SRC)
         .initial_layout(vk::ImageLayout::PREINITIALIZED);
-    // SAFETY: `info` lives until the call returns; every device has this format for this use in linear tiling.
+    // SAFETY: `info` lives until the call returns; every device supports copies from this format in linear tiling
+    // ("Required Format Support"; lifetime).
     let (handle, requirements) = unsafe {
         let handle = gpu.device.create_image(&info, None)?;
         (handle, gpu.device.get_image_memory_requirements(handle))
@@ -56,7 +57,9 @@ fn written_image(gpu: &Gpu, words: &[u32]) -> Result<Image, Failure> {
     let memory = gpu.keep(gpu.allocate("rows", requirements, Place::Host)?);
     gpu.keep(gpu.name(handle, "rows"));
     let part = vk::ImageSubresource::default().aspect_mask(vk::ImageAspectFlags::COLOR);
-    // SAFETY: both are new, the memory was allocated for this image, and the rows lie where the driver says (lifetime).
+    // SAFETY: both are new, and `allocate` followed the requirements of the image and made it visible to the host; it
+    // is mapped here only. `vkGetImageSubresourceLayout` gives a range inside of the memory: row `r` of `WIDTH` texels
+    // lies at `offset + r * rowPitch`, and there are `HEIGHT` rows (lifetime, owner).
     unsafe {
         gpu.device.bind_image_memory(handle, memory, 0)?;
         let layout = gpu.device.get_image_subresource_layout(handle, part);

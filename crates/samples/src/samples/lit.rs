@@ -140,7 +140,9 @@ impl<'a> Scene<'a> {
         let (mut times, mut last) = (Vec::new(), Instant::now());
         for (pool, commands, fence) in slots.iter().cycle().take(count) {
             gpu.wait(*fence)?;
-            // SAFETY: the device is done with both (state).
+            // SAFETY: the fence of the last use was waited for, so no queue uses it (VUID-vkResetFences-pFences-01123)
+            // and no command buffer of the pool is pending (VUID-vkResetCommandPool-commandPool-00040; lifetime,
+            // owner).
             unsafe {
                 gpu.device.reset_fences(&[*fence])?;
                 gpu.device.reset_command_pool(*pool, vk::CommandPoolResetFlags::empty())?;
@@ -211,7 +213,7 @@ fn texture(gpu: &Gpu) -> Result<vk::DescriptorImageInfo, Failure> {
         }
         gpu.image_barrier(commands, &texture, during, after);
     })?;
-    // SAFETY: `info` lives until the call returns.
+    // SAFETY: `info` lives until the call returns (lifetime).
     let sampler = gpu.keep(unsafe { gpu.device.create_sampler(&vk::SamplerCreateInfo::default(), None) }?);
     Ok(vk::DescriptorImageInfo::default().sampler(sampler).image_view(texture.view).image_layout(after.1))
 }

@@ -36,7 +36,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let commands = gpu.recorded(gpu.main, &format!("frame {frame}"), |commands| block.copy(&gpu, commands))?;
         gpu.submit(gpu.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
         gpu.wait(fence)?;
-        // SAFETY: the fence was waited for (lifetime).
+        // SAFETY: the fence was waited for, so no queue uses it (VUID-vkResetFences-pFences-01123; owner).
         unsafe { gpu.device.reset_fences(&[fence]) }?;
         block.invalidate(&gpu)?;
         options.check.words(&format!("frame {frame}"), &block.read(), &sent)?;
@@ -67,7 +67,7 @@ impl Block {
         };
         let (sent, first) = create("sent", vk::BufferUsageFlags::TRANSFER_SRC)?;
         let (received, second) = create("received", vk::BufferUsageFlags::TRANSFER_DST)?;
-        // SAFETY: the device is of this instance.
+        // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
         let limits = unsafe { gpu.instance.handle.get_physical_device_properties(gpu.physical_device) }.limits;
         // The host writes one buffer while it reads the other: they must not share an atom.
         let offset = first.size.next_multiple_of(second.alignment.max(limits.non_coherent_atom_size));
@@ -77,7 +77,9 @@ impl Block {
         let found = types.find(|(at, it)| bits & (1 << at) != 0 && it.property_flags.contains(visible));
         let (index, _) = found.ok_or_else(|| Failure::Lacks("no memory is visible to the host".to_owned()))?;
         let info = vk::MemoryAllocateInfo::default().allocation_size(offset + second.size).memory_type_index(index);
-        // SAFETY: `info` lives until the call returns; memory and buffers are new, and their places do not overlap.
+        // SAFETY: `info` lives until the call returns. Memory and buffers are new, `offset` is a multiple of the
+        // alignment of the second buffer, and the size holds both (VUID-vkBindBufferMemory-memoryOffset-01036,
+        // -size-01037; lifetime).
         let (memory, address) = unsafe {
             let memory = gpu.name(gpu.keep(gpu.device.allocate_memory(&info, None)?), "mapped");
             gpu.device.bind_buffer_memory(gpu.keep(sent), memory, 0)?;
@@ -89,13 +91,15 @@ impl Block {
 
     fn write(&self, at: usize, word: u32) {
         assert!(at < WORDS, "the word lies in the buffer");
-        // SAFETY: the memory is mapped, and the device is not using it: its fence was waited for (lifetime, owner).
+        // SAFETY: the memory stays mapped as a whole and begins with the first buffer, which has `WORDS` words. The
+        // fence of the last copy was waited for, and only this thread writes (lifetime, owner).
         unsafe { self.address.add(at).write(word) };
     }
 
     fn read(&self) -> Vec<u32> {
         let first = self.offset as usize / 4;
-        // SAFETY: as for writing; the second buffer has as many words.
+        // SAFETY: the memory stays mapped as a whole, and the second buffer has `WORDS` words from `offset` on, a
+        // multiple of an alignment of at least four. The fence of the last copy was waited for (lifetime, owner).
         (0..WORDS).map(|at| unsafe { self.address.add(first + at).read() }).collect()
     }
 
@@ -104,12 +108,13 @@ impl Block {
     }
 
     fn flush(&self, gpu: &Gpu) -> Result<(), Failure> {
-        // SAFETY: the memory is mapped as a whole (lifetime).
+        // SAFETY: the memory is mapped as a whole (VUID-VkMappedMemoryRange-memory-00684; lifetime).
         Ok(unsafe { gpu.device.flush_mapped_memory_ranges(&self.range()) }?)
     }
 
     fn invalidate(&self, gpu: &Gpu) -> Result<(), Failure> {
-        // SAFETY: as for flushing, and nothing written by the host is unflushed.
+        // SAFETY: the memory is mapped as a whole (VUID-VkMappedMemoryRange-memory-00684), and the host flushed what it
+        // wrote before the submission, so that nothing of it is lost (lifetime).
         Ok(unsafe { gpu.device.invalidate_mapped_memory_ranges(&self.range()) }?)
     }
 

@@ -108,7 +108,7 @@ impl Frame {
         let acquired = Scope { stages: vk::PipelineStageFlags::TRANSFER, access: vk::AccessFlags::empty() };
         gpu.image_barrier(commands, image, (acquired, vk::ImageLayout::UNDEFINED), (scope::COPY_WRITE, target));
         let float32 = color(number).map(|it| f32::from(it) / 255.0);
-        // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             let value = vk::ClearColorValue { float32 };
             gpu.device.cmd_clear_color_image(commands, image.handle, target, &value, &[image.range()]);
@@ -119,7 +119,7 @@ impl Frame {
         }
         let source = (scope::COPY_READ, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
         gpu.image_barrier(commands, image, (scope::COPY_WRITE, target), source);
-        // SAFETY: as above.
+        // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe {
             let region = [image.region(0, 0)];
             gpu.device.cmd_copy_image_to_buffer(commands, image.handle, source.1, self.copy.handle, &region);

@@ -20,7 +20,7 @@ const RESULT_FLAGS: vk::QueryResultFlags =
 
 fn run(options: &Options) -> Result<(), Failure> {
     let gpu = Gpu::new(&NEEDS)?;
-    // SAFETY: the device is of this instance.
+    // SAFETY: `Gpu` has the physical device from its own instance, which it drops last (lifetime).
     let limits = unsafe { gpu.instance.handle.get_physical_device_properties(gpu.physical_device) }.limits;
     if limits.timestamp_compute_and_graphics == vk::FALSE {
         return Err(Failure::Lacks("the device has queues without timestamps".to_owned()));
@@ -38,7 +38,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         let clear = [BACKGROUND];
         let begin = vk::RenderPassBeginInfo::default().render_pass(render_pass).framebuffer(framebuffer);
         let begin = begin.render_area(EXTENT.into()).clear_values(&clear);
-        // SAFETY: live objects, recorded by this thread (lifetime, owner, feature), here and below.
+        // SAFETY: live objects, recorded by this thread, and the feature is enabled (lifetime, owner, feature).
         unsafe {
             gpu.device.cmd_reset_query_pool(commands, samples, 0, 1);
             gpu.device.cmd_reset_query_pool(commands, times, 0, 2);
@@ -47,7 +47,8 @@ fn run(options: &Options) -> Result<(), Failure> {
             gpu.device.cmd_begin_query(commands, samples, 0, vk::QueryControlFlags::PRECISE);
         }
         triangle::draw(&gpu, commands, pipeline, &vertices);
-        // SAFETY: as above, inside of the render pass.
+        // SAFETY: live objects, recorded by this thread, inside of the render pass and of the query that began above
+        // (lifetime, owner, feature).
         unsafe {
             gpu.device.cmd_end_query(commands, samples, 0);
             gpu.device.cmd_end_render_pass(commands);

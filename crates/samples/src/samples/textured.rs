@@ -95,7 +95,7 @@ fn sampler(gpu: &Gpu) -> Result<vk::Sampler, Failure> {
         .address_mode_v(edge)
         .address_mode_w(edge)
         .max_lod(vk::LOD_CLAMP_NONE);
-    // SAFETY: `info` lives until the call returns.
+    // SAFETY: `info` lives until the call returns (lifetime).
     Ok(gpu.keep(unsafe { gpu.device.create_sampler(&info, None) }?))
 }
 

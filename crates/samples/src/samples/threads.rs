@@ -227,7 +227,7 @@ impl Worker<'_> {
                 self.scene.draw(commands, vertices, frame, &rows);
             });
         }
-        // SAFETY: as above, and it is being recorded.
+        // SAFETY: `begin_command_buffer` above put it into the recording state, and its pool is this thread's (owner).
         unsafe { gpu.device.end_command_buffer(commands) }?;
         Ok(commands)
     }
@@ -264,7 +264,7 @@ impl Scene<'_> {
         let tiles = rows.iter().flat_map(|row| (0..TILES).map(move |column| (*row, column)));
         for (at, (row, column)) in tiles.enumerate() {
             let constants: Vec<u8> = color(frame, column, row).into_iter().flat_map(f32::to_ne_bytes).collect();
-            // SAFETY: as above.
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe {
                 device.cmd_push_constants(commands, self.layout, vk::ShaderStageFlags::VERTEX, 0, &constants);
                 device.cmd_draw(commands, CORNERS as u32, 1, (at * CORNERS) as u32, 0);

@@ -78,7 +78,7 @@ impl Round<'_> {
         })?;
         let copy = gpu.recorded(gpu.second, "copy", |commands| {
             let region = vk::BufferCopy::default().size(SIZE);
-            // SAFETY: as above.
+            // SAFETY: live objects, recorded by this thread (lifetime, owner).
             unsafe { gpu.device.cmd_copy_buffer(commands, self.scratch.handle, self.result.handle, &[region]) };
         })?;
         if begins == Begins::Early {

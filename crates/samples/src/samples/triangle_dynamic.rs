@@ -69,10 +69,10 @@ fn render(gpu: &Gpu, commands: vk::CommandBuffer, image: &Image, draw: impl FnOn
         .store_op(vk::AttachmentStoreOp::STORE)
         .clear_value(BACKGROUND)];
     let info = vk::RenderingInfo::default().render_area(EXTENT.into()).layer_count(1).color_attachments(&colors);
-    // SAFETY: as in `barrier`.
+    // SAFETY: a live view; recorded by this thread, and the feature is enabled (lifetime, owner, feature).
     unsafe { gpu.device.cmd_begin_rendering(commands, &info) };
     draw();
-    // SAFETY: as in `barrier`, and rendering has begun.
+    // SAFETY: recorded by this thread, after rendering has begun, and the feature is enabled (owner, feature).
     unsafe { gpu.device.cmd_end_rendering(commands) };
 }
 

@@ -26,7 +26,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         // SAFETY: live objects, recorded by this thread (lifetime, owner).
         unsafe { gpu.device.cmd_begin_render_pass(commands, &begin, vk::SubpassContents::INLINE) };
         triangle::draw(&gpu, commands, pipeline, &vertices);
-        // SAFETY: as above, inside of the render pass.
+        // SAFETY: recorded by this thread, inside of the render pass that began above (owner).
         unsafe { gpu.device.cmd_end_render_pass(commands) };
     })?;
     triangle::check(options, &gpu.picture(&image)?)

@@ -143,17 +143,18 @@ impl Store {
             }
             Operation::Update { at, words } => {
                 let data: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
-                // SAFETY: live objects, recorded by this thread (lifetime, owner), here and below.
+                // SAFETY: live objects, recorded by this thread (lifetime, owner).
                 unsafe { gpu.device.cmd_update_buffer(commands, handle, bytes(*at), &data) };
             }
             Operation::Copy { from, to, count } => {
                 let region = vk::BufferCopy { src_offset: bytes(*from), dst_offset: bytes(*to), size: bytes(*count) };
-                // SAFETY: as above; the two ranges lie in different halves.
+                // SAFETY: live objects, recorded by this thread; the two ranges lie in different halves of the buffer
+                // (VUID-vkCmdCopyBuffer-pRegions-00117; lifetime, owner).
                 unsafe { gpu.device.cmd_copy_buffer(commands, handle, handle, &[region]) };
             }
             Operation::Scramble { key } => {
                 let (compute, stages) = (vk::PipelineBindPoint::COMPUTE, vk::ShaderStageFlags::COMPUTE);
-                // SAFETY: as above.
+                // SAFETY: live objects, recorded by this thread (lifetime, owner).
                 unsafe {
                     gpu.device.cmd_bind_pipeline(commands, compute, machine.pipeline);
                     gpu.device.cmd_bind_descriptor_sets(commands, compute, machine.layout, 0, &[self.set], &[]);

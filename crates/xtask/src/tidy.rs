@@ -11,6 +11,7 @@ mod generated;
 mod ledger;
 mod machine;
 mod markdown;
+mod missing;
 mod rust_files;
 mod slug;
 mod source;
@@ -37,6 +38,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     findings.extend(generated::judge(&files));
     findings.extend(markdown::judge(&files));
     findings.extend(machine::judge(&files));
+    findings.extend(missing::judge(&files));
     Ok(settle(findings, EXCEPTIONS))
 }
 
@@ -66,6 +68,7 @@ enum Rule {
     IssueNumber,
     Ledger,
     Markdown,
+    MissingThing,
     ModuleDoc,
     SafetyComment,
 }

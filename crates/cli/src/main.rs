@@ -37,7 +37,9 @@ use commands::{
     replay_here, run, trim,
 };
 
-/// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster.
+/// Checking a trace asks for memory millions of times; this allocator makes all of it a tenth faster. Sanitizers cannot see into
+/// it.
+#[cfg(not(lavascope_sanitize))]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -10,10 +10,13 @@ use std::sync::LazyLock;
 
 use lavascope_abi as vk;
 use lavascope_abi::{FnPtr, Ptr};
+#[cfg(not(lavascope_sanitize))]
 use libmimalloc_sys::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
 use crate::error::ReplayError;
 use crate::perform::{Done, Performer};
+#[cfg(lavascope_sanitize)]
+use watched::{mi_free, mi_malloc, mi_malloc_aligned, mi_realloc_aligned};
 
 /// What every piece of memory is aligned to, however small it is.
 const ALIGNED: usize = 8;
@@ -88,6 +91,50 @@ unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
     // SAFETY: by PFN_vkFreeFunction, `memory` is null or memory of these callbacks that the driver has not freed and
     // uses no more, so it is of mimalloc.
     unsafe { mi_free(memory) };
+}
+
+/// The C library's memory under the names above: a sanitizer sees who uses it, and sees nothing of our allocator's.
+#[cfg(lavascope_sanitize)]
+mod watched {
+    use std::ffi::c_void;
+    use std::ptr;
+
+    #[link(name = "c")]
+    unsafe extern "C" {
+        fn malloc(size: usize) -> *mut c_void;
+        fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void;
+        fn malloc_usable_size(memory: *mut c_void) -> usize;
+        fn free(memory: *mut c_void);
+    }
+
+    pub(super) unsafe fn mi_malloc(size: usize) -> *mut c_void {
+        // SAFETY: `malloc` takes any size.
+        unsafe { malloc(size) }
+    }
+
+    pub(super) unsafe fn mi_malloc_aligned(size: usize, alignment: usize) -> *mut c_void {
+        // SAFETY: alignments of a driver are powers of two (VkAllocationCallbacks), and the size is a multiple.
+        unsafe { aligned_alloc(alignment, size.next_multiple_of(alignment)) }
+    }
+
+    pub(super) unsafe fn mi_realloc_aligned(original: *mut c_void, size: usize, alignment: usize) -> *mut c_void {
+        // SAFETY: `original` is null or of the functions above, which are those of the C library, so that this has its
+        // size; both pieces are at least as large as what is copied, and one is new.
+        unsafe {
+            let memory = mi_malloc_aligned(size, alignment.max(super::ALIGNED));
+            if !memory.is_null() && !original.is_null() {
+                let kept = malloc_usable_size(original).min(size);
+                ptr::copy_nonoverlapping(original.cast::<u8>(), memory.cast::<u8>(), kept);
+                free(original);
+            }
+            memory
+        }
+    }
+
+    pub(super) unsafe fn mi_free(memory: *mut c_void) {
+        // SAFETY: null or of the functions above, and nobody uses it: the driver frees what it got once.
+        unsafe { free(memory) };
+    }
 }
 
 #[cfg(test)]

@@ -30,26 +30,69 @@ pub(crate) fn provide(folder: &Path, names: &[&str]) -> Result<()> {
 /// Where the package has its files.
 pub(crate) const PLACE: &str = "usr/lib/chromium";
 
+/// A file of the package that tests need.
+struct Part {
+    what: &'static str,
+    /// Its folder in the build folder.
+    folder: &'static str,
+    /// The file that tests open.
+    file: &'static str,
+    /// What that file needs beside it.
+    beside: &'static [&'static str],
+    /// The variable by which tests look for it first.
+    variable: &'static str,
+}
+
+const SWIFTSHADER: Part = Part {
+    what: "SwiftShader",
+    folder: "target/swiftshader",
+    file: "vk_swiftshader_icd.json",
+    beside: &["libvk_swiftshader.so"],
+    variable: "SWIFTSHADER_ICD",
+};
+
+const KHRONOS: Part = Part {
+    what: "the newer Khronos layer",
+    folder: "target/khronos",
+    file: "libVkLayer_khronos_validation.so",
+    beside: &[],
+    variable: "LAVASCOPE_KHRONOS_LIBRARY",
+};
+
 /// The manifest of SwiftShader, a driver for the CPU, fetched into the build folder if need be.
-pub(crate) fn swiftshader(root: &Path) -> Result<PathBuf> {
-    let (library, manifest) = ("libvk_swiftshader.so", "vk_swiftshader_icd.json");
-    let target = root.join("target/swiftshader");
-    fetch(&target, &[library, manifest])?;
-    Ok(target.join(manifest))
+pub(crate) fn swiftshader(root: &Path, no_install: bool) -> Result<PathBuf> {
+    SWIFTSHADER.provide(root, no_install, std::env::var_os(SWIFTSHADER.variable).map(PathBuf::from))
 }
 
 /// The Khronos layer, newer than the one that Debian has by itself.
-pub(crate) fn khronos(root: &Path) -> Result<PathBuf> {
-    let (library, target) = ("libVkLayer_khronos_validation.so", root.join("target/khronos"));
-    fetch(&target, &[library])?;
-    Ok(target.join(library))
+pub(crate) fn khronos(root: &Path, no_install: bool) -> Result<PathBuf> {
+    KHRONOS.provide(root, no_install, std::env::var_os(KHRONOS.variable).map(PathBuf::from))
 }
 
-/// Puts files of the package into a folder where they are not there yet.
-fn fetch(target: &Path, names: &[&str]) -> Result<()> {
-    if names.iter().all(|it| target.join(it).exists()) {
-        return Ok(());
+impl Part {
+    /// Where tests find it. If it is missing, it is fetched, or the error names what brings it.
+    fn provide(&self, root: &Path, no_install: bool, named: Option<PathBuf>) -> Result<PathBuf> {
+        let target = root.join(self.folder);
+        let names: Vec<&str> = self.beside.iter().copied().chain([self.file]).collect();
+        if let Some(path) = named {
+            ensure!(path.is_file(), "{} is missing: {} names {}", self.what, self.variable, path.display());
+            return Ok(path);
+        }
+        let installed = Path::new("/").join(PLACE);
+        let has_all = |folder: &Path| names.iter().all(|it| folder.join(it).is_file());
+        if let Some(folder) = [&target, &installed].into_iter().find(|it| has_all(it)) {
+            return Ok(folder.join(self.file));
+        }
+        let Part { what, variable, .. } = self;
+        let help = format!("install chromium-common (Debian), or let {variable} name {}", self.file);
+        ensure!(!no_install, "{what} is missing: {help}");
+        fetch(&target, &names).with_context(|| format!("{what} is missing, and cannot be fetched: {help}"))?;
+        Ok(target.join(self.file))
     }
+}
+
+/// Puts files of the package into a folder.
+fn fetch(target: &Path, names: &[&str]) -> Result<()> {
     let folder = target.join("package");
     provide(&folder, names)?;
     for name in names {
@@ -58,4 +101,33 @@ fn fetch(target: &Path, names: &[&str]) -> Result<()> {
             .with_context(|| format!("{} cannot be written", to.display()))?;
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing on any system has it.
+    const NOWHERE: Part = Part {
+        what: "the driver",
+        folder: "target/nowhere",
+        file: "no.json",
+        beside: &["libno.so"],
+        variable: "NO_ICD",
+    };
+
+    #[test]
+    fn what_is_missing_is_named_with_its_package() {
+        let told = |named: Option<PathBuf>| {
+            NOWHERE.provide(Path::new("/nowhere"), true, named).expect_err("nothing is there").to_string()
+        };
+        assert_eq!(told(None), "the driver is missing: install chromium-common (Debian), or let NO_ICD name no.json");
+        assert_eq!(told(Some("/nowhere/x".into())), "the driver is missing: NO_ICD names /nowhere/x");
+    }
+
+    #[test]
+    fn what_is_named_is_taken() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert_eq!(NOWHERE.provide(Path::new("/nowhere"), true, Some(here.clone())).ok(), Some(here));
+    }
 }

@@ -12,13 +12,16 @@ mod compare;
 mod demo;
 mod fresh;
 mod fuzz;
+mod nightly;
 mod process;
 mod programs;
 mod proofs;
 mod registry_files;
+mod sanitize;
 mod screen;
 mod shaders;
 mod sim;
+mod soak;
 mod system;
 mod test;
 mod tidy;
@@ -139,6 +142,32 @@ enum Command {
         #[arg(long, value_name = "SECONDS")]
         guided: Option<u64>,
     },
+    /// Run the tests of the crates with unsafe code and with threads under AddressSanitizer and ThreadSanitizer.
+    Sanitize {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only parts whose name, like `thread:lavascope-stream`, contains this.
+        #[arg(value_name = "PART", default_value = "")]
+        filter: String,
+    },
+    /// Draw with vkcube under the layer, and look at its memory.
+    Soak {
+        #[arg(long, default_value_t = 30.0)]
+        minutes: f64,
+    },
+    /// Run what takes longer than a test may, and write the results to docs/nightly.md.
+    Nightly {
+        /// The first seed; another one each night unless it is given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// For each step that goes on until its time is over.
+        #[arg(long, default_value_t = 30.0)]
+        minutes: f64,
+        /// Only these steps.
+        #[arg(value_name = "STEP")]
+        steps: Vec<String>,
+    },
     /// Kill programs that are captured, and damage traces, as often as a promise should hold.
     Proofs {
         /// How many programs are killed.
@@ -175,6 +204,9 @@ fn main() -> Result<()> {
         Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
         Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
         Command::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
+        Command::Sanitize { no_install, filter } => sanitize::run(&root, &filter, no_install),
+        Command::Soak { minutes } => soak::run(&root, minutes),
+        Command::Nightly { seed, minutes, steps } => nightly::run(&root, &nightly::Night { steps, seed, minutes }),
         Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
     }
 }

@@ -1,7 +1,9 @@
 //! Running other programs.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
@@ -56,4 +58,33 @@ fn command(root: &Path, program: &str) -> Command {
 /// The cargo that runs us.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+/// Runs a command with its output on the terminal, and keeps a copy of all of it.
+pub(crate) fn run_and_keep(command: &mut Command) -> Result<(ExitStatus, String)> {
+    let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
+    let words = words.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    println!("$ {words}");
+    let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.with_context(|| format!("`{words}` cannot be started"))?;
+    let text = Mutex::new(String::new());
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    std::thread::scope(|scope| {
+        scope.spawn(|| errors.map(|it| copy_lines(it, &text)));
+        output.map(|it| copy_lines(it, &text))
+    });
+    let status = child.wait().with_context(|| format!("`{words}` cannot be waited for"))?;
+    Ok((status, text.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}
+
+/// Shows the lines of a stream, and adds them to a text.
+fn copy_lines(from: impl Read, text: &Mutex<String>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line).is_ok_and(|it| it > 0) {
+        let shown = String::from_utf8_lossy(&line);
+        print!("{shown}");
+        text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&shown);
+        line.clear();
+    }
 }

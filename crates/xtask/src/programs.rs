@@ -51,6 +51,7 @@ pub(crate) fn run(root: &Path, filter: &str, json: Option<&Path>, no_install: bo
         std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))?;
     }
     let wrong = rows.iter().filter(|it| !it.faults.is_empty()).count();
+    println!("replayed: {} programs, {wrong} not the same again", rows.len());
     ensure!(wrong == 0, "{wrong} of {} programs are not the same again", rows.len());
     Ok(())
 }

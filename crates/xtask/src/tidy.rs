@@ -11,6 +11,7 @@ mod generated;
 mod ledger;
 mod machine;
 mod markdown;
+mod missing;
 mod platform;
 mod rust_files;
 mod slug;
@@ -52,6 +53,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     findings.extend(markdown::judge(&files));
     findings.extend(machine::judge(&files));
     findings.extend(platform::judge(&files, &members));
+    findings.extend(missing::judge(&files));
     Ok(settle(findings, EXCEPTIONS))
 }
 
@@ -81,6 +83,7 @@ enum Rule {
     IssueNumber,
     Ledger,
     Markdown,
+    MissingThing,
     ModuleDoc,
     Platform,
     SafetyComment,

@@ -13,13 +13,18 @@ struct Said(BTreeSet<String>, String);
 
 const KHRONOS: &str = "VK_LAYER_KHRONOS_validation";
 
-/// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without. None where it is
-/// not there.
-fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_checked: bool) -> Option<Said> {
-    if !layers.join("VkLayer_khronos_validation.json").is_file() {
-        eprintln!("left out: there is no Khronos layer");
-        return None;
-    }
+const MANIFEST: &str = "VkLayer_khronos_validation.json";
+
+/// The folder with the manifest of the system's Khronos layer.
+pub(crate) fn system_khronos() -> &'static Path {
+    let folder = Path::new("/usr/share/vulkan/explicit_layer.d");
+    let is_there = folder.join(MANIFEST).is_file();
+    assert!(is_there, "the Khronos layer is missing: install vulkan-validationlayers, as `cargo xtask test` does");
+    folder
+}
+
+/// Performs a mended sample over the Khronos layer of a folder, with ours between the two or without.
+fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_checked: bool) -> Said {
     let ours = stage.folder.join("cache/lavascope/layer");
     if !ours.is_dir() {
         // Writes our manifest.
@@ -46,16 +51,16 @@ fn said_below(stage: &Stage, screen: &Screen, name: &str, layers: &Path, is_chec
     assert!(all.contains(&format!("Insert instance layer \"{KHRONOS}\"")), "{name}: {all}");
     let words = all.split(|it: char| !(it.is_ascii_alphanumeric() || it == '-' || it == '_'));
     let is_code = |it: &&str| it.starts_with("VUID-") || it.starts_with("UNASSIGNED-");
-    Some(Said(words.filter(is_code).map(str::to_owned).collect(), all))
+    Said(words.filter(is_code).map(str::to_owned).collect(), all)
 }
 
 fn expect_valid(stage: &Stage, screen: &Screen, name: &str) {
-    expect_valid_by(stage, screen, name, Path::new("/usr/share/vulkan/explicit_layer.d"));
+    expect_valid_by(stage, screen, name, system_khronos());
 }
 
 fn expect_valid_by(stage: &Stage, screen: &Screen, name: &str, layers: &Path) {
     let said = |is_checked| said_below(stage, screen, name, layers, is_checked);
-    let (Some(alone), Some(below)) = (said(false), said(true)) else { return };
+    let (alone, below) = (said(false), said(true));
     let more: Vec<_> = below.0.difference(&alone.0).collect();
     assert!(more.is_empty(), "{name}: {more:?}: {}", below.1);
 }
@@ -92,19 +97,19 @@ fn is_object(name: &str) -> bool {
 }
 
 /// Where a Khronos layer is that knows shader objects.
-fn newer_khronos() -> Option<PathBuf> {
+fn newer_khronos() -> PathBuf {
     let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/khronos/libVkLayer_khronos_validation.so");
     let told = std::env::var_os("LAVASCOPE_KHRONOS_LIBRARY").map(PathBuf::from);
     let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/libVkLayer_khronos_validation.so".into()]);
-    places.into_iter().find(|it| it.is_file())
+    let found = places.into_iter().find(|it| it.is_file());
+    found.expect(
+        "the newer Khronos layer is missing: `cargo xtask test` fetches it, or LAVASCOPE_KHRONOS_LIBRARY names it",
+    )
 }
 
 #[test]
 fn calls_of_ours_are_valid_for_shader_objects() {
-    let Some(library) = newer_khronos() else {
-        println!("left out: no newer Khronos layer is here; `cargo xtask test` fetches it");
-        return;
-    };
+    let library = newer_khronos();
     let (stage, screen) = (Stage::new("gpu-objects-valid"), Screen::start());
     let layers = stage.folder.join("khronos");
     std::fs::create_dir_all(&layers).expect("the folder is ours");
@@ -113,7 +118,7 @@ fn calls_of_ours_are_valid_for_shader_objects() {
         "implementation_version": "1", "description": "",
     });
     let manifest = serde_json::json!({ "file_format_version": "1.2.0", "layer": layer });
-    std::fs::write(layers.join("VkLayer_khronos_validation.json"), manifest.to_string()).expect("the folder is ours");
+    std::fs::write(layers.join(MANIFEST), manifest.to_string()).expect("the folder is ours");
     let objects: Vec<String> = names().into_iter().filter(|it| is_object(it)).collect();
     assert!(!objects.is_empty());
     for name in objects {

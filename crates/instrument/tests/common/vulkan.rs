@@ -112,17 +112,16 @@ impl Gpu {
     }
 
     /// SwiftShader, which indexes arrays of all descriptors; `SWIFTSHADER_ICD` names its manifest.
-    pub(crate) fn swiftshader() -> Option<Gpu> {
+    pub(crate) fn swiftshader() -> Gpu {
         let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/swiftshader/vk_swiftshader_icd.json");
         let told = std::env::var_os("SWIFTSHADER_ICD").map(PathBuf::from);
         let places = told.into_iter().chain([ours.into(), "/usr/lib/chromium/vk_swiftshader_icd.json".into()]);
-        let Some(library) = places.map(|it| it.with_file_name("libvk_swiftshader.so")).find(|it| it.exists()) else {
-            println!("left out: SwiftShader is not here; `cargo xtask test` fetches it, or SWIFTSHADER_ICD names it");
-            return None;
-        };
+        let found = places.map(|it| it.with_file_name("libvk_swiftshader.so")).find(|it| it.exists());
+        let missing = "SwiftShader is missing: `cargo xtask test` fetches it, or SWIFTSHADER_ICD names its manifest";
+        let library = found.expect(missing);
         // SAFETY: the initializers of the driver have no preconditions. It exports `vkGetInstanceProcAddr` with the
         // type that a loader gives it, and `on` never closes the library.
-        Some(Gpu::on(unsafe { ash::Entry::load_from(library) }.expect("the driver")))
+        Gpu::on(unsafe { ash::Entry::load_from(library) }.expect("the driver"))
     }
 
     fn on(entry: ash::Entry) -> Gpu {

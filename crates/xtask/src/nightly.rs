@@ -1,0 +1,152 @@
+//! What takes longer than a test may, one night: random programs, attacks, real programs, sanitizers, races.
+//!
+//! Each step is data ([`steps`]). A step that fails does not stop the others. `docs/nightly.md` is written after each
+//! step, and keeps the last result of those that did not run.
+
+mod page;
+mod repeat;
+mod steps;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::process::{self, cargo};
+use page::{Page, Row};
+use steps::{STEPS, Step, Work};
+
+/// Where the results stand.
+const PAGE: &str = "docs/nightly.md";
+
+/// What one night is asked for.
+pub(crate) struct Night {
+    /// Names of steps; all where there are none.
+    pub(crate) steps: Vec<String>,
+    pub(crate) seed: Option<u64>,
+    /// For each step that goes on with other seeds until its time is over.
+    pub(crate) minutes: f64,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Outcome {
+    count: u64,
+    failed: u64,
+}
+
+pub(crate) fn run(root: &Path, night: &Night) -> Result<()> {
+    let wanted = chosen(&night.steps)?;
+    let seed = night.seed.map_or_else(fresh_seed, Ok)?;
+    let time = Duration::from_secs_f64(night.minutes.max(0.0) * 60.0);
+    println!("seed {seed}: `cargo xtask nightly --seed {seed}` does the same again");
+    let mut failed = Vec::new();
+    for step in wanted {
+        println!("\n== {}: {}", step.name, step.what);
+        let (about, begin) = (About::now(root)?, Instant::now());
+        let outcome = perform(root, step, seed, time).unwrap_or_else(|error| {
+            println!("{}: {error:#}", step.name);
+            Outcome { count: 0, failed: 1 }
+        });
+        if outcome.failed > 0 {
+            failed.push(step.name);
+        }
+        let seed = if step.has_seed() { seed.to_string() } else { "none".to_owned() };
+        let seconds = begin.elapsed().as_secs();
+        let row = Row::new(step, &seed, outcome, Duration::from_secs(seconds), &about);
+        println!("== {}: {} {}, {} failed, {}", step.name, outcome.count, step.unit, outcome.failed, row.time);
+        write(root, row)?;
+    }
+    ensure!(failed.is_empty(), "{} steps failed: {}", failed.len(), failed.join(", "));
+    Ok(())
+}
+
+/// The steps of these names, in the order of the list.
+fn chosen(names: &[String]) -> Result<Vec<&'static Step>> {
+    let known: Vec<&str> = STEPS.iter().map(|it| it.name).collect();
+    for name in names {
+        ensure!(known.contains(&name.as_str()), "there is no step `{name}`; there are {}", known.join(", "));
+    }
+    Ok(STEPS.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name)).collect())
+}
+
+/// Another one each night, short enough to be typed.
+fn fresh_seed() -> Result<u64> {
+    let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is wrong")?;
+    Ok(time.as_secs() % 1_000_000_000)
+}
+
+/// What a result is of.
+struct About {
+    commit: String,
+    date: String,
+}
+
+impl About {
+    fn now(root: &Path) -> Result<About> {
+        let said = |program: &str, arguments: &[&str]| -> Result<String> {
+            let output = process::output(root, program, arguments)?;
+            ensure!(output.status.success(), "`{program} {}` failed", arguments.join(" "));
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        };
+        let mut commit = said("git", &["rev-parse", "--short=10", "HEAD"])?;
+        let changes = said("git", &["status", "--porcelain"])?;
+        if changes.lines().any(|it| !it.ends_with(PAGE)) {
+            commit += " and changes";
+        }
+        Ok(About { commit, date: said("date", &["-u", "+%Y-%m-%d %H:%M"])? })
+    }
+}
+
+/// Performs a step, with other seeds until its time is over if it has those.
+fn perform(root: &Path, step: &Step, seed: u64, time: Duration) -> Result<Outcome> {
+    let begin = Instant::now();
+    let mut all = Outcome::default();
+    for round in 0.. {
+        let outcome = match step.work {
+            Work::Command { words, count, failed } => {
+                let words = steps::filled(words, step.seed_of(seed, round), time);
+                let mut command = Command::new(cargo());
+                let (status, text) = process::run_and_keep(command.args(&words).current_dir(root))?;
+                let failed = failed.and_then(|it| steps::sum(it, &text)).unwrap_or(0);
+                let failed = if status.success() { failed } else { failed.max(1) };
+                Outcome { count: count.iter().filter_map(|it| steps::sum(it, &text)).sum(), failed }
+            }
+            Work::Repeat(test) => repeat::run(root, &test)?,
+        };
+        (all.count, all.failed) = (all.count + outcome.count, all.failed + outcome.failed);
+        if !step.is_repeated() || begin.elapsed() >= time || outcome.failed > 0 {
+            break;
+        }
+    }
+    // A step that counted nothing has shown nothing.
+    Ok(if all.count == 0 { Outcome { failed: all.failed.max(1), ..all } } else { all })
+}
+
+/// Puts a row into the page; the others stay.
+fn write(root: &Path, row: Row) -> Result<()> {
+    let path = root.join(PAGE);
+    let mut page = std::fs::read_to_string(&path).map(|it| Page::parse(&it)).unwrap_or_default();
+    page.put(row);
+    let order: Vec<&str> = STEPS.iter().map(|it| it.name).collect();
+    // An interrupted write would lose the other rows.
+    let new = path.with_extension("md.new");
+    std::fs::write(&new, page.text(&order)).with_context(|| format!("{} cannot be written", new.display()))?;
+    std::fs::rename(&new, &path).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_chosen_by_name_and_unknown_ones_are_refused() {
+        let names = |it: &[&str]| chosen(&it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        assert_eq!(names(&[]).map(|it| it.len()).ok(), Some(STEPS.len()));
+        let two = names(&["sanitize", "sim"]).expect("they are there");
+        assert_eq!(two.iter().map(|it| it.name).collect::<Vec<_>>(), ["sim", "sanitize"]);
+        let error = names(&["nothing"]).err().expect("it is not there").to_string();
+        assert!(error.contains("no step `nothing`; there are sim, "), "{error}");
+    }
+}

@@ -88,6 +88,19 @@ pub fn set_state(table: &mut [u32], (set, binding): (u32, u32), element: u32, st
     Some(())
 }
 
+/// Makes a table of descriptors one by which all that is bound is large enough; how many there are stays.
+pub fn permit(table: &mut [u32]) {
+    let Some(first_head) = table.first().map(|sets| 1 + *sets as usize) else { return };
+    // Behind the heads of all bindings are the states; the first head says where.
+    let Some(first_state) = table.get(first_head + 1).map(|it| *it as usize) else { return };
+    for head in (first_head..first_state).step_by(BINDING_WORDS as usize) {
+        if let Some(word) = table.get_mut(head + 3) {
+            *word = u32::MAX;
+        }
+    }
+    table.iter_mut().skip(first_state).for_each(|it| *it = u32::MAX);
+}
+
 /// The published layouts, for tools that read those.
 pub mod reference {
     use super::{AddressRange, Set};
@@ -169,6 +182,27 @@ mod tests {
         let first = vec![binding(&[1, 1, 1]), binding(&[1]), none.clone(), binding(&[1, 1])];
         let second = vec![none.clone(), none, binding(&[0, 1, 1, 1]), binding(&[1; 5])];
         vec![Set { bindings: first }, Set { bindings: second }]
+    }
+
+    #[test]
+    fn by_a_table_that_permits_all_is_bound() {
+        let mut table = descriptors(&example());
+        permit(&mut table);
+        let all = |it: &Binding| binding(&vec![u32::MAX; it.elements.len()]);
+        let sets: Vec<Set> =
+            example().iter().map(|it| Set { bindings: it.bindings.iter().map(all).collect() }).collect();
+        let expected = descriptors(&sets);
+        let heads = 1 + sets.len()..expected.iter().rposition(|it| *it != u32::MAX).expect("there are heads");
+        // A binding without elements has a state too, and which element is safe stays.
+        for (at, word) in expected.iter().enumerate().filter(|it| *it.1 == u32::MAX || !heads.contains(&it.0)) {
+            assert!(table[at] == *word || table[at] == u32::MAX, "word {at}");
+        }
+        assert_eq!(table.len(), expected.len());
+        permit(&mut []);
+        permit(&mut [0]);
+        let mut empty = descriptors(&[Set::default()]);
+        permit(&mut empty);
+        assert_eq!(empty, descriptors(&[Set::default()]));
     }
 
     #[test]

@@ -32,67 +32,75 @@ struct Base {
 impl Wishes {
     /// # Safety
     ///
-    /// The create info must be valid, with its chain.
+    /// The info must be that of a valid `vkCreateInstance` that has not returned. Its callbacks must stay callable for
+    /// as long as the messengers that are found are used.
     pub(crate) unsafe fn read(info: &InstanceCreateInfo) -> Wishes {
         let mut wishes = Wishes {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the info of a valid `vkCreateInstance`.
             has_debug_utils: unsafe { has_extension(info, c"VK_EXT_debug_utils") },
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the info of a valid `vkCreateInstance`.
             has_debug_report: unsafe { has_extension(info, c"VK_EXT_debug_report") },
-            // SAFETY: the caller's word.
+            // SAFETY: VUID-VkInstanceCreateInfo-pApplicationInfo-parameter: null or valid.
             api_version: unsafe { info.p_application_info.as_ptr().as_ref() }.map_or(0, |it| it.api_version),
             ..Wishes::default()
         };
         let mut next = info.p_next.cast::<Base>();
         for _ in 0..CHAIN_MAX {
-            // SAFETY: every structure of a valid chain begins like this.
+            // SAFETY: VUID-VkInstanceCreateInfo-pNext-pNext: every structure of the chain begins like this, and stays
+            // until the call returns.
             let Some(base) = (unsafe { next.as_ptr().as_ref() }) else { break };
-            // SAFETY: the caller's word.
-            unsafe { wishes.take(base) };
+            // SAFETY: a structure of the chain, with its type. The contract of this function says the rest.
+            unsafe { wishes.take(base.s_type, next) };
             next = base.p_next;
         }
         wishes
     }
 
-    unsafe fn take(&mut self, base: &Base) {
-        match base.s_type {
+    /// # Safety
+    ///
+    /// `base` must lead to a structure of this type, in the chain of a valid `vkCreateInstance` that has not returned.
+    /// If it has a callback, that must stay callable for as long as the messenger is used.
+    unsafe fn take(&mut self, s_type: StructureType, base: Ptr<Base>) {
+        match s_type {
             StructureType::LAYER_SETTINGS_CREATE_INFO_EXT => {
-                // SAFETY: a structure of this type, in a valid chain.
-                let it = unsafe { of_type::<LayerSettingsCreateInfoEXT>(base) };
-                // SAFETY: as many as it says.
+                // SAFETY: the contract of this function: the structure of this type.
+                let it = unsafe { &*base.cast::<LayerSettingsCreateInfoEXT>().as_ptr() };
+                // SAFETY: VUID-VkLayerSettingsCreateInfoEXT-pSettings-parameter: there are `setting_count` settings.
                 let settings = unsafe { list(it.p_settings, it.setting_count) };
-                // SAFETY: as above.
+                // SAFETY: the same VUID makes each setting valid.
                 self.settings.layer_settings.push(settings.iter().map(|it| unsafe { layer_setting(it) }).collect());
             }
             StructureType::VALIDATION_FEATURES_EXT => {
-                // SAFETY: a structure of this type, in a valid chain.
-                let it = unsafe { of_type::<ValidationFeaturesEXT>(base) };
-                // SAFETY: as many as it says.
-                let (enabled, disabled) = unsafe {
-                    (
-                        list(it.p_enabled_validation_features, it.enabled_validation_feature_count),
-                        list(it.p_disabled_validation_features, it.disabled_validation_feature_count),
-                    )
-                };
+                // SAFETY: the contract of this function: the structure of this type.
+                let it = unsafe { &*base.cast::<ValidationFeaturesEXT>().as_ptr() };
+                // SAFETY: VUID-VkValidationFeaturesEXT-pEnabledValidationFeatures-parameter: as many as the count says.
+                let enabled = unsafe { list(it.p_enabled_validation_features, it.enabled_validation_feature_count) };
+                // SAFETY: VUID-VkValidationFeaturesEXT-pDisabledValidationFeatures-parameter: as many as the count
+                // says.
+                let disabled = unsafe { list(it.p_disabled_validation_features, it.disabled_validation_feature_count) };
                 self.settings.enabled_features.extend(enabled.iter().map(|it| it.0));
                 self.settings.disabled_features.extend(disabled.iter().map(|it| it.0));
             }
             StructureType::VALIDATION_FLAGS_EXT => {
-                // SAFETY: a structure of this type, in a valid chain.
-                let it = unsafe { of_type::<ValidationFlagsEXT>(base) };
-                // SAFETY: as many as it says.
+                // SAFETY: the contract of this function: the structure of this type.
+                let it = unsafe { &*base.cast::<ValidationFlagsEXT>().as_ptr() };
+                // SAFETY: VUID-VkValidationFlagsEXT-pDisabledValidationChecks-parameter: as many as the count says.
                 let disabled = unsafe { list(it.p_disabled_validation_checks, it.disabled_validation_check_count) };
                 self.settings.disabled_checks.extend(disabled.iter().map(|it| it.0));
             }
             StructureType::DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT => {
-                // SAFETY: a structure of this type, in a valid chain.
-                let it = unsafe { of_type::<DebugUtilsMessengerCreateInfoEXT>(base) };
-                self.messengers.push(Messenger::utils(0, it));
+                // SAFETY: the contract of this function: the structure of this type.
+                let it = unsafe { &*base.cast::<DebugUtilsMessengerCreateInfoEXT>().as_ptr() };
+                // SAFETY: VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-parameter, and the contract of this
+                // function for how long the callback can be called.
+                self.messengers.push(unsafe { Messenger::utils(0, it) });
             }
             StructureType::DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT => {
-                // SAFETY: a structure of this type, in a valid chain.
-                let it = unsafe { of_type::<DebugReportCallbackCreateInfoEXT>(base) };
-                self.messengers.push(Messenger::report(0, it));
+                // SAFETY: the contract of this function: the structure of this type.
+                let it = unsafe { &*base.cast::<DebugReportCallbackCreateInfoEXT>().as_ptr() };
+                // SAFETY: VUID-VkDebugReportCallbackCreateInfoEXT-pfnCallback-parameter, and the contract of this
+                // function for how long the callback can be called.
+                self.messengers.push(unsafe { Messenger::report(0, it) });
             }
             // The rest of a chain is not ours.
             _ => {}
@@ -104,11 +112,13 @@ impl Wishes {
 ///
 /// # Safety
 ///
-/// The chain must be valid, and `T` must be the structure of that type.
+/// `first` must be the `pNext` of a structure that a command was called with, while that has not returned, or null, and
+/// `T` must be the structure of that type. What the result leads to may be used for as long as the command may.
 pub(crate) unsafe fn find_in_chain<T>(first: Ptr<Opaque>, s_type: StructureType) -> Option<Ptr<T>> {
     let mut next = first.cast::<Base>();
     for _ in 0..CHAIN_MAX {
-        // SAFETY: every structure of a valid chain begins like this.
+        // SAFETY: the contract of this function. By the `pNext-pNext` VUID of the structure that has the chain, each of
+        // its structures begins like this.
         let base = unsafe { next.as_ptr().as_ref() }?;
         if base.s_type == s_type {
             return Some(next.cast());
@@ -122,11 +132,12 @@ pub(crate) unsafe fn find_in_chain<T>(first: Ptr<Opaque>, s_type: StructureType)
 ///
 /// # Safety
 ///
-/// The chain must be valid.
+/// `first` must be the `pNext` of a structure that a command was called with, while that has not returned, or null.
 pub(crate) unsafe fn chain_types(first: Ptr<Opaque>) -> Vec<(StructureType, Ptr<Opaque>)> {
     let (mut next, mut all) = (first.cast::<Base>(), Vec::new());
     for _ in 0..CHAIN_MAX {
-        // SAFETY: every structure of a valid chain begins like this.
+        // SAFETY: the contract of this function. By the `pNext-pNext` VUID of the structure that has the chain, each of
+        // its structures begins like this.
         let Some(base) = (unsafe { next.as_ptr().as_ref() }) else { break };
         all.push((base.s_type, next.cast()));
         next = base.p_next;
@@ -136,30 +147,25 @@ pub(crate) unsafe fn chain_types(first: Ptr<Opaque>) -> Vec<(StructureType, Ptr<
 
 /// # Safety
 ///
-/// `base` must be the beginning of a `T`.
-unsafe fn of_type<T>(base: &Base) -> &T {
-    // SAFETY: the caller's word.
-    unsafe { &*std::ptr::from_ref(base).cast::<T>() }
-}
-
-/// # Safety
-///
-/// `first` must be null or lead to `count` elements.
+/// `first` must be null or lead to `count` elements, which stay unchanged while `'a` lasts.
 unsafe fn list<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
     if first.is_null() {
         return &[];
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, for a pointer that is not null.
     unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
 }
 
 /// # Safety
 ///
-/// The setting must be valid.
+/// The setting must be one of a `VkLayerSettingsCreateInfoEXT` in the chain of a valid `vkCreateInstance` that has not
+/// returned.
 unsafe fn layer_setting(it: &LayerSettingEXT) -> LayerSetting {
-    // SAFETY: names are null-terminated.
+    // SAFETY: VUID-VkLayerSettingEXT-pLayerName-parameter and VUID-VkLayerSettingEXT-pSettingName-parameter, by the
+    // contract of this function: both are null-terminated.
     let (layer, name) = unsafe { (owned(it.p_layer_name), owned(it.p_setting_name)) };
-    // SAFETY: the values are as many as it says, and of the type that it says.
+    // SAFETY: VUID-VkLayerSettingEXT-pValues-parameter and the VUIDs of its members for each type, by the contract of
+    // this function: there are `value_count` values of the type that `type_` says; strings are null-terminated.
     let values = unsafe {
         match it.type_ {
             LayerSettingTypeEXT::BOOL32_EXT => SettingValues::Bool32(list(it.p_values.cast(), it.value_count).to_vec()),
@@ -185,9 +191,9 @@ unsafe fn layer_setting(it: &LayerSettingEXT) -> LayerSetting {
 
 /// # Safety
 ///
-/// `name` must be null or null-terminated.
+/// `name` must be null or lead to a null-terminated text.
 unsafe fn owned(name: Ptr<u8>) -> String {
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function; the text is copied before this returns.
     unsafe { text(name) }.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
@@ -216,7 +222,7 @@ mod tests {
         info.p_next = Ptr::to(&messenger).cast();
         info.enabled_extension_count = 1;
         info.pp_enabled_extension_names = Ptr::to(&extension);
-        // SAFETY: the structures above are valid.
+        // SAFETY: the structures above are what a `vkCreateInstance` may be called with, and nobody calls the callback.
         let wishes = unsafe { Wishes::read(&info) };
         assert_eq!((wishes.messengers.len(), wishes.has_debug_utils, wishes.has_debug_report), (1, true, false));
         let setting = &wishes.settings.layer_settings[0][0];

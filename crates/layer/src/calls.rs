@@ -3,13 +3,14 @@
 //! Before the driver sees a call its parameters are packed and ordered after the calls of other threads that it
 //! depends on; after it returned its outputs are packed, and new objects get their ids. No lock is held in between.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
+use std::ptr::NonNull;
 
-use lavascope_abi::desc::{Access, Layout};
+use lavascope_abi::desc::Layout;
 use lavascope_abi::*;
 use lavascope_event::{Call, Touch, check};
-use lavascope_marshal::{Ids, Packer, Stream, outputs_image, straight};
-use lavascope_stream::{Keeper, Parent, Thread};
+use lavascope_marshal::{Packer, Stream, outputs_image, straight};
+use lavascope_stream::{Parent, Thread};
 
 use crate::backtrace::Stacks;
 use crate::breach;
@@ -17,7 +18,7 @@ use crate::deferred::{Said, said};
 use crate::device::DeviceData;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
-use crate::fence::fence;
+use crate::fence::{fence, is_off, while_on};
 use crate::handles::{Handle, handle_type, handles_behind, handles_in_structures};
 use crate::hub::{HUB, Hub};
 use crate::inline::{self, Found, Moment};
@@ -26,6 +27,7 @@ use crate::kin;
 use crate::memory::{Space, Teller};
 use crate::messages::Answer;
 use crate::names::Names;
+use crate::object_deps::{Look, Notes, Recorder};
 use crate::order::{After, Order};
 use crate::shim::Bits;
 use crate::thread_end;
@@ -43,20 +45,9 @@ pub(crate) struct Local {
     space: Space,
 }
 
-/// The command buffer that the thread recorded into last: mostly the one it records into next.
-#[derive(Clone, Copy)]
-struct Recorder {
-    handle: u64,
-    /// The generation in which this was true.
-    generation: u64,
-    owner: &'static DeviceData,
-    id: ObjectId,
-    keeper: Keeper<'static>,
-}
-
 /// What a command is called on, and the thread that calls it.
-pub(crate) struct Called<T: 'static> {
-    pub(crate) owner: &'static T,
+pub(crate) struct Called<'a, T> {
+    pub(crate) owner: &'a T,
     pub(crate) local: *mut Local,
     /// Whether it is a command buffer that the thread remembers.
     is_recording: bool,
@@ -64,65 +55,62 @@ pub(crate) struct Called<T: 'static> {
 
 /// # Safety
 ///
-/// `handle` must be an instance or physical device that is alive.
-pub(crate) unsafe fn instance_of(handle: u64) -> Option<Called<InstanceData>> {
-    // SAFETY: the caller says so.
-    let owner = WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })?;
+/// `handle` must be an instance or physical device that is alive, and stays so while the result is used.
+pub(crate) unsafe fn instance_of<'a>(handle: u64) -> Option<Called<'a, InstanceData>> {
+    // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
+    // used.
+    let owner = unsafe { WATCHED_INSTANCES.get(dispatch_key(handle)) }?;
     Some(Called { owner, local: local(), is_recording: false })
 }
 
 /// # Safety
 ///
-/// `handle` must be a device or queue that is alive.
-pub(crate) unsafe fn device_of(handle: u64) -> Option<Called<DeviceData>> {
-    // SAFETY: the caller says so.
-    let owner = WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?;
+/// `handle` must be a device or queue that is alive, and stays so while the result is used.
+pub(crate) unsafe fn device_of<'a>(handle: u64) -> Option<Called<'a, DeviceData>> {
+    // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
+    // used.
+    let owner = unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?;
     Some(Called { owner, local: local(), is_recording: false })
 }
 
 /// # Safety
 ///
-/// `handle` must be a command buffer that is alive.
+/// `handle` must be a command buffer that is alive, and stays so while the result is used.
 #[inline(always)]
-pub(crate) unsafe fn recorder_of(handle: u64) -> Option<Called<DeviceData>> {
+pub(crate) unsafe fn recorder_of<'a>(handle: u64) -> Option<Called<'a, DeviceData>> {
     let local = LOCAL.get();
-    // SAFETY: the thread's own, if there is one.
+    // SAFETY: null, or the thread's own, which `retire` alone frees, on this thread. No reference to it is kept past a
+    // call out of the layer.
     if let Some(Local { recorder: Some(it), .. }) = unsafe { local.as_ref() }
         && it.handle == handle
         && it.generation == HUB.generation()
     {
-        return Some(Called { owner: it.owner, local, is_recording: true });
+        // SAFETY: since the generation did not move, the command buffer is the one that was looked up then, and its
+        // device is alive by the contract of this function.
+        return Some(Called { owner: unsafe { it.owner.as_ref() }, local, is_recording: true });
     }
-    // SAFETY: the caller says so.
+    // SAFETY: `handle` is alive while the result is used, as the contract of `new_recorder_of` asks, too.
     unsafe { new_recorder_of(handle) }
 }
 
+/// # Safety
+///
+/// `handle` must be a command buffer that is alive, and stays so while the result is used.
 #[inline(never)]
-unsafe fn new_recorder_of(handle: u64) -> Option<Called<DeviceData>> {
+unsafe fn new_recorder_of<'a>(handle: u64) -> Option<Called<'a, DeviceData>> {
     // Before the look-up, so that an end in between is noticed.
     let generation = HUB.generation();
-    // SAFETY: the caller says so.
+    // SAFETY: the contract of this function; a command buffer shares the key of its device.
     let called = unsafe { device_of(handle) }?;
     if let Some(slot) = called.owner.names().slot(HandleType::CommandBuffer, handle)
         && let Some(id) = HUB.objects.id(slot)
     {
         let keeper = HUB.objects.keeper_of(slot);
-        // SAFETY: the thread's own.
-        unsafe { (*called.local).recorder = Some(Recorder { handle, generation, owner: called.owner, id, keeper }) };
+        let owner = NonNull::from(called.owner);
+        // SAFETY: made by `local` for this thread, which alone has it, and no other reference to it is in use here.
+        unsafe { (*called.local).recorder = Some(Recorder { handle, generation, owner, id, keeper }) };
     }
     Some(called)
-}
-
-/// What packing a call finds out about its objects.
-#[derive(Default)]
-struct Notes {
-    /// Touches by other threads.
-    touches: RefCell<Vec<u64>>,
-    /// The first object that the call has to itself: all there is for recorded commands.
-    first: Cell<Option<Keeper<'static>>>,
-    more: RefCell<Vec<Keeper<'static>>>,
-    /// Those of them that another thread had last, with its touch.
-    taken_over: RefCell<Vec<(ObjectId, u64)>>,
 }
 
 /// A call between its two halves.
@@ -167,7 +155,7 @@ impl Entered {
     #[cold]
     fn after_telling(self, found: &Found, names: &Names) -> Entered {
         let tell = || found.tell(names, Moment::BeforeTheDriver);
-        match fence("messages", tell, || Answer::Nobody) {
+        match while_on("messages", tell, || Answer::Nobody) {
             Answer::GiveUp => Entered { marks: self.marks & !u64::from(Hub::INLINE) | Entered::GIVEN_UP, ..self },
             _ => self,
         }
@@ -207,74 +195,9 @@ fn enlist() -> *mut Local {
 fn retire() {
     let local = LOCAL.replace(std::ptr::null_mut());
     if !local.is_null() {
-        // SAFETY: made by `Box::into_raw` on this thread, and no call is under way.
+        // SAFETY: made by `Box::into_raw` in `enlist`, on this thread, and taken out of the thread-local, so that this
+        // is done once. The thread is in no call any more: references to it end with the call that made them.
         HUB.threads.retire(unsafe { Box::from_raw(local) }.thread);
-    }
-}
-
-/// Gives objects their ids, and notes what the call must come after.
-pub(crate) struct Look<'a> {
-    names: &'a Names,
-    thread: u32,
-    notes: &'a Notes,
-    /// Whether somebody wants to know what the call must come after.
-    is_ordered: bool,
-    recorder: Option<&'a Recorder>,
-}
-
-impl Ids for Look<'_> {
-    #[inline(always)]
-    fn id(&self, ty: HandleType, handle: u64, access: Access) -> ObjectId {
-        if let (HandleType::CommandBuffer, Some(it)) = (ty, self.recorder)
-            && it.handle == handle
-        {
-            return it.id;
-        }
-        let Some((id, slot)) = self.names.of(ty).object(ty, handle) else { return ObjectId::unknown(ty) };
-        if !self.is_ordered {
-            return id;
-        }
-        let keeper = HUB.objects.keeper_of(slot);
-        let touch = keeper.last();
-        let is_exclusive = access == Access::Exclusive && breach::is_exclusive(ty, slot);
-        if touch != 0 && Touch::from_word(touch).thread != self.thread {
-            self.notes.touches.borrow_mut().push(touch);
-            if is_exclusive && !breach::is_shared(ty, slot) {
-                self.notes.taken_over.borrow_mut().push((id, touch));
-            }
-        }
-        if is_exclusive {
-            self.notes.exclusive(keeper);
-        }
-        id
-    }
-}
-
-impl Notes {
-    /// Nothing was found out about the objects of the call.
-    fn clear(&mut self) {
-        self.touches.get_mut().clear();
-        self.first.take();
-        self.more.get_mut().clear();
-        self.taken_over.get_mut().clear();
-    }
-
-    #[inline(always)]
-    fn exclusive(&self, keeper: Keeper<'static>) {
-        match self.first.get() {
-            None => self.first.set(Some(keeper)),
-            Some(_) => self.more.borrow_mut().push(keeper),
-        }
-    }
-
-    #[inline(always)]
-    fn touch_all(&self, by: Touch) {
-        let Some(first) = self.first.take() else { return };
-        first.touch(by);
-        let mut more = self.more.borrow_mut();
-        if !more.is_empty() {
-            more.drain(..).for_each(|it| it.touch(by));
-        }
     }
 }
 
@@ -292,7 +215,8 @@ unsafe impl straight::Space for InPlace<'_> {
     unsafe fn written(&mut self, words: usize) -> &[u64] {
         // Claiming again gives the same words, since nothing was committed.
         let first = self.0.claim(words);
-        // SAFETY: the caller says that they are written.
+        // SAFETY: the contract of `Space::written`: these are the words that were claimed last, and all of them are
+        // written.
         unsafe { std::slice::from_raw_parts(first, words) }
     }
 }
@@ -302,10 +226,11 @@ unsafe impl straight::Space for InPlace<'_> {
 ///
 /// # Safety
 ///
-/// `params` must be valid parameters of `command`.
+/// `params` must be the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must not
+/// have been passed on yet. `called` must be of this thread and of the device that the command is called on.
 #[inline(always)]
 pub(crate) unsafe fn enter<T: Structure>(
-    called: &Called<DeviceData>,
+    called: &Called<'_, DeviceData>,
     command: Command,
     order: Order,
     params: &T,
@@ -317,11 +242,12 @@ pub(crate) unsafe fn enter<T: Structure>(
         return Entered::NOT;
     }
     let work = || {
-        // SAFETY: the thread's own, and nobody else on this thread has it while we do not call out.
+        // SAFETY: made by `local` for this thread, which alone has it. No other reference to it is in use: nothing
+        // below calls out of the layer.
         let local = unsafe { &mut *called.local };
         let names = called.owner.names();
         if order.before {
-            // SAFETY: the caller says that the parameters are valid.
+            // SAFETY: the contract of this function, which is that of `look_at_memory`.
             unsafe { local.look_at_memory(listeners, names, command, std::ptr::from_ref(params).cast()) };
         }
         let call = local.begin(listeners, order);
@@ -336,7 +262,8 @@ pub(crate) unsafe fn enter<T: Structure>(
         if listeners == Hub::READS {
             let words = in_place(&mut InPlace(&mut local.thread), &look, call, params);
             if let (Some(words), true) = (words, local.is_unordered(called.is_recording)) {
-                // SAFETY: the record was just written, and nothing was claimed since.
+                // SAFETY: `in_place` gives the words that it claimed last and has written, and nothing was claimed
+                // since.
                 unsafe { local.thread.commit(words) };
                 local.touch_objects(call, called.is_recording);
                 return (Entered::new(called.local, call, listeners), None);
@@ -353,7 +280,7 @@ pub(crate) unsafe fn enter<T: Structure>(
         };
         if apart(&mut local.stream, &look, call, params).is_none() {
             local.stream.clear();
-            // SAFETY: the caller says that the parameters are valid.
+            // SAFETY: the contract of this function, which is that of `walk`.
             unsafe { walk(&mut local.stream, &look, command, std::ptr::from_ref(params).cast(), call) };
         }
         if is_ordered {
@@ -370,7 +297,8 @@ pub(crate) unsafe fn enter<T: Structure>(
 ///
 /// # Safety
 ///
-/// As for [`enter`].
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must
+/// not have been passed on yet.
 #[inline(never)]
 pub(crate) unsafe fn enter_walking(
     names: &Names,
@@ -385,16 +313,17 @@ pub(crate) unsafe fn enter_walking(
     }
     let work = || {
         let place = local();
-        // SAFETY: as in `enter`.
+        // SAFETY: made by `local` for this thread, which alone has it. No other reference to it is in use: nothing
+        // below calls out of the layer.
         let local = unsafe { &mut *place };
         if order.before {
-            // SAFETY: the caller says that the parameters are valid.
+            // SAFETY: the contract of this function, which is that of `look_at_memory`.
             unsafe { local.look_at_memory(listeners, names, command, params) };
         }
         let call = local.begin(listeners, order);
         let (thread, is_ordered) = (local.thread.number(), listeners & Hub::READS != 0);
         let look = Look { names, thread, notes: &local.notes, is_ordered, recorder: None };
-        // SAFETY: the caller says that the parameters are valid.
+        // SAFETY: the contract of this function, which is that of `walk`.
         unsafe { walk(&mut local.stream, &look, command, params, call) };
         local.finish_enter(listeners, call, command, order);
         (Entered::new(place, call, listeners), local.validate(listeners))
@@ -403,7 +332,7 @@ pub(crate) unsafe fn enter_walking(
     let entered = entered.after(found, names);
     if order.before && !entered.local.is_null() && !entered.is_given_up() {
         // Before the driver sees it: it may give the same handle to another thread at once.
-        // SAFETY: the caller says that the parameters are valid.
+        // SAFETY: the contract of this function, which is that of `forget`.
         fence(command, || unsafe { forget(names, command, params) }, || ());
     }
     entered
@@ -413,14 +342,15 @@ pub(crate) unsafe fn enter_walking(
 ///
 /// # Safety
 ///
-/// `entered` must come from this call, on this thread.
+/// `entered` must be what `enter` or `enter_walking` gave for this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_silently(entered: Entered, order: Order) {
     // Who only prints needs no order.
     if entered.listeners() & Hub::READS == 0 {
         return;
     }
-    // SAFETY: the thread's own; a call returns on the thread that made it.
+    // SAFETY: not null, since somebody listens. It was made by `local` for this thread, on which the call returns, and
+    // no reference to it is kept across the call.
     let local = unsafe { &*entered.local };
     local.thread.complete(entered.call);
     if order.after != After::Never {
@@ -432,7 +362,8 @@ pub(crate) unsafe fn leave_silently(entered: Entered, order: Order) {
 ///
 /// # Safety
 ///
-/// As for [`enter`], and the call must have returned `result`.
+/// `entered` must be what `enter` or `enter_walking` gave for this call, on this thread, and `params` must point to the
+/// parameters of that call, which must have returned `result` to us and not returned to the application.
 #[inline(never)]
 pub(crate) unsafe fn leave(
     entered: Entered,
@@ -442,13 +373,14 @@ pub(crate) unsafe fn leave(
     params: *const u8,
     result: u64,
 ) {
-    if entered.local.is_null() {
+    if entered.local.is_null() || is_off() {
         return;
     }
-    // SAFETY: the thread's own, and the caller's word for the parameters.
+    // SAFETY: made by `local` for this thread, on which the call returns, and no reference to it is kept across the
+    // call; by the contract of this function the parameters are those of the call, which has returned.
     let work = || unsafe { (*entered.local).leave(names, command, order, params, result, entered) };
     if let Some(found) = fence(command, work, || None) {
-        fence("messages", || _ = found.tell(names, Moment::AfterTheDriver), || ());
+        while_on("messages", || _ = found.tell(names, Moment::AfterTheDriver), || ());
     }
 }
 
@@ -456,7 +388,8 @@ pub(crate) unsafe fn leave(
 ///
 /// # Safety
 ///
-/// As for [`enter`] and [`leave`]; `next` must make the call.
+/// `params` must be the parameters of a call of `command` that obey its VUIDs and stay until this returns, on this
+/// thread. `next` must pass that call on, and give its result.
 pub(crate) unsafe fn around<T: Structure, R: Bits>(
     names: &Names,
     wanted: u8,
@@ -465,14 +398,15 @@ pub(crate) unsafe fn around<T: Structure, R: Bits>(
     next: impl FnOnce() -> R,
 ) -> R {
     let (order, params) = (Order::of(command), std::ptr::from_ref(params).cast());
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function: the call is passed on by `next`, below.
     let entered = unsafe { enter_walking(names, wanted, command, order, params) };
     let result = next();
     if command.desc().outputs.is_some() {
-        // SAFETY: as above, after the call.
+        // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
+        // returned, and the parameters are still there.
         unsafe { leave(entered, names, command, order, params, result.bits()) };
     } else {
-        // SAFETY: as above.
+        // SAFETY: `entered` is of this call, on this thread.
         unsafe { leave_silently(entered, order) };
     }
     result
@@ -490,13 +424,17 @@ impl Local {
     }
 
     /// Before a call that may let the device read: what the host wrote comes first.
+    ///
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that obey its VUIDs and was not passed on yet.
     #[cold]
     unsafe fn look_at_memory(&mut self, listeners: u8, names: &Names, command: Command, params: *const u8) {
         if let Some(memories) = &names.memories
             && listeners & (Hub::READS | Hub::INLINE) != 0
         {
             let mut teller = Teller { listeners, thread: &mut self.thread, space: &mut self.space };
-            // SAFETY: the caller says that the parameters are valid.
+            // SAFETY: the contract of this function, which is that of `before`.
             unsafe { memories.before(command, params, &mut teller) };
         }
     }
@@ -592,6 +530,10 @@ impl Local {
         inline::take(self.thread.number(), self.stream.words())
     }
 
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that obeyed its VUIDs, and that has returned
+    /// `result` to us and not returned to the application.
     unsafe fn leave(
         &mut self,
         names: &Names,
@@ -605,38 +547,45 @@ impl Local {
         let mut found = None;
         let is_read = entered.listeners() & Hub::READS != 0;
         let touch = is_read.then(|| self.thread.touch(call));
-        // SAFETY: the caller says that the parameters are valid and the call returned.
+        // SAFETY: the contract of this function: the parameters of a call of this command that returned `result`.
         if unsafe { outputs_image(desc, params, result, &mut self.outputs) }
             && let Some(outputs) = desc.outputs
         {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function, and `self.outputs` was just filled from the call.
             unsafe { self.learn(names, command, params, outputs.layout, touch) };
             self.stream.clear();
             // What a call returns is ordered by the call itself.
             let (thread, is_ordered) = (self.thread.number(), false);
             let look = Look { names, thread, notes: &self.notes, is_ordered, recorder: None };
-            // SAFETY: the outputs were just gathered from valid parameters.
+            // SAFETY: `outputs_image` gathered the outputs from the parameters of a call that obeys its VUIDs, and left
+            // null what it did not write. What they lead to stays until the call returns to the application.
             unsafe { Packer::new(&look, names).leave(&mut self.stream, command, self.outputs.as_ptr().cast(), call) };
             self.give(entered.listeners());
             found = self.validate(entered.listeners());
         }
-        // SAFETY: as above.
+        // SAFETY: the contract of this function, which is that of `said`.
         match unsafe { said(command, params, result) } {
             Said::Nothing => {}
-            // SAFETY: said of no other command.
-            Said::Begun => names.deferred.begin(unsafe { &*params.cast() }),
+            Said::Begun => {
+                // SAFETY: `said` gives this for `vkCreateRayTracingPipelinesKHR` alone, so that these are its
+                // parameters.
+                let params = unsafe { &*params.cast() };
+                // SAFETY: `said` gives this where the call returned `VK_OPERATION_DEFERRED_KHR`.
+                unsafe { names.deferred.begin(params) };
+            }
             Said::Complete(operation) => learn_deferred(names, operation, touch),
         }
         if let Some(memories) = &names.memories {
             let id_of = |it: DeviceMemory| HUB.objects.id(names.slot(HandleType::DeviceMemory, it.0)?);
-            // SAFETY: as above.
+            // SAFETY: the contract of this function, which is that of `after`.
             unsafe { memories.after(command, params, result, id_of) };
         }
         if !is_read {
             return found;
         }
         self.thread.complete(call);
-        // SAFETY: as above.
+        // SAFETY: it is asked for `vkGetSemaphoreCounterValue` alone, where that succeeded; by the contract of this
+        // function these are its parameters.
         if order.after.is_due(result, || unsafe { has_progressed(names, params) }) {
             HUB.threads.push_barrier(&self.thread);
             if let Some(memories) = &names.memories {
@@ -651,6 +600,11 @@ impl Local {
     }
 
     /// Names the objects that a call gave out, and keeps what it says about them.
+    ///
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that has returned to us and not to the application,
+    /// and `self.outputs` must be what `outputs_image` gathered from it.
     unsafe fn learn(
         &mut self,
         names: &Names,
@@ -660,19 +614,19 @@ impl Local {
         touch: Option<Touch>,
     ) {
         let base = self.outputs.as_ptr().expose_provenance() as u64;
-        // SAFETY: the outputs are those of a call that returned.
+        // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
         let mut made = unsafe { handles_behind(outputs, base) };
         let is_new = command_makes(command);
         // What makes objects has structures only to say again what it was given: the layout of a pipeline, for one.
         if !is_new {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the image of the outputs of the call, whose layout this is.
             made.extend(unsafe { handles_in_structures(outputs, base) });
         }
         made.retain(|it| it.is_behind_pointer);
         if made.is_empty() {
             return;
         }
-        // SAFETY: the parameters are those of the call.
+        // SAFETY: the contract of this function: the parameters of the call that made these objects.
         let (parent, note) = unsafe { kin::of(names, command, params, made[0].ty) };
         for it in &made {
             let own = names.of(it.ty);
@@ -682,7 +636,7 @@ impl Local {
             add(own, it.ty, it.handle, (parent, note), touch);
         }
         if is_studied(command) {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function, which is that of `study`.
             unsafe { study(names, command, params, &made) };
         }
     }
@@ -699,14 +653,20 @@ fn add(names: &Names, ty: HandleType, handle: u64, (parent, note): (Parent, u32)
 
 fn learn_deferred(names: &Names, operation: DeferredOperationKHR, touch: Option<Touch>) {
     let learn = |pipeline| add(names, HandleType::Pipeline, pipeline, (Parent::None, 0), touch);
-    // SAFETY: the call that says so has not returned to the application, and every such call comes here.
+    // SAFETY: `said` gives an operation only where a call found that it is complete. That call has not returned to the
+    // application, and every call by which the application can find out comes here first.
     unsafe { names.deferred.complete(operation.0, learn) };
 }
 
 /// Packs the parameters of a call by the tables.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
+/// application.
 #[inline(never)]
 unsafe fn walk(stream: &mut Stream, look: &Look<'_>, command: Command, params: *const u8, call: u64) {
-    // SAFETY: the caller says that the parameters are valid.
+    // SAFETY: the contract of this function: the VUIDs of the command make its pointers valid until the call returns.
     unsafe { Packer::new(look, look.names).enter(stream, command, params, call) };
 }
 
@@ -726,10 +686,15 @@ fn is_studied(command: Command) -> bool {
 }
 
 /// Keeps what a creation says about its objects: its parameters, read as a record.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
+/// application.
 unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Handle]) {
     let (mut stream, notes) = (Stream::default(), Notes::default());
     let look = Look { names, thread: 0, notes: &notes, is_ordered: false, recorder: None };
-    // SAFETY: the parameters are still those of the call.
+    // SAFETY: the contract of this function, which is that of `walk`.
     unsafe { walk(&mut stream, &look, command, params, 0) };
     if let Ok(record) = check(stream.words())
         && let Some(call) = Call::of(record)
@@ -740,17 +705,25 @@ unsafe fn study(names: &Names, command: Command, params: *const u8, made: &[Hand
 }
 
 /// Whether a semaphore's counter is another than at the last look.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a `vkGetSemaphoreCounterValue` that succeeded and has not returned to the
+/// application.
 unsafe fn has_progressed(names: &Names, params: *const u8) -> bool {
-    // SAFETY: the caller has the parameters of a vkGetSemaphoreCounterValue that succeeded, so the value is there.
-    let (semaphore, value) = unsafe {
-        let params = &*params.cast::<GetSemaphoreCounterValueParams>();
-        (params.semaphore, params.p_value.as_ptr().read())
-    };
-    let Some(slot) = names.slot(HandleType::Semaphore, semaphore.0) else { return true };
+    // SAFETY: by the contract of this function these are the parameters of a `vkGetSemaphoreCounterValue`.
+    let params = unsafe { &*params.cast::<GetSemaphoreCounterValueParams>() };
+    // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place, which the call that succeeded has written.
+    let value = unsafe { params.p_value.as_ptr().read() };
+    let Some(slot) = names.slot(HandleType::Semaphore, params.semaphore.0) else { return true };
     HUB.objects.set_note(slot, value as u32) != value as u32
 }
 
 /// What a call ends is known no more.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs and was not passed on yet.
 #[cold]
 unsafe fn forget(names: &Names, command: Command, params: *const u8) {
     let desc = command.desc();
@@ -762,7 +735,7 @@ unsafe fn forget(names: &Names, command: Command, params: *const u8) {
     // What is destroyed comes last; before it stand the device and the pool. An empty list ends nothing.
     let Some(ended) = desc.parameters.work.iter().rev().find_map(handle_type) else { return };
     let base = params.expose_provenance() as u64;
-    // SAFETY: the parameters are those of the call.
+    // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
     for it in unsafe { handles_behind(desc.parameters, base) }.into_iter().filter(|it| it.ty == ended) {
         let own = names.of(it.ty);
         match own.slot(it.ty, it.handle) {

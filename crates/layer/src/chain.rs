@@ -4,43 +4,64 @@ use lavascope_abi::{FnPtr, Opaque, Ptr};
 
 use crate::interface::{DEVICE_LINK, LINK_INFO, LOADER_DATA, Link, Next, SetLoaderData};
 
+/// The beginning of every structure of a chain. Others may be smaller than a [`Link`], so no more of them is read.
+#[repr(C)]
+struct Header {
+    s_type: i32,
+    p_next: Ptr<Opaque>,
+}
+
 /// The next layer's functions, taken out of the chain, which then leads to the layer after it.
 ///
 /// # Safety
 ///
-/// `p_next` must be the chain of a create info that the loader handed to this layer.
-pub(crate) unsafe fn take_next(p_next: Ptr<Opaque>, s_type: i32) -> Option<&'static Next> {
-    let mut link = p_next.cast::<Link>();
-    while !link.is_null() {
-        // SAFETY: every structure of a chain begins with its type and its own chain; the loader's own structures,
-        // which alone are looked into further, are writable and live as long as the instance or device.
-        let it = unsafe { &mut *link.as_mut_ptr() };
-        if it.s_type == s_type && it.function == LINK_INFO {
-            // SAFETY: a link of this kind leads to the rest of the layers, or is null by mistake of the loader.
-            let next = unsafe { it.next.as_ptr().as_ref() }?;
-            it.next = next.p_next;
-            return Some(next);
-        }
-        link = it.p_next;
-    }
-    None
+/// `p_next` must be the chain of a create info that the loader handed to this layer, in a call that has not returned
+/// yet.
+pub(crate) unsafe fn take_next(p_next: Ptr<Opaque>, s_type: i32) -> Option<Next> {
+    // SAFETY: the contract of this function is that of `find`.
+    let link = unsafe { find(p_next, s_type, LINK_INFO) }?;
+    // SAFETY: by the loader's layer interface a link of this kind leads to the rest of the layers, which the loader
+    // keeps until the create call returns. Null, by a mistake of the loader, is none.
+    let next = unsafe { (*link).next.as_ptr().as_ref() }?;
+    // SAFETY: the layer interface has every layer move the link on before it calls the next one, so the link is
+    // writable. The loader makes it for one create call, and this thread makes that call.
+    unsafe { (*link).next = next.p_next };
+    Some(*next)
 }
 
 /// How the loader is told of dispatchable objects of ours.
 ///
 /// # Safety
 ///
-/// `p_next` must be the chain of a `vkCreateDevice` that the loader handed to this layer.
+/// `p_next` must be the chain of a `vkCreateDevice` that the loader handed to this layer, which has not returned yet.
 pub(crate) unsafe fn loader_data(p_next: Ptr<Opaque>) -> Option<SetLoaderData> {
-    let mut link = p_next.cast::<Link>();
-    while !link.is_null() {
-        // SAFETY: as above.
-        let it = unsafe { &*link.as_ptr() };
-        if it.s_type == DEVICE_LINK && it.function == LOADER_DATA {
-            // SAFETY: a link of this kind has such a function, or null.
-            return unsafe { std::mem::transmute::<FnPtr, Option<SetLoaderData>>(FnPtr(it.next.0)) };
+    // SAFETY: the contract of this function is that of `find`.
+    let link = unsafe { find(p_next, DEVICE_LINK, LOADER_DATA) }?;
+    // SAFETY: `find` gives a link of the chain, which is alive by the contract of this function.
+    let function = unsafe { (*link).next };
+    // SAFETY: by the loader's layer interface a link of this kind has such a function in that place, or null, which is
+    // none.
+    unsafe { std::mem::transmute::<FnPtr, Option<SetLoaderData>>(FnPtr(function.0)) }
+}
+
+/// The first link of a chain with a type and a function.
+///
+/// # Safety
+///
+/// `p_next` must be the chain of a create info that the loader handed to this layer, in a call that has not returned
+/// yet.
+unsafe fn find(p_next: Ptr<Opaque>, s_type: i32, function: i32) -> Option<*mut Link> {
+    let mut at = p_next;
+    while !at.is_null() {
+        // SAFETY: VUID-VkInstanceCreateInfo-pNext-pNext and VUID-VkDeviceCreateInfo-pNext-pNext: every structure of a
+        // chain begins with its type and its own chain, and lives until the create call returns.
+        let header = unsafe { &*at.cast::<Header>().as_ptr() };
+        let link = at.cast::<Link>().as_mut_ptr();
+        // SAFETY: applications do not chain structures of the loader's types, so that one of them is a link.
+        if header.s_type == s_type && unsafe { (*link).function } == function {
+            return Some(link);
         }
-        link = it.p_next;
+        at = header.p_next;
     }
     None
 }
@@ -48,25 +69,42 @@ pub(crate) unsafe fn loader_data(p_next: Ptr<Opaque>) -> Option<SetLoaderData> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::INSTANCE_LINK;
+    use crate::interface::{GetProcAddr, INSTANCE_LINK, out};
 
-    fn next(p_next: Ptr<Next>) -> Next {
-        Next { p_next, get_instance_proc_addr: None, get_other_proc_addr: None }
+    unsafe extern "system" fn get(_: u64, _: Ptr<u8>) -> FnPtr {
+        FnPtr::default()
     }
 
     #[test]
     fn the_chain_moves_on() {
-        let last: &'static Next = Box::leak(Box::new(next(Ptr::NULL)));
-        let first: &'static Next = Box::leak(Box::new(next(Ptr::to(last))));
-        let link = Link { s_type: INSTANCE_LINK, p_next: Ptr::NULL, function: LINK_INFO, next: Ptr::to(first) };
-        let other = Link { s_type: INSTANCE_LINK, p_next: Ptr::to(&link), function: 1, next: Ptr::new(0xbad) };
-        let chain = Ptr::to(&other).cast();
+        let last = Next { p_next: Ptr::NULL, get_instance_proc_addr: None, get_other_proc_addr: None };
+        let first = Next {
+            p_next: Ptr::to(&last),
+            get_instance_proc_addr: Some(get as GetProcAddr),
+            get_other_proc_addr: None,
+        };
+        let mut link = Link { s_type: INSTANCE_LINK, p_next: Ptr::NULL, function: LINK_INFO, next: Ptr::to(&first) };
+        let mut other = Link { s_type: INSTANCE_LINK, p_next: out(&mut link), function: 1, next: Ptr::new(0xbad) };
+        // Smaller than a link, with another type.
+        let header = Header { s_type: INSTANCE_LINK + 1000, p_next: out(&mut other).cast() };
+        let chain = Ptr::to(&header).cast();
         // SAFETY: the chain above is what a loader makes.
         unsafe {
             assert!(take_next(chain, DEVICE_LINK).is_none());
-            assert!(take_next(chain, INSTANCE_LINK).is_some_and(|it| std::ptr::eq(it, first)));
-            assert!(take_next(chain, INSTANCE_LINK).is_some_and(|it| std::ptr::eq(it, last)));
+            assert!(take_next(chain, INSTANCE_LINK).is_some_and(|it| it.get_instance_proc_addr.is_some()));
+            assert!(take_next(chain, INSTANCE_LINK).is_some_and(|it| it.get_instance_proc_addr.is_none()));
             assert!(take_next(chain, INSTANCE_LINK).is_none());
+        }
+    }
+
+    #[test]
+    fn the_function_of_the_loader_is_found_behind_small_structures() {
+        let mut link = Link { s_type: DEVICE_LINK, p_next: Ptr::NULL, function: LOADER_DATA, next: Ptr::new(0x1000) };
+        let header = Header { s_type: 1, p_next: out(&mut link).cast() };
+        // SAFETY: the chain above is what a loader makes, and nobody calls the function.
+        unsafe {
+            assert!(loader_data(Ptr::to(&header).cast()).is_some_and(|it| it as usize == 0x1000));
+            assert!(loader_data(Ptr::NULL).is_none());
         }
     }
 }

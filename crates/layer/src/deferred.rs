@@ -19,7 +19,11 @@ struct Place {
 
 impl Deferred {
     /// A creation was deferred.
-    pub(crate) fn begin(&self, params: &CreateRayTracingPipelinesKHRParams) {
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a `vkCreateRayTracingPipelinesKHR` that returned `VK_OPERATION_DEFERRED_KHR`.
+    pub(crate) unsafe fn begin(&self, params: &CreateRayTracingPipelinesKHRParams) {
         let place = Place { first: params.p_pipelines, count: params.create_info_count };
         self.lock().insert(params.deferred_operation.0, place);
     }
@@ -33,7 +37,9 @@ impl Deferred {
         let mut places = self.lock();
         let Some(place) = places.remove(&operation) else { return };
         for it in 0..place.count as usize {
-            // SAFETY: the place must be valid until the operation is complete and the application knows.
+            // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pPipelines-parameter by the contract of `begin`: there is a
+            // handle for each info. The memory of a deferred command must stay until its operation is complete, so by
+            // the contract of this function it is still there, and written.
             learn(unsafe { place.first.as_ptr().add(it).read() }.0);
         }
     }
@@ -59,17 +65,17 @@ pub(crate) enum Said {
 
 /// # Safety
 ///
-/// The parameters must be those of `command`.
+/// `params` must point to the parameters of a call of `command` that returned `result`.
 pub(crate) unsafe fn said(command: Command, params: *const u8, result: u64) -> Said {
     let result = Result(result as u32 as i32);
     match command {
         Command::CreateRayTracingPipelinesKHR if result == Result::OPERATION_DEFERRED_KHR => Said::Begun,
         Command::DeferredOperationJoinKHR if result == Result::SUCCESS => {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the parameters are those of `vkDeferredOperationJoinKHR`.
             Said::Complete(unsafe { (*params.cast::<DeferredOperationJoinKHRParams>()).operation })
         }
         Command::GetDeferredOperationResultKHR if result != Result::NOT_READY => {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the parameters are those of `vkGetDeferredOperationResultKHR`.
             Said::Complete(unsafe { (*params.cast::<GetDeferredOperationResultKHRParams>()).operation })
         }
         _ => Said::Nothing,
@@ -88,17 +94,19 @@ mod tests {
         params.create_info_count = 2;
         params.p_pipelines = Ptr::new((&raw mut pipelines).expose_provenance() as u64);
         let (deferred, mut learned) = (Deferred::default(), Vec::new());
-        deferred.begin(&params);
+        // SAFETY: the parameters have a place for as many handles as they say, which outlives the operation.
+        unsafe { deferred.begin(&params) };
         pipelines = [Pipeline(21), Pipeline(22)];
         std::hint::black_box(&mut pipelines);
-        // SAFETY: the place above is still there.
+        // SAFETY: the place above is still there, and written.
         unsafe {
             deferred.complete(8, |it| learned.push(it));
             deferred.complete(9, |it| learned.push(it));
             deferred.complete(9, |it| learned.push(it));
         }
         assert_eq!(learned, [21, 22]);
-        deferred.begin(&params);
+        // SAFETY: as for the first operation; the handles are not read.
+        unsafe { deferred.begin(&params) };
         deferred.forget(9);
         assert!(deferred.lock().is_empty());
     }
@@ -109,7 +117,7 @@ mod tests {
         params.operation = DeferredOperationKHR(9);
         let of = |result: Result| {
             let result = u64::from(result.0 as u32);
-            // SAFETY: the parameters are those of the command.
+            // SAFETY: the parameters above are those of this command.
             unsafe { said(Command::GetDeferredOperationResultKHR, (&raw const params).cast(), result) }
         };
         assert!(matches!(of(Result::NOT_READY), Said::Nothing));

@@ -13,7 +13,7 @@ use crate::chain::{loader_data, take_next};
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_DEVICES};
 use crate::facts;
-use crate::fence::fence;
+use crate::fence::{fence, is_off, while_on};
 use crate::gpu::{self, Gpu};
 use crate::hub::HUB;
 use crate::instance::{InstanceData, has_name};
@@ -42,11 +42,11 @@ pub(crate) struct DeviceData {
     /// What was found and not told yet; none if nobody wants to know.
     inbox: Option<Arc<Inbox>>,
     /// None where shaders do not check themselves.
-    pub(crate) gpu: Option<Box<Gpu>>,
+    pub(crate) gpu: Option<Arc<Gpu>>,
     /// None where all surfaces are the driver's.
     pub(crate) unseen: Option<Unseen>,
     /// None where nobody wants to see what it presents.
-    pub(crate) pictures: Option<Box<Pictures>>,
+    pub(crate) pictures: Option<Arc<Pictures>>,
     pub(crate) messages: Arc<Messages>,
 }
 
@@ -54,7 +54,9 @@ impl DeviceData {
     /// Tells what was found meanwhile, on the thread that calls.
     #[inline(always)]
     pub(crate) fn deliver(&self) {
-        if let Some(inbox) = &self.inbox {
+        if let Some(inbox) = &self.inbox
+            && !is_off()
+        {
             inbox.deliver(&self.names);
         }
     }
@@ -72,7 +74,7 @@ impl DeviceData {
         if let Some(inbox) = &self.inbox
             && !self.is_lost.swap(true, Ordering::Relaxed)
         {
-            fence("a lost device", || lost::tell(self, inbox, command), || ());
+            while_on("a lost device", || lost::tell(self, inbox, command), || ());
         }
     }
 
@@ -89,51 +91,60 @@ pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
     p_device: Ptr<Device>,
 ) -> Result {
     let params = CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the loader calls the `vkCreateDevice` that it got from this layer, with what the application called it
+    // with and a link for this layer in its chain.
     let work = || unsafe { create_in_chain::<CHAIN>(&params) };
     fence("vkCreateDevice", || work().unwrap_or(FAILED), || FAILED)
 }
 
 /// # Safety
 ///
-/// The parameters must be those of a `vkCreateDevice` that the loader passed to this layer.
+/// The parameters must be those of a `vkCreateDevice` that the loader passed to this layer, which has not returned.
 unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Option<Result> {
-    // SAFETY: a physical device shares the key of its instance and is alive.
-    let instance = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(params.physical_device.0) })?;
-    // SAFETY: a create info that is not null is valid, and its chain has the loader's links.
+    // SAFETY: a physical device shares the key of its instance. VUID-vkCreateDevice-physicalDevice-parameter makes both
+    // valid, and they stay so until the call returns.
+    let instance = unsafe { CHAINS[CHAIN].instances.get(dispatch_key(params.physical_device.0)) }?;
+    // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
     let chain = unsafe { params.p_create_info.as_ptr().as_ref() }?.p_next;
-    // SAFETY: as above.
+    // SAFETY: the contract of this function: the chain of a create info that the loader handed to this layer.
     let next = unsafe { take_next(chain, DEVICE_LINK) }?;
     let (get_instance, get_device) = (next.get_instance_proc_addr?, next.get_other_proc_addr?);
-    // SAFETY: the loader answers for `vkCreateDevice` without an instance here, as for every layer.
+    // SAFETY: by the loader's layer interface the link has the next `vkGetInstanceProcAddr`, which may be asked for
+    // `vkCreateDevice` without an instance.
     let found = unsafe { ask(get_instance, 0, c"vkCreateDevice") };
-    // SAFETY: what was asked for by this name has this type.
+    // SAFETY: null is none. `vkGetInstanceProcAddr` gives a function with the prototype of the command that it was
+    // asked for.
     let found = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateDevice>>(found) };
     let create = found.or(instance.table.create_device)?;
-    // SAFETY: the caller's word.
-    let wish = unsafe { Wish::of(instance, params) };
-    // SAFETY: the caller's word.
-    let gpu_wish = unsafe { gpu_wish(instance, params) };
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
+    let wish = while_on("vkCreateDevice", || unsafe { Wish::of(instance, params) }, || None);
+    // SAFETY: the contract of `gpu_wish`: the parameters are those of a valid `vkCreateDevice`, on a physical device of
+    // this instance.
+    let gpu_wish = while_on("vkCreateDevice", || unsafe { gpu_wish(instance, params) }, || None);
+    // SAFETY: the contract of this function; `create` is the next `vkCreateDevice` in the chain.
     let (result, has_wish) = unsafe { call_next(instance, create, params, (wish.as_ref(), gpu_wish.as_ref())) };
     if result == Result::SUCCESS {
-        // SAFETY: a call that succeeded wrote the device.
+        // SAFETY: VUID-vkCreateDevice-pDevice-parameter: a place, which the call that succeeded has written.
         let device = unsafe { *params.p_device.as_ptr() };
         let wishes = (wish.filter(|_| has_wish.0), gpu_wish.filter(|_| has_wish.1));
-        // SAFETY: the device was just made so, and `get_device` gives its functions.
+        // SAFETY: the device was just made with these parameters and wishes, and by the loader's layer interface the
+        // link has the `vkGetDeviceProcAddr` of what comes next.
         let data = unsafe { data_of(instance, params, (device, get_device), wishes) };
         // SAFETY: the device was just created.
         let key = unsafe { dispatch_key(device.0) };
-        let data = CHAINS[CHAIN].devices.insert(key, data);
+        // SAFETY: only `destroy` removes it, and the application has no handle to destroy before this call returns.
+        let data = unsafe { CHAINS[CHAIN].devices.insert(key, data) };
         if let Some(inbox) = data.inbox.as_ref().filter(|_| data.gpu.as_ref().is_some_and(|it| it.gives_feedback())) {
             inbox.expect_feedback();
         }
         if HUB.is_capturing() {
-            // SAFETY: the device was just made on that physical device.
+            // SAFETY: the device was just made on that physical device, which is one of the instance. The application
+            // has no handle to destroy the device yet, and must not destroy the instance during the call.
             unsafe { facts::tell_device(instance, params.physical_device, device) };
         }
         if data.listeners != 0 {
-            WATCHED_DEVICES.insert(key, data);
+            // SAFETY: the device of this key, which `destroy` takes out here before it drops it.
+            unsafe { WATCHED_DEVICES.insert(key, data) };
         }
     }
     Some(result)
@@ -143,34 +154,42 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
 ///
 /// # Safety
 ///
-/// The device must have just been made with these parameters and wishes, and `get_device` must give its functions.
+/// The parameters must be those of a valid `vkCreateDevice` that succeeded and has not returned to the application. The
+/// device must have been made with them and with these wishes, and `get_device` must be the `vkGetDeviceProcAddr` of
+/// what comes next in its chain. Whoever has the result calls `Gpu::end` and `Pictures::end` before the device is
+/// destroyed.
 unsafe fn data_of(
     instance: &InstanceData,
     params: &CreateDeviceParams,
     (device, get_device): (Device, GetProcAddr),
     (wish, gpu_wish): (Option<Wish>, Option<gpu::Wish>),
 ) -> DeviceData {
-    // SAFETY: what `get_device` gives for a name is that function.
+    // SAFETY: by the contract of this function `get_device` gives the functions of this device, which are there until
+    // it is destroyed. The table ends with it: `destroy` drops what has it.
     let mut table = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-    let functions = instance.pictures.as_ref().and_then(|_| pictures::Functions::of(&table));
+    let wants_pictures = instance.pictures.is_some() && !is_off();
+    let functions = wants_pictures.then(|| pictures::Functions::of(&table)).flatten();
     let gpu = gpu_wish.and_then(|wish| {
-        // SAFETY: as above; the functions once more, since those in the table are about to be ours.
+        // The functions once more, since those in the table are about to be ours.
+        // SAFETY: the functions of this device, as those in the table.
         let next = unsafe { DeviceTable::load(|name| ask(get_device, device.0, name)) };
-        // SAFETY: the device was just made.
+        // SAFETY: the contract of this function: the device was just made with this wish on this physical device, and
+        // `next` has its functions. `destroy` calls `Gpu::end` before the device goes.
         unsafe { Gpu::begin(instance, params.physical_device, device, (next, &wish), &mut table) }
     });
-    // SAFETY: a call that succeeded had a valid create info.
+    // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
     let info = unsafe { params.p_create_info.as_ptr().as_ref() };
-    // SAFETY: the device was just made with this info, and the table has its functions.
+    // SAFETY: the contract of this function: the device was just made with this info, and the table has its functions.
+    // What is made ends with the data of the device.
     let unseen = instance.unseen.as_ref().and_then(|_| unsafe { Unseen::begin(device, info?, &mut table) });
     let import = wish.as_ref().map(|it| (it, &mut table));
     let memories = Memories::of(instance, params.physical_device, import);
     let pictures = functions.and_then(|functions| {
-        // SAFETY: as above, and the chain of the info is the loader's.
-        unsafe {
-            let own = (functions, loader_data(info?.p_next));
-            Pictures::begin(instance, (params.physical_device, device), own, &mut table)
-        }
+        // SAFETY: the contract of this function: the chain of a `vkCreateDevice` that the loader handed to this layer.
+        let own = (functions, unsafe { loader_data(info?.p_next) });
+        // SAFETY: the contract of this function: the device was just made on this physical device. The functions and
+        // the table are its own, and `destroy` calls `Pictures::end` before the device goes.
+        unsafe { Pictures::begin(instance, (params.physical_device, device), own, &mut table) }
     });
     DeviceData {
         handle: device,
@@ -178,14 +197,14 @@ unsafe fn data_of(
         table,
         listeners: instance.listeners,
         has_debug_utils: instance.has_debug_utils,
-        // SAFETY: as above.
+        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         has_faults: unsafe { has_faults(params.p_create_info) },
         is_lost: AtomicBool::new(false),
         names: Names::of_device(memories),
         inbox: inbox_of(instance, device),
-        gpu: gpu.map(Box::new),
+        gpu,
         unseen,
-        pictures: pictures.map(Box::new),
+        pictures: pictures.map(Arc::new),
         messages: Arc::clone(&instance.messages),
     }
 }
@@ -194,27 +213,30 @@ unsafe fn data_of(
 ///
 /// # Safety
 ///
-/// The create info must be valid, with its chain.
+/// `info` must be null or that of a valid `vkCreateDevice` that has not returned to the application.
 unsafe fn has_faults(info: Ptr<DeviceCreateInfo>) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
     let Some(info) = (unsafe { info.as_ptr().as_ref() }) else { return false };
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
     let ty = StructureType::PHYSICAL_DEVICE_FAULT_FEATURES_EXT;
-    // SAFETY: as above, and the structure of this type.
-    unsafe {
-        let features = find_in_chain::<PhysicalDeviceFaultFeaturesEXT>(info.p_next, ty);
-        has_name(names, count, c"VK_EXT_device_fault") && features.is_some_and(|it| (*it.as_ptr()).device_fault.0 != 0)
-    }
+    // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the type is that of
+    // the structure.
+    let features = unsafe { find_in_chain::<PhysicalDeviceFaultFeaturesEXT>(info.p_next, ty) };
+    // SAFETY: a structure of the chain, which stays until the call returns.
+    let is_on = features.is_some_and(|it| unsafe { (*it.as_ptr()).device_fault.0 != 0 });
+    // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
+    is_on && unsafe { has_name(names, count, c"VK_EXT_device_fault") }
 }
 
 /// What is asked of the driver so that shaders can check themselves; none where they do not, or cannot.
 ///
 /// # Safety
 ///
-/// The parameters must be those of a valid `vkCreateDevice`.
+/// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
+/// instance.
 unsafe fn gpu_wish(instance: &InstanceData, params: &CreateDeviceParams) -> Option<gpu::Wish> {
     instance.gpu.as_ref()?;
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, which is that of `Wish::of`.
     let found = unsafe { gpu::Wish::of(instance, params) };
     found.map_err(|text| gpu::say(&instance.messages, text)).ok()
 }
@@ -227,6 +249,11 @@ fn inbox_of(instance: &InstanceData, device: Device) -> Option<Arc<Inbox>> {
 }
 
 /// Makes the device, with what we wish for where that is possible; says whether it was.
+///
+/// # Safety
+///
+/// The parameters must be those of a `vkCreateDevice` that the loader passed to this layer, which has not returned.
+/// `create` must be the next `vkCreateDevice` in its chain, and the wishes must have been made for these parameters.
 unsafe fn call_next(
     instance: &InstanceData,
     create: FnCreateDevice,
@@ -240,37 +267,41 @@ unsafe fn call_next(
             if wish.is_none() && gpu.is_none() {
                 continue;
             }
-            // SAFETY: there is no wish without a valid info.
+            // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function: no wish is made
+            // where the info is null.
             let info = unsafe { *p_create_info.as_ptr() };
             let info = gpu.map_or(info, |it| it.info(&info));
             let info = wish.map_or(info, |it| it.info(&info));
-            // SAFETY: the application's own parameters, with an extension or features more that the driver has.
+            // SAFETY: the contract of this function for `create`. The info differs from the application's in extensions
+            // and features that the wishes found the driver to have; what it leads to is the application's, or the
+            // wishes', and both outlive the call.
             let result = unsafe { create(physical_device, Ptr::to(&info), p_allocator, p_device) };
             if result == Result::SUCCESS {
                 has_wish = (wish.is_some(), gpu.is_some());
                 return result;
             }
         }
-        // SAFETY: the application's own parameters.
+        // SAFETY: the contract of this function: the next `vkCreateDevice`, with what this layer got from the loader.
         unsafe { create(physical_device, p_create_info, p_allocator, p_device) }
     };
     let result = if instance.listeners == 0 {
         next()
     } else {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the
+        // call.
         unsafe { around(&PROCESS, instance.listeners, Command::CreateDevice, params, &mut next) }
     };
     (result, has_wish)
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device, p_allocator: Ptr<Opaque>) {
-    // SAFETY: a device to be destroyed is alive, or null.
+    // SAFETY: VUID-vkDestroyDevice-device-parameter: null, or a device that is alive until the call returns.
     let key = unsafe { dispatch_key(device.0) };
     let data = fence("vkDestroyDevice", || CHAINS[CHAIN].devices.remove(key), || None);
     let Some(data) = data else { return };
     let Some(destroy) = data.table.destroy_device else { return };
     if data.listeners == 0 {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the next `vkDestroyDevice` of the chain, with what the application passed to it.
         return unsafe { destroy(device, p_allocator) };
     }
     if let Some(gpu) = &data.gpu {
@@ -283,9 +314,10 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     // Before the driver may give the handles of its command buffers to somebody else.
     HUB.next_generation();
     let params = DestroyDeviceParams { device, p_allocator };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the next `vkDestroyDevice` of the chain, with what the application passed to it.
     let next = || unsafe { destroy(device, p_allocator) };
-    // SAFETY: as above.
+    // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs, and `next`
+    // makes the call.
     unsafe { around(&data.names, data.listeners, Command::DestroyDevice, &params, next) };
     let end = || {
         if let Some(inbox) = &data.inbox {

@@ -47,12 +47,13 @@ impl Chain {
 ///
 /// # Safety
 ///
-/// Called by the loader, with a structure that it owns.
+/// Called by the loader: `negotiation` must be null, or lead to a `VkNegotiateLayerInterface` that may be written and
+/// that nobody else uses until this returns.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(negotiation: *mut Negotiation) -> Result {
     /// How often we were asked. Relaxed: the loader asks under a lock of its own.
     static ASKED: AtomicUsize = AtomicUsize::new(0);
-    // SAFETY: the loader's structure, or null from somebody else.
+    // SAFETY: the contract of this function; null is none.
     let Some(it) = (unsafe { negotiation.as_mut() }) else { return FAILED };
     if it.s_type != NEGOTIATION || it.version < INTERFACE_VERSION {
         return FAILED;
@@ -208,26 +209,32 @@ fn debug_utils_of_device(name: &CStr) -> FnPtr {
 }
 
 /// A name as the application gave it; none for null.
+///
+/// # Safety
+///
+/// `name` must be null, or lead to a null-terminated text that stays unchanged while `'a` lasts.
 pub(crate) unsafe fn text<'a>(name: Ptr<u8>) -> Option<&'a CStr> {
-    // SAFETY: a name that is not null is null-terminated, by the valid usage of the commands that take one.
+    // SAFETY: the contract of this function, for a name that is not null.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name.as_ptr().cast()) })
 }
 
 pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(instance: u64, name: Ptr<u8>) -> FnPtr {
     let work = || {
-        // SAFETY: called by the loader with the application's name.
+        // SAFETY: VUID-vkGetInstanceProcAddr-pName-parameter: a null-terminated name that stays until the call returns.
         let text = unsafe { text(name) }?;
         let own = own_instance_function::<CHAIN>(text);
         if own.0 != 0 {
             return Some(own);
         }
-        // SAFETY: the loader calls with an instance that is alive, or null.
-        let data = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance) })?;
+        // SAFETY: VUID-vkGetInstanceProcAddr-instance-parameter: null, or an instance that is valid until the call
+        // returns.
+        let data = unsafe { CHAINS[CHAIN].instances.get(dispatch_key(instance)) }?;
         let own = own_messenger_function::<CHAIN>(data, text);
         if own.0 != 0 {
             return Some(own);
         }
-        // SAFETY: the next function is the one that the loader gave for this instance.
+        // SAFETY: the link that the loader gave in `vkCreateInstance` has this function for this instance, and it gets
+        // what the application passed to `vkGetInstanceProcAddr`.
         let next = unsafe { (data.get_instance_proc_addr)(instance, name) };
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
@@ -243,15 +250,16 @@ pub(crate) unsafe extern "system" fn get_instance_proc_addr<const CHAIN: usize>(
 
 pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(device: u64, name: Ptr<u8>) -> FnPtr {
     let work = || {
-        // SAFETY: called by the loader or the application with a name.
+        // SAFETY: VUID-vkGetDeviceProcAddr-pName-parameter: a null-terminated name that stays until the call returns.
         let text = unsafe { text(name) }?;
         let own = own_device_function::<CHAIN>(text);
         if own.0 != 0 {
             return Some(own);
         }
-        // SAFETY: `vkGetDeviceProcAddr` takes a device that is alive.
-        let data = CHAINS[CHAIN].devices.get(unsafe { dispatch_key(device) })?;
-        // SAFETY: the next function is the one that the loader gave for this device.
+        // SAFETY: VUID-vkGetDeviceProcAddr-device-parameter: a device that is valid until the call returns.
+        let data = unsafe { CHAINS[CHAIN].devices.get(dispatch_key(device)) }?;
+        // SAFETY: the link that the loader gave in `vkCreateDevice` has this function for this device, and it gets what
+        // the application passed to `vkGetDeviceProcAddr`.
         let next = unsafe { (data.get_device_proc_addr)(device, name) };
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
@@ -271,11 +279,15 @@ pub(crate) unsafe extern "system" fn get_physical_device_proc_addr<const CHAIN: 
     name: Ptr<u8>,
 ) -> FnPtr {
     let work = || {
-        // SAFETY: the loader calls with an instance that is alive.
-        let data = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance) })?;
-        // SAFETY: the next function is the one that the loader gave for this instance.
+        // SAFETY: the loader asks `vk_layerGetPhysicalDeviceProcAddr` for an instance that it is making or has, so that
+        // it is alive until the call returns.
+        let data = unsafe { CHAINS[CHAIN].instances.get(dispatch_key(instance)) }?;
+        // SAFETY: the link that the loader gave in `vkCreateInstance` has this function for this instance, and it gets
+        // what the loader passed to `vk_layerGetPhysicalDeviceProcAddr`.
         let next = unsafe { (data.get_physical_device_proc_addr?)(instance, name) };
-        // SAFETY: called by the loader with the application's name.
+        // SAFETY: the loader passes the name on that `vkGetInstanceProcAddr` was called with
+        // (VUID-vkGetInstanceProcAddr-pName-parameter), or one of its own; both are null-terminated and stay until the
+        // call returns.
         Some(watched(unsafe { text(name) }?, next, data.listeners != 0, &data.messages))
     };
     fence("vk_layerGetPhysicalDeviceProcAddr", || work().unwrap_or_default(), FnPtr::default)
@@ -301,7 +313,7 @@ mod tests {
         assert_eq!((result, it.version), (Result::SUCCESS, 2));
         assert!(it.get_instance_proc_addr.is_some() && it.get_device_proc_addr.is_some());
         it.version = 1;
-        // SAFETY: as above, and null.
+        // SAFETY: the structure above, and null, which is an error.
         unsafe {
             assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(&raw mut it), FAILED);
             assert_eq!(vkNegotiateLoaderLayerInterfaceVersion(std::ptr::null_mut()), FAILED);
@@ -318,14 +330,14 @@ mod tests {
         for command in [Command::BeginCommandBuffer, Command::QueueSubmit, Command::CreateBuffer] {
             assert_eq!(recorded(&table, command), FnPtr::default());
         }
-        // SAFETY: as above.
+        // SAFETY: there is no function.
         let table = unsafe { DeviceTable::load(|_| FnPtr::default()) };
         assert_eq!(recorded(&table, Command::CmdDispatch), FnPtr::default());
     }
 
     #[test]
     fn a_null_create_info_is_an_error_and_no_crash() {
-        // SAFETY: null is what is tested.
+        // SAFETY: a null create info and a null name are looked at, and lead to an error.
         unsafe {
             assert_eq!(instance::create::<0>(Ptr::NULL, Ptr::NULL, Ptr::NULL), FAILED);
             assert_eq!(get_instance_proc_addr::<0>(0, Ptr::NULL), FnPtr(0));

@@ -24,7 +24,7 @@ pub(crate) unsafe extern "system" fn instance_layers(p_count: Ptr<u32>, p_proper
     it.implementation_version = 1;
     copy_text(LAYER_NAME, &mut it.layer_name);
     copy_text(c"Lavascope: what a Vulkan program does and where it is wrong", &mut it.description);
-    // SAFETY: the application's own parameters.
+    // SAFETY: VUID-vkEnumerateInstanceLayerProperties-pPropertyCount-parameter and -pProperties-parameter.
     unsafe { answer(&[it], p_count, p_properties) }
 }
 
@@ -33,7 +33,8 @@ pub(crate) unsafe extern "system" fn device_layers(
     p_count: Ptr<u32>,
     p_properties: Ptr<LayerProperties>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
+    // SAFETY: VUID-vkEnumerateDeviceLayerProperties-pPropertyCount-parameter and -pProperties-parameter, which say the
+    // same as those of `vkEnumerateInstanceLayerProperties`.
     unsafe { instance_layers(p_count, p_properties) }
 }
 
@@ -48,7 +49,8 @@ pub(crate) unsafe extern "system" fn instance_extensions(
     p_count: Ptr<u32>,
     p_properties: Ptr<ExtensionProperties>,
 ) -> Result {
-    // SAFETY: the application's name, or null.
+    // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pLayerName-parameter: null, or a null-terminated name that
+    // stays until the call returns.
     if !is_ours(unsafe { text(p_layer_name) }) {
         return Result::ERROR_LAYER_NOT_PRESENT;
     }
@@ -58,7 +60,7 @@ pub(crate) unsafe extern "system" fn instance_extensions(
         copy_text(name, &mut it.extension_name);
         it
     });
-    // SAFETY: the application's own parameters.
+    // SAFETY: VUID-vkEnumerateInstanceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter.
     unsafe { answer(&extensions, p_count, p_properties) }
 }
 
@@ -68,15 +70,18 @@ pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
     p_count: Ptr<u32>,
     p_properties: Ptr<ExtensionProperties>,
 ) -> Result {
-    // SAFETY: the application's name, or null.
+    // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-pLayerName-parameter: null, or a null-terminated name that
+    // stays until the call returns.
     if is_ours(unsafe { text(p_layer_name) }) {
-        // SAFETY: the application's own parameters. The layer has no device extensions.
+        // The layer has no device extensions.
+        // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-pPropertyCount-parameter and -pProperties-parameter.
         return unsafe { answer(&[], p_count, p_properties) };
     }
-    // SAFETY: a physical device shares the key of its instance and is alive.
-    let instance = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(physical_device.0) });
+    // SAFETY: VUID-vkEnumerateDeviceExtensionProperties-physicalDevice-parameter: a physical device that is alive, and
+    // so is its instance, whose key it shares. Both stay so until the call returns.
+    let instance = unsafe { CHAINS[CHAIN].instances.get(dispatch_key(physical_device.0)) };
     match instance.and_then(|it| it.table.enumerate_device_extension_properties) {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the next function of the chain for this command, with what the application passed to it.
         Some(next) => unsafe { next(physical_device, p_layer_name, p_count, p_properties) },
         None => FAILED,
     }
@@ -86,16 +91,18 @@ pub(crate) unsafe extern "system" fn device_extensions<const CHAIN: usize>(
 ///
 /// # Safety
 ///
-/// `p_count` must be valid, and `p_properties` null or valid for that many.
+/// `p_count` must be null or lead to a count that may be written, and `p_properties` must be null or lead to room for
+/// as many elements as the count says. Nobody else may use either meanwhile.
 pub(crate) unsafe fn answer<T: Copy>(have: &[T], p_count: Ptr<u32>, p_properties: Ptr<T>) -> Result {
-    // SAFETY: valid, by the caller's word; a null count is an application's mistake.
+    // SAFETY: the contract of this function: the count is writable, and ours alone. Null is an application's mistake.
     let Some(count) = (unsafe { p_count.as_mut_ptr().as_mut() }) else { return FAILED };
     if p_properties.is_null() {
         *count = have.len() as u32;
         return Result::SUCCESS;
     }
     let given = have.len().min(*count as usize);
-    // SAFETY: valid for `*count` elements, of which at most that many are written.
+    // SAFETY: the contract of this function: there is room for `*count` elements, and `given` is at most that. It is
+    // the application's memory, which does not overlap `have`.
     unsafe { std::ptr::copy_nonoverlapping(have.as_ptr(), p_properties.as_mut_ptr(), given) };
     *count = given as u32;
     if given < have.len() { Result::INCOMPLETE } else { Result::SUCCESS }

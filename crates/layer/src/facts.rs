@@ -1,23 +1,26 @@
 //! What a device is, as the driver tells it: facts that a trace needs so that it can be replayed on another one.
 
+use std::mem::MaybeUninit;
+
 use lavascope_abi::desc::{Layout, Ty};
 use lavascope_abi::*;
 use serde_json::{Map, Value, json};
 
 use crate::hub::HUB;
 use crate::instance::InstanceData;
+use crate::interface::{out, out_slice};
 use crate::names::PROCESS;
 
 /// Asks the driver about the device that was just made, for the trace.
 ///
 /// # Safety
 ///
-/// Both must be alive, and the physical device must be one of the instance.
+/// Both handles must be alive until this returns, and the physical device must be one of the instance.
 pub(crate) unsafe fn tell_device(instance: &InstanceData, physical_device: PhysicalDevice, device: Device) {
     let id = PROCESS.slot(HandleType::Device, device.0).and_then(|it| HUB.objects.id(it));
     let mut facts = Map::new();
     facts.insert("object".into(), id.map(|it| it.to_string()).into());
-    // SAFETY: the caller's word, for each of these.
+    // SAFETY: the contract of this function, which is that of each of these.
     unsafe {
         facts.extend(properties(instance, physical_device));
         facts.extend(driver(instance, physical_device));
@@ -27,12 +30,15 @@ pub(crate) unsafe fn tell_device(instance: &InstanceData, physical_device: Physi
     HUB.add_fact(json!({ "device": facts }));
 }
 
+/// # Safety
+///
+/// The physical device must be one of the instance, and be alive until this returns.
 unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(ask) = instance.table.get_physical_device_properties else { return all };
     let mut found = PhysicalDeviceProperties::zeroed();
-    // SAFETY: the caller's word, and a place for the answer.
-    unsafe { ask(physical_device, place(&mut found)) };
+    // SAFETY: the contract of this function, for the function of its instance; the place of the answer is ours.
+    unsafe { ask(physical_device, out(&mut found)) };
     let uuid: String = found.pipeline_cache_uuid.iter().map(|it| format!("{it:02x}")).collect();
     all.insert("name".into(), text_of(&found.device_name).into());
     all.insert("type".into(), name_of_type(found.device_type).into());
@@ -41,15 +47,16 @@ unsafe fn properties(instance: &InstanceData, physical_device: PhysicalDevice) -
     all.insert("api_version".into(), version(found.api_version).into());
     all.insert("driver_version".into(), found.driver_version.into());
     all.insert("pipeline_cache_uuid".into(), uuid.into());
-    all.insert("limits".into(), plain(PhysicalDeviceLimits::layout(), bytes(&found.limits)));
-    all.insert(
-        "sparse_properties".into(),
-        plain(PhysicalDeviceSparseProperties::layout(), bytes(&found.sparse_properties)),
-    );
+    all.insert("limits".into(), numbers_of(&found.limits));
+    all.insert("sparse_properties".into(), numbers_of(&found.sparse_properties));
     all
 }
 
 /// Who made the driver, where it can be asked.
+///
+/// # Safety
+///
+/// As for [`properties`].
 unsafe fn driver(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(ask) = instance.table.get_physical_device_properties2 else { return all };
@@ -57,9 +64,10 @@ unsafe fn driver(instance: &InstanceData, physical_device: PhysicalDevice) -> Ma
     own.s_type = StructureType::PHYSICAL_DEVICE_DRIVER_PROPERTIES;
     let mut asked = PhysicalDeviceProperties2::zeroed();
     asked.s_type = StructureType::PHYSICAL_DEVICE_PROPERTIES_2;
-    asked.p_next = Ptr::new(place(&mut own).0);
-    // SAFETY: the caller's word. A driver that does not know what is chained leaves it alone.
-    unsafe { ask(physical_device, place(&mut asked)) };
+    asked.p_next = out(&mut own).cast();
+    // SAFETY: the contract of this function, for the function of its instance; both places are ours. A driver skips
+    // what it does not know in the chain of an output.
+    unsafe { ask(physical_device, out(&mut asked)) };
     let name = text_of(&own.driver_name);
     if !name.is_empty() {
         all.insert("driver".into(), name.into());
@@ -69,50 +77,56 @@ unsafe fn driver(instance: &InstanceData, physical_device: PhysicalDevice) -> Ma
     all
 }
 
+/// # Safety
+///
+/// As for [`properties`].
 unsafe fn queue_families(instance: &InstanceData, physical_device: PhysicalDevice) -> Value {
     let Some(ask) = instance.table.get_physical_device_queue_family_properties else { return Value::Null };
     let mut count = 0u32;
-    // SAFETY: the caller's word; how many there are is asked first.
-    unsafe { ask(physical_device, place(&mut count), Ptr::NULL) };
+    // SAFETY: the contract of this function, for the function of its instance; a null array asks for the count, whose
+    // place is ours.
+    unsafe { ask(physical_device, out(&mut count), Ptr::NULL) };
     let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
-    if let Some(first) = all.first_mut() {
-        // SAFETY: as above, with room for as many.
-        unsafe { ask(physical_device, place(&mut count), place(first)) };
-    }
-    all.iter().map(|it| plain(QueueFamilyProperties::layout(), bytes(it))).collect()
+    // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
+    unsafe { ask(physical_device, out(&mut count), out_slice(&mut all)) };
+    all.iter().map(numbers_of).collect()
 }
 
+/// # Safety
+///
+/// As for [`properties`].
 unsafe fn memory(instance: &InstanceData, physical_device: PhysicalDevice) -> Map<String, Value> {
     let mut all = Map::new();
     let Some(ask) = instance.table.get_physical_device_memory_properties else { return all };
     let mut found = PhysicalDeviceMemoryProperties::zeroed();
-    // SAFETY: the caller's word, and a place for the answer.
-    unsafe { ask(physical_device, place(&mut found)) };
+    // SAFETY: the contract of this function, for the function of its instance; the place of the answer is ours.
+    unsafe { ask(physical_device, out(&mut found)) };
     let types = found.memory_types.iter().take(found.memory_type_count as usize);
     let heaps = found.memory_heaps.iter().take(found.memory_heap_count as usize);
-    all.insert("memory_types".into(), types.map(|it| plain(MemoryType::layout(), bytes(it))).collect());
-    all.insert("memory_heaps".into(), heaps.map(|it| plain(MemoryHeap::layout(), bytes(it))).collect());
+    all.insert("memory_types".into(), types.map(numbers_of).collect());
+    all.insert("memory_heaps".into(), heaps.map(numbers_of).collect());
     all
 }
 
-/// Where an answer goes.
-fn place<T>(it: &mut T) -> Ptr<T> {
-    Ptr::new(std::ptr::from_mut(it).expose_provenance() as u64)
-}
-
-fn bytes<T: Structure>(it: &T) -> &[u8] {
-    // SAFETY: plain old data that was zero before the driver wrote to it, padding and all.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(it).cast(), size_of::<T>()) }
-}
-
 /// A structure of plain numbers, by the names of its members.
-fn plain(layout: &Layout, bytes: &[u8]) -> Value {
+fn numbers_of<T: Structure>(it: &T) -> Value {
+    // SAFETY: any memory may be looked at as bytes that need not have a value, as those of padding.
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(it).cast(), size_of::<T>()) };
+    // SAFETY: the bytes of a value with this layout.
+    unsafe { plain(T::layout(), bytes) }
+}
+
+/// # Safety
+///
+/// The bytes must be those of a value with this layout.
+unsafe fn plain(layout: &Layout, bytes: &[MaybeUninit<u8>]) -> Value {
     let mut all = Map::new();
     for field in layout.fields {
         let size = field.ty.size();
         let one = |index: u32| {
             let at = (field.at + index * size) as usize;
-            bytes.get(at..at + size as usize).map_or(Value::Null, |it| number(&field.ty, it))
+            // SAFETY: by the contract of this function these are the bytes of a value of this type.
+            bytes.get(at..at + size as usize).map_or(Value::Null, |it| unsafe { number(&field.ty, it) })
         };
         let value = if field.count == 1 { one(0) } else { (0..field.count).map(one).collect() };
         all.insert(field.name.to_owned(), value);
@@ -120,10 +134,18 @@ fn plain(layout: &Layout, bytes: &[u8]) -> Value {
     Value::Object(all)
 }
 
-fn number(ty: &Ty, bytes: &[u8]) -> Value {
-    let raw = bytes.iter().rev().take(8).fold(0u64, |all, it| all << 8 | u64::from(*it));
+/// # Safety
+///
+/// The bytes must be those of a value of this type.
+unsafe fn number(ty: &Ty, bytes: &[MaybeUninit<u8>]) -> Value {
+    if let Ty::Struct(layout) = ty {
+        // SAFETY: by the contract of this function the bytes are those of a value with this layout.
+        return unsafe { plain(layout, bytes) };
+    }
+    // SAFETY: by the contract of this function the bytes are those of a number, which has no padding.
+    let byte = |it: &MaybeUninit<u8>| u64::from(unsafe { it.assume_init() });
+    let raw = bytes.iter().rev().take(8).fold(0u64, |all, it| all << 8 | byte(it));
     match ty {
-        Ty::Struct(layout) => plain(layout, bytes),
         Ty::F32 => f32::from_bits(raw as u32).into(),
         Ty::F64 => f64::from_bits(raw).into(),
         Ty::I32 | Ty::Enum(_) => (raw as u32 as i32).into(),
@@ -161,13 +183,13 @@ mod tests {
         let mut family = QueueFamilyProperties::zeroed();
         (family.queue_count, family.timestamp_valid_bits) = (3, 64);
         family.min_image_transfer_granularity.height = 7;
-        let told = plain(QueueFamilyProperties::layout(), bytes(&family));
+        let told = numbers_of(&family);
         let granularity = json!({ "width": 0, "height": 7, "depth": 0 });
         let expected = json!({ "queueFlags": 0, "queueCount": 3, "timestampValidBits": 64, "minImageTransferGranularity": granularity });
         assert_eq!(told, expected);
         let mut limits = PhysicalDeviceLimits::zeroed();
         (limits.point_size_range, limits.strict_lines) = ([1.0, 2.5], Bool32(1));
-        let told = plain(PhysicalDeviceLimits::layout(), bytes(&limits));
+        let told = numbers_of(&limits);
         assert_eq!((&told["pointSizeRange"], &told["strictLines"]), (&json!([1.0, 2.5]), &json!(true)));
     }
 }

@@ -1,4 +1,10 @@
-//! Our bugs stay ours: a panic never crosses into the application.
+//! Our bugs stay ours: a panic never crosses into the application, and after one everything of ours is switched off.
+//!
+//! Off means: nothing new is instrumented, recorded or reported. What the application was given before goes on working:
+//! shaders with code of ours get tables by which all is right, handles of ours are still translated, and memory of ours
+//! is still freed. So there are two ways to run work of ours: [`while_on`] for what is new, which is skipped once
+//! everything is off, and [`fence`] for the upkeep of what was given, which goes on. Upkeep relies on single entries of
+//! maps alone, which a panic elsewhere does not leave half-changed.
 
 use std::any::Any;
 use std::io::Write;
@@ -10,9 +16,28 @@ use lavascope_abi::Command;
 use crate::hub::HUB;
 use crate::report;
 
-/// Runs `work`; after a panic says so once, switches everything off and gives `instead`.
+/// Runs work that is new, unless everything is switched off; then, and after a panic, gives `instead`.
+#[inline(always)]
+pub(crate) fn while_on<T>(name: impl Name, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
+    if is_off() { instead() } else { fence(name, work, instead) }
+}
+
+/// Whether a bug of ours switched everything off.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    HUB.is_off()
+}
+
+/// Runs upkeep; after a panic says so once, switches everything off and gives `instead`.
 #[inline(always)]
 pub(crate) fn fence<T>(name: impl Name, work: impl FnOnce() -> T, instead: impl FnOnce() -> T) -> T {
+    let name = &name;
+    let work = || {
+        planted::panic_before(name);
+        let value = work();
+        planted::panic_after(name);
+        value
+    };
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(value) => value,
         Err(payload) => {
@@ -43,6 +68,7 @@ impl Name for Command {
 fn report(name: &str, payload: &(dyn Any + Send)) {
     /// Relaxed: it orders nothing, and two reports at worst would do no harm.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
+    HUB.give_up();
     if !IS_REPORTED.swap(true, Ordering::Relaxed) {
         // Not `eprintln`: it panics when nobody reads, and there is no fence around this one.
         let _ = writeln!(
@@ -50,7 +76,6 @@ fn report(name: &str, payload: &(dyn Any + Send)) {
             "lavascope: a bug of ours in {name}; the program goes on without us. Please report it"
         );
         report::bug(name, &text_of(payload));
-        HUB.give_up();
     }
 }
 
@@ -60,13 +85,53 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::fence;
+/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics. `NAME` does so before it
+/// begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
+#[cfg(debug_assertions)]
+mod planted {
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    #[test]
-    fn a_panic_ends_here() {
-        assert_eq!(fence("vkTest", || panic!("on purpose"), || 7), 7);
-        assert_eq!(fence("vkTest", || 3, || 7), 3);
+    use super::Name;
+
+    struct Planted {
+        name: String,
+        is_after: bool,
+        /// How often it is passed before. Relaxed: it counts, and orders nothing.
+        left: AtomicU64,
     }
+
+    static PLANTED: LazyLock<Option<Planted>> = LazyLock::new(|| {
+        let text = std::env::var("LAVASCOPE_TEST_PANIC").ok()?;
+        let (text, count) = text.split_once('@').unwrap_or((&text, "0"));
+        let (name, is_after) = text.strip_suffix('+').map_or((text, false), |it| (it, true));
+        Some(Planted { name: name.to_owned(), is_after, left: AtomicU64::new(count.parse().ok()?) })
+    });
+
+    pub(super) fn panic_before(name: &impl Name) {
+        panic_at(name, false);
+    }
+
+    pub(super) fn panic_after(name: &impl Name) {
+        panic_at(name, true);
+    }
+
+    fn panic_at(name: &impl Name, is_after: bool) {
+        let Some(planted) = &*PLANTED else { return };
+        if planted.is_after == is_after
+            && (planted.name == name.name() || planted.name == "*")
+            && planted.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_err()
+        {
+            panic!("planted in {}", planted.name);
+        }
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod planted {
+    #[inline(always)]
+    pub(super) fn panic_before(_: &impl super::Name) {}
+
+    #[inline(always)]
+    pub(super) fn panic_after(_: &impl super::Name) {}
 }

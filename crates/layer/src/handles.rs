@@ -27,9 +27,12 @@ pub(crate) struct Handle {
 ///
 /// # Safety
 ///
-/// The image must be that of a call.
+/// `base` must be the address of an image with this layout: the parameters of a call that has not returned, or the
+/// outputs that `outputs_image` gathered from one that did. Its pointers must be as the specification demands for the
+/// call.
 pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<Handle> {
-    // SAFETY: the caller has the image of a call.
+    // SAFETY: the contract of this function: what the image leads to may be read as for the call, and the memory is
+    // dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
     let frame = Frame::root(layout, base);
     let mut found = Vec::new();
@@ -55,9 +58,11 @@ pub(crate) unsafe fn handles_behind(layout: &'static Layout, base: u64) -> Vec<H
 ///
 /// # Safety
 ///
-/// The image must be that of the outputs of a call that returned.
+/// `base` must be the address of an image with this layout, with the outputs that `outputs_image` gathered from a call
+/// that the driver has returned from and the application has not.
 pub(crate) unsafe fn handles_in_structures(layout: &'static Layout, base: u64) -> Vec<Handle> {
-    // SAFETY: the caller has the outputs of a call that returned.
+    // SAFETY: the contract of this function: `outputs_image` leaves null what was not written, so all that the image
+    // leads to may be read, and the memory is dropped before this returns.
     let memory = unsafe { CMemory::of_this_process() };
     let frame = Frame::root(layout, base);
     let mut found = Vec::new();

@@ -141,6 +141,12 @@ impl Hub {
         if listeners & Hub::BROKEN != 0 { 0 } else { listeners & wanted }
     }
 
+    /// Whether a bug of ours switched everything off.
+    #[inline(always)]
+    pub(crate) fn is_off(&self) -> bool {
+        self.listeners.load(Ordering::Relaxed) & Hub::BROKEN != 0
+    }
+
     #[inline(always)]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
@@ -259,7 +265,7 @@ impl Hub {
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         let mut work = lock(&WORK);
         work.drain();
-        work.validation.as_deref_mut().map(question)
+        work.validation.as_deref_mut().filter(|_| !self.is_off()).map(question)
     }
 
     /// The process is about to end by a signal; says whether the reader should be waited for. For signal handlers.
@@ -324,7 +330,7 @@ impl Hub {
         if let Ok(mut work) = WORK.try_lock() {
             work.drain();
             work.tell();
-            if let Some(validation) = &mut work.validation {
+            if let Some(validation) = work.validation.as_mut().filter(|_| !self.is_off()) {
                 validation.end();
             }
             let Work { capture, merger, .. } = &mut *work;
@@ -382,7 +388,7 @@ impl Work {
                 stats.record(thread, record);
             }
             // Taken out meanwhile: what panicked is not asked again.
-            if let Some(mut it) = validation.take() {
+            if let Some(mut it) = validation.take().filter(|_| !HUB.is_off()) {
                 it.record(thread, record);
                 *validation = Some(it);
             }
@@ -410,13 +416,16 @@ impl Work {
     /// All that is known, in case that there is no later.
     fn last_words(&mut self) {
         self.tell();
-        if let Some(validation) = &mut self.validation {
+        if let Some(validation) = self.validation.as_mut().filter(|_| !HUB.is_off()) {
             validation.last_words();
         }
     }
 }
 
 fn tell(stats: &Stats, validation: &mut Option<Box<Validation>>) {
+    if HUB.is_off() {
+        return;
+    }
     if HUB.is_counting.load(Ordering::Relaxed) {
         report::stats(stats);
     }

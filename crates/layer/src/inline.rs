@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lavascope_event::own;
 use lavascope_settings::Settings;
 
-use crate::fence::fence;
+use crate::fence::{fence, is_off};
 use crate::hub::{Clock, HUB};
 use crate::messages::Answer;
 use crate::names::Names;
@@ -116,7 +116,7 @@ pub(crate) enum Moment {
 
 impl Work {
     fn end(&mut self) {
-        if let Some(validation) = &mut self.validation {
+        if let Some(validation) = self.validation.as_mut().filter(|_| !is_off()) {
             validation.end();
         }
     }

@@ -11,7 +11,7 @@ use crate::calls::around;
 use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
-use crate::fence::fence;
+use crate::fence::{fence, is_off};
 use crate::gpu;
 use crate::hub::{HUB, Hub, Reading};
 use crate::inline::{self, Inlining};
@@ -78,8 +78,10 @@ pub(crate) unsafe extern "system" fn create<const CHAIN: usize>(
 ) -> Result {
     let params = CreateInstanceParams { p_create_info, p_allocator, p_instance };
     let is_second = IS_INSIDE.replace(true);
-    // SAFETY: the application's own parameters.
-    let work = || unsafe { if is_second { pass_on::<CHAIN>(&params) } else { create_first::<CHAIN>(&params) } };
+    // SAFETY: the loader calls the `vkCreateInstance` that it got from this layer, with what the application called it
+    // with and a link for this layer in its chain.
+    let work =
+        || unsafe { if is_second || is_off() { pass_on::<CHAIN>(&params) } else { create_first::<CHAIN>(&params) } };
     let result = fence("vkCreateInstance", || work().unwrap_or(FAILED), || FAILED);
     IS_INSIDE.set(is_second);
     result
@@ -92,15 +94,20 @@ struct Way {
     create: FnCreateInstance,
 }
 
+/// # Safety
+///
+/// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned.
 unsafe fn next_in_chain(params: &CreateInstanceParams) -> Option<Way> {
-    // SAFETY: a create info that is not null is valid, and its chain has the loader's links.
+    // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none.
     let chain = unsafe { params.p_create_info.as_ptr().as_ref() }?.p_next;
-    // SAFETY: as above.
+    // SAFETY: the contract of this function: the chain of a create info that the loader handed to this layer.
     let next = unsafe { take_next(chain, INSTANCE_LINK) }?;
     let get = next.get_instance_proc_addr?;
-    // SAFETY: `vkCreateInstance` is asked for without an instance.
+    // SAFETY: by the loader's layer interface the link has the next `vkGetInstanceProcAddr`, which gives
+    // `vkCreateInstance` without an instance.
     let found = unsafe { ask(get, 0, c"vkCreateInstance") };
-    // SAFETY: what was asked for by this name has this type.
+    // SAFETY: null is none. `vkGetInstanceProcAddr` gives a function with the prototype of the command that it was
+    // asked for.
     let create = unsafe { std::mem::transmute::<FnPtr, Option<FnCreateInstance>>(found) }?;
     Some(Way { get, get_physical: next.get_other_proc_addr, create })
 }
@@ -114,9 +121,11 @@ fn interest(settings: &Settings) -> Option<Interest> {
 
 /// # Safety
 ///
-/// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer.
+/// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned.
 unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<Result> {
-    // SAFETY: the caller's word; a chain is read before the next layer may change it.
+    // The chain is read before the next layer may change it.
+    // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none. Callbacks in
+    // the chain must stay callable until the instance is destroyed, and `Messages` uses them no longer.
     let wishes = unsafe { Wishes::read(params.p_create_info.as_ptr().as_ref()?) };
     let (settings, problems) = lavascope_settings::sources::read(wishes.settings);
     let messages = Arc::new(Messages::new(wishes.messengers, &settings));
@@ -124,9 +133,9 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     for problem in &problems {
         tell(&messages, problem.severity, &problem.place.to_string(), &problem.text());
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, which is that of `next_in_chain`.
     let way = unsafe { next_in_chain(params) }?;
-    // SAFETY: the application's own parameters.
+    // SAFETY: the contract of this function; `way` was found in the chain of these parameters.
     let result = unsafe { call_next(&way, params, listeners) };
     if result == Result::SUCCESS {
         let unseen = settings.unseen_surfaces && listeners != 0;
@@ -148,33 +157,43 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             reserves_set: settings.gpu_reserve_binding_slot,
             messages,
         };
-        // SAFETY: a call that succeeded wrote the instance.
-        unsafe { remember::<CHAIN>(*params.p_instance.as_ptr(), way.get, data) };
+        // SAFETY: VUID-vkCreateInstance-pInstance-parameter: a place, which the call that succeeded has written.
+        let instance = unsafe { *params.p_instance.as_ptr() };
+        // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
+        // `way.get`.
+        unsafe { remember::<CHAIN>(instance, way.get, data) };
     }
     Some(result)
 }
 
+/// # Safety
+///
+/// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned,
+/// and `way` must be what `next_in_chain` found for them.
 unsafe fn call_next(way: &Way, params: &CreateInstanceParams, listeners: u8) -> Result {
     let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
     if listeners == 0 {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next`
+        // has moved the chain on.
         return unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
     }
-    // SAFETY: the application's own parameters.
+    // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next` has
+    // moved the chain on.
     let next = || unsafe { (way.create)(p_create_info, p_allocator, p_instance) };
-    // SAFETY: as above.
+    // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the call.
     unsafe { around(&PROCESS, listeners, Command::CreateInstance, params, next) }
 }
 
-/// The second of us in one chain.
+/// The second of us in one chain, or the only one after everything was switched off.
 ///
 /// # Safety
 ///
 /// As for [`create_first`].
 unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<Result> {
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, which is that of `next_in_chain`.
     let way = unsafe { next_in_chain(params) }?;
-    // SAFETY: the application's own parameters.
+    // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next` has
+    // moved the chain on.
     let result = unsafe { (way.create)(params.p_create_info, params.p_allocator, params.p_instance) };
     if result == Result::SUCCESS {
         let data = |table| InstanceData {
@@ -195,27 +214,35 @@ unsafe fn pass_on<const CHAIN: usize>(params: &CreateInstanceParams) -> Option<R
             reserves_set: false,
             messages: Arc::new(Messages::silent()),
         };
-        // SAFETY: a call that succeeded wrote the instance.
-        unsafe { remember::<CHAIN>(*params.p_instance.as_ptr(), way.get, data) };
+        // SAFETY: VUID-vkCreateInstance-pInstance-parameter: a place, which the call that succeeded has written.
+        let instance = unsafe { *params.p_instance.as_ptr() };
+        // SAFETY: the instance was just made by what comes next in the chain, whose `vkGetInstanceProcAddr` is
+        // `way.get`.
+        unsafe { remember::<CHAIN>(instance, way.get, data) };
     }
     Some(result)
 }
 
 /// # Safety
 ///
-/// `get` must be the next function for this new instance.
+/// The instance must have just been made, by a call that has not returned to the application, and `get` must be the
+/// `vkGetInstanceProcAddr` of what comes next in its chain.
 unsafe fn remember<const CHAIN: usize>(
     instance: Instance,
     get: GetProcAddr,
     data: impl FnOnce(InstanceTable) -> InstanceData,
 ) {
-    // SAFETY: what `get` gives for a name is that function.
+    // SAFETY: by the contract of this function `get` gives the functions of this instance, which are there until it is
+    // destroyed. The table ends with it: `destroy` drops what has it.
     let table = unsafe { InstanceTable::load(|name| ask(get, instance.0, name)) };
-    // SAFETY: the instance was just created.
+    // SAFETY: the contract of this function: an instance that is alive.
     let key = unsafe { dispatch_key(instance.0) };
-    let data = CHAINS[CHAIN].instances.insert(key, data(table));
+    // SAFETY: only `destroy` removes it, and the application has no handle to destroy before `vkCreateInstance`
+    // returns.
+    let data = unsafe { CHAINS[CHAIN].instances.insert(key, data(table)) };
     if data.listeners != 0 {
-        WATCHED_INSTANCES.insert(key, data);
+        // SAFETY: the instance of this key, which `destroy` takes out here before it drops it.
+        unsafe { WATCHED_INSTANCES.insert(key, data) };
     }
     data.messages.set_alive(true);
 }
@@ -295,18 +322,19 @@ pub(crate) fn tell(messages: &Messages, severity: Severity, place: &str, text: &
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Instance, p_allocator: Ptr<Opaque>) {
-    // SAFETY: an instance to be destroyed is alive, or null.
+    // SAFETY: VUID-vkDestroyInstance-instance-parameter: null, or an instance that is alive until the call returns.
     let key = unsafe { dispatch_key(instance.0) };
     let data = fence("vkDestroyInstance", || CHAINS[CHAIN].instances.remove(key), || None);
     let Some(data) = data else { return };
     data.messages.set_alive(false);
     let Some(destroy) = data.table.destroy_instance else { return };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the next `vkDestroyInstance` of the chain, with what the application passed to it.
     let next = || unsafe { destroy(instance, p_allocator) };
     if data.listeners != 0 {
         WATCHED_INSTANCES.remove(key);
         let params = DestroyInstanceParams { instance, p_allocator };
-        // SAFETY: as above.
+        // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs, and
+        // `next` makes the call.
         unsafe { around(&PROCESS, data.listeners, Command::DestroyInstance, &params, next) };
     } else {
         next();
@@ -339,6 +367,8 @@ extern "C" fn at_exit() {
     fence("exit", work, || ());
 }
 
+// SAFETY: the section has functions without parameters, which the C library calls once when the process ends or the
+// library is unloaded.
 #[used]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".fini_array"))]
 static AT_EXIT: extern "C" fn() = at_exit;
@@ -347,9 +377,9 @@ static AT_EXIT: extern "C" fn() = at_exit;
 ///
 /// # Safety
 ///
-/// The list must be that of a valid create info.
+/// The info must be that of a valid `vkCreateInstance` that has not returned.
 pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi::CStr) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkInstanceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
     unsafe { has_name(info.pp_enabled_extension_names, info.enabled_extension_count, wanted) }
 }
 
@@ -357,12 +387,12 @@ pub(crate) unsafe fn has_extension(info: &InstanceCreateInfo, wanted: &std::ffi:
 ///
 /// # Safety
 ///
-/// The list must have as many null-terminated names as it says.
+/// `names` must lead to `count` null-terminated names, which stay unchanged until this returns.
 pub(crate) unsafe fn has_name(names: Ptr<Ptr<u8>>, count: u32, wanted: &std::ffi::CStr) -> bool {
     (0..count as usize).any(|it| {
-        // SAFETY: the list has as many names as it says.
+        // SAFETY: the contract of this function, for an index below the count; null is an application's mistake.
         let name = unsafe { names.as_ptr().add(it).as_ref() };
-        // SAFETY: each is null-terminated.
+        // SAFETY: the contract of this function: each name is null-terminated.
         name.and_then(|it| unsafe { text(*it) }) == Some(wanted)
     })
 }

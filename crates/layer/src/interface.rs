@@ -44,6 +44,7 @@ pub(crate) struct Link {
 }
 
 /// The next layer, or the driver.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Next {
     pub(crate) p_next: Ptr<Next>,
@@ -55,9 +56,15 @@ pub(crate) struct Next {
 /// `vkEnumerateInstanceLayerProperties` and its kin answer for a layer that is named by its manifest.
 pub(crate) const LAYER_NAME: &std::ffi::CStr = c"VK_LAYER_LAVASCOPE_inspect";
 
-/// A pointer through which a function writes.
+/// A pointer through which a function writes one `T`. Whoever calls it looks at `target` again only when the function
+/// has returned.
 pub(crate) fn out<T>(target: &mut T) -> Ptr<T> {
     Ptr::new(std::ptr::from_mut(target).expose_provenance() as u64)
+}
+
+/// The same for all elements of a slice; null for none.
+pub(crate) fn out_slice<T>(targets: &mut [T]) -> Ptr<T> {
+    if targets.is_empty() { Ptr::NULL } else { Ptr::new(targets.as_mut_ptr().expose_provenance() as u64) }
 }
 
 /// The result of a call that could not be made.
@@ -67,9 +74,11 @@ pub(crate) const FAILED: Result = Result::ERROR_INITIALIZATION_FAILED;
 ///
 /// # Safety
 ///
-/// `get` must be a working `vkGet*ProcAddr` for `handle`.
+/// `get` must be a `vkGet*ProcAddr` of the chain of `handle`, which must be alive, or zero where the command may be
+/// asked for without a handle.
 pub(crate) unsafe fn ask(get: GetProcAddr, handle: u64, name: &std::ffi::CStr) -> FnPtr {
     let name = Ptr::new(name.as_ptr().expose_provenance() as u64);
-    // SAFETY: the caller says so.
+    // SAFETY: the contract of this function for `get` and `handle`; the name is null-terminated, as
+    // VUID-vkGetInstanceProcAddr-pName-parameter and VUID-vkGetDeviceProcAddr-pName-parameter want it.
     unsafe { get(handle, name) }
 }

@@ -10,50 +10,60 @@ use crate::hub::HUB;
 use crate::names::{Names, PROCESS, SECONDARY, is_of_process};
 
 /// What a new object was allocated from, and the note that goes with it.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that made objects of type `ty` and has not returned to
+/// the application, so that its infos and their chains are still there.
 pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: HandleType) -> (Parent, u32) {
     let owner = |ty, handle| names.slot(ty, handle).map_or(Parent::None, Parent::Owner);
     match command {
         Command::AllocateCommandBuffers => {
-            // SAFETY: these are the parameters of this command, and it succeeded, so its info is valid.
+            // SAFETY: the contract of this function: the parameters are those of this command.
+            // VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateCommandBuffersParams>()).p_allocate_info.as_ptr() };
             let pool = names.slot(HandleType::CommandPool, info.command_pool.0);
             let note = if info.level == CommandBufferLevel::SECONDARY { SECONDARY } else { 0 };
             (pool.map_or(Parent::None, Parent::Keeper), note)
         }
         Command::AllocateDescriptorSets => {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the parameters are those of this command.
+            // VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<AllocateDescriptorSetsParams>()).p_allocate_info.as_ptr() };
-            // SAFETY: as above; there is a layout for each set.
+            // SAFETY: the info is that of a valid `vkAllocateDescriptorSets`.
             let note = unsafe { note_of_sets(names, info) };
             (owner(HandleType::DescriptorPool, info.descriptor_pool.0), note)
         }
         Command::GetSwapchainImagesKHR => {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the parameters are those of this command.
             let swapchain = unsafe { (*params.cast::<GetSwapchainImagesKHRParams>()).swapchain };
             (owner(HandleType::SwapchainKHR, swapchain.0), 0)
         }
         Command::CreatePipelineCache => {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the parameters are those of this command.
+            // VUID-vkCreatePipelineCache-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreatePipelineCacheParams>()).p_create_info.as_ptr() };
             let is_own = info.flags.0 & PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED.0 != 0;
             (Parent::None, if is_own { 0 } else { INTERNAL })
         }
         Command::GetDeviceQueue2 => {
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the parameters are those of this command.
+            // VUID-vkGetDeviceQueue2-pQueueInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<GetDeviceQueue2Params>()).p_queue_info.as_ptr() };
             let is_own = info.flags.0 & DeviceQueueCreateFlags::INTERNALLY_SYNCHRONIZED_KHR.0 == 0;
             (Parent::None, if is_own { 0 } else { INTERNAL })
         }
         Command::CreateDescriptorSetLayout => {
-            // SAFETY: as above, with its chain.
+            // SAFETY: the contract of this function: the parameters are those of this command.
+            // VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter makes the info valid.
             let info = unsafe { &*(*params.cast::<CreateDescriptorSetLayoutParams>()).p_create_info.as_ptr() };
-            // SAFETY: as above.
+            // SAFETY: the info is that of a valid `vkCreateDescriptorSetLayout`.
             (Parent::None, if unsafe { has_shared_bindings(info) } { SHARED } else { 0 })
         }
         // Physical devices, displays and surfaces end with the instance or physical device that gave them.
         _ if is_of_process(ty) => {
             let base = params.expose_provenance() as u64;
-            // SAFETY: as above.
+            // SAFETY: the contract of this function: the image of a call of this command, whose layout this is.
             let from = unsafe { handles_behind(command.desc().parameters, base) };
             let slot = from.first().and_then(|it| PROCESS.slot(it.ty, it.handle));
             (slot.map_or(Parent::None, Parent::Owner), 0)
@@ -66,16 +76,18 @@ pub(crate) unsafe fn of(names: &Names, command: Command, params: *const u8, ty: 
 ///
 /// # Safety
 ///
-/// The info must be valid, with its chain.
+/// The info must be that of a valid `vkCreateDescriptorSetLayout` that has not returned to the application.
 unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
     let ty = StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO;
-    // SAFETY: the caller's word, and the structure of this type.
+    // SAFETY: VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext by the contract of this function: a valid chain; the
+    // type is that of the structure.
     let flags = unsafe { find_in_chain::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next, ty) };
     let shared = DescriptorBindingFlags::UPDATE_AFTER_BIND.0 | DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING.0;
     flags.is_some_and(|it| {
-        // SAFETY: as above; it has as many flags as it says.
+        // SAFETY: a structure of the chain, which stays until the call returns.
         let flags = unsafe { &*it.as_ptr() };
-        // SAFETY: as above.
+        // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter: there are `binding_count`
+        // flags.
         (0..flags.binding_count as usize).any(|at| unsafe { (*flags.p_binding_flags.as_ptr().add(at)).0 & shared != 0 })
     })
 }
@@ -84,10 +96,11 @@ unsafe fn has_shared_bindings(info: &DescriptorSetLayoutCreateInfo) -> bool {
 ///
 /// # Safety
 ///
-/// The info must be valid.
+/// The info must be that of a valid `vkAllocateDescriptorSets` that has not returned to the application.
 unsafe fn note_of_sets(names: &Names, info: &DescriptorSetAllocateInfo) -> u32 {
     let note = |at: usize| {
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter by the contract of this function: there is a
+        // layout for each of the `descriptor_set_count` sets, and `at` is below that.
         let layout = unsafe { *info.p_set_layouts.as_ptr().add(at) };
         names.slot(HandleType::DescriptorSetLayout, layout.0).map_or(0, |it| HUB.objects.note(it))
     };

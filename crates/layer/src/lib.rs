@@ -38,6 +38,7 @@ mod memory;
 mod message_json;
 mod messages;
 mod names;
+mod object_deps;
 mod order;
 mod pictures;
 mod print;

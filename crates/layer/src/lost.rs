@@ -5,6 +5,7 @@ use lavascope_settings::Severity;
 
 use crate::device::DeviceData;
 use crate::facts::text_of;
+use crate::interface::{out, out_slice};
 use crate::messages::Message;
 use crate::report;
 use crate::validation::Inbox;
@@ -33,8 +34,10 @@ fn fault_lines(device: &DeviceData) -> Vec<String> {
     let Some(ask) = device.table.get_device_fault_info_ext.filter(|_| device.has_faults) else { return Vec::new() };
     let mut counts = DeviceFaultCountsEXT::zeroed();
     counts.s_type = StructureType::DEVICE_FAULT_COUNTS_EXT;
-    // SAFETY: the device is lost, has the extension, and the counts live through the call.
-    if unsafe { ask(device.handle, Ptr::to(&counts), Ptr::NULL) } != Result::SUCCESS {
+    // SAFETY: `device` is that of a call that has not returned, so its handle is alive. The call returned
+    // VK_ERROR_DEVICE_LOST (VUID-vkGetDeviceFaultInfoEXT-device-07336), and the feature is enabled. The counts are
+    // ours.
+    if unsafe { ask(device.handle, out(&mut counts), Ptr::NULL) } != Result::SUCCESS {
         return vec!["the driver has nothing to say about the fault".to_owned()];
     }
     // The vendor's dump is for tools of the vendor.
@@ -45,10 +48,11 @@ fn fault_lines(device: &DeviceData) -> Vec<String> {
     let mut vendor = vec![DeviceFaultVendorInfoKHR::zeroed(); counts.vendor_info_count as usize];
     let mut info = DeviceFaultInfoEXT::zeroed();
     info.s_type = StructureType::DEVICE_FAULT_INFO_EXT;
-    info.p_address_infos = pointer(&mut addresses);
-    info.p_vendor_infos = pointer(&mut vendor);
-    // SAFETY: as above, with room for as much as the counts say.
-    let result = unsafe { ask(device.handle, Ptr::to(&counts), Ptr::to(&info)) };
+    info.p_address_infos = out_slice(&mut addresses);
+    info.p_vendor_infos = out_slice(&mut vendor);
+    // SAFETY: as for the first call, and the arrays are as long as the counts say
+    // (VUID-vkGetDeviceFaultInfoEXT-pFaultCounts-07337 to 07339): a null one has no elements.
+    let result = unsafe { ask(device.handle, out(&mut counts), out(&mut info)) };
     if result != Result::SUCCESS && result != Result::INCOMPLETE {
         return vec!["the driver has nothing to say about the fault".to_owned()];
     }
@@ -63,10 +67,6 @@ fn fault_lines(device: &DeviceData) -> Vec<String> {
         )
     }));
     lines
-}
-
-fn pointer<T>(all: &mut [T]) -> Ptr<T> {
-    if all.is_empty() { Ptr::NULL } else { Ptr::new(all.as_mut_ptr().expose_provenance() as u64) }
 }
 
 fn address_line(it: &DeviceFaultAddressInfoKHR) -> String {

@@ -13,12 +13,14 @@ macro_rules! dispatch_table {
             ///
             /// # Safety
             ///
-            /// What `next` gives for a name must be the function of that name, for as long as the table is used.
+            /// What `next` gives for the name of a command must be null or a function with the prototype of that
+            /// command, for as long as the table is used.
             pub unsafe fn load(mut next: impl FnMut(&std::ffi::CStr) -> FnPtr) -> $table {
                 $table {
                     $($field: {
                         let found = [$($name),*].into_iter().map(&mut next).find(|it| it.0 != 0).unwrap_or_default();
-                        // SAFETY: null is none, and anything else is a function of this type by the caller's word.
+                        // SAFETY: null is none. By the contract of `load` anything else has the prototype of a command
+                        // of these names, which are those that have this type in the registry.
                         unsafe { std::mem::transmute::<FnPtr, Option<$ty>>(found) }
                     },)*
                 }
@@ -31,20 +33,27 @@ macro_rules! dispatch_table {
 macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($straight:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
-            // SAFETY: the first parameter is a dispatchable handle that is alive, by the command's valid usage.
+            // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
+            // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: whoever
+            // destroys it has to wait (host access to it is externally synchronized).
             let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
             let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
             let order = const { Order::of(Command::$command) };
-            // SAFETY: these are the parameters of this command, valid as the specification demands.
+            // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
+            // application called it with them, so that they obey the command's VUIDs until it returns.
             let entered = unsafe { enter!(called, $command, order, &params, $($straight)?) };
             let result = if entered.is_given_up() {
                 Bits::given_up()
             } else {
-                // SAFETY: the application's own parameters, for the function of that name.
+                // SAFETY: the table has the next function of this command for this instance or device
+                // (`load`), and gets what the application passed to the command.
                 unsafe { next($first $(, $parameter)*) }
             };
-            // SAFETY: the same parameters, after the call returned.
+            // SAFETY: `entered` is of this call, on this thread, and `params` are its parameters; the application's
+            // memory stays until the shim returns. `result` is what the call returned. Only commands that are recorded
+            // or submitted are given up: they have no outputs, or `VK_ERROR_VALIDATION_FAILED_EXT` as the result, which
+            // writes none.
             unsafe { leave!($leave, entered, called, $command, order, &params, result) };
             if Bits::is_lost(&result) {
                 called.owner.lost(Command::$command);

@@ -17,6 +17,7 @@ use xxhash_rust::xxh32::xxh32;
 use crate::calls::around;
 use crate::dispatch::dispatch_key;
 use crate::entry::CHAINS;
+use crate::fence::is_off;
 use crate::instance::InstanceData;
 use crate::interface::FAILED;
 use crate::message_json;
@@ -71,7 +72,8 @@ pub(crate) enum Answer {
     GiveUp,
 }
 
-/// Who wants messages.
+/// Who wants messages. Its callback can be called until the application destroys the messenger, or the instance whose
+/// creation it was chained to: `utils` and `report` ask for that, and `recipients` gives no other.
 #[derive(Clone, Copy)]
 pub(crate) struct Messenger {
     handle: u64,
@@ -173,14 +175,16 @@ impl Messages {
     /// Gives a message to the application's messengers alone.
     pub(crate) fn send_to_messengers(&self, message: &Message<'_>) -> Answer {
         let is_ignored = self.rules.actions.contains(&DebugAction::Ignore);
-        if is_ignored || self.rules.is_filtered(message.name) || self.is_beyond_limit(message) {
+        if is_off() || is_ignored || self.rules.is_filtered(message.name) || self.is_beyond_limit(message) {
             return Answer::Unsent;
         }
         let mut answer = Answer::Nobody;
         if self.rules.is_by_default() || self.rules.actions.contains(&DebugAction::Callback) {
             let text = self.rules.formatted(message);
             for messenger in self.recipients() {
-                // SAFETY: the application keeps a callback valid for as long as its messenger exists.
+                // SAFETY: one of `recipients`. On a thread that is in a Vulkan call with this instance or a child of it
+                // the application must not destroy the messenger meanwhile (host synchronization of
+                // `vkDestroyDebugUtilsMessengerEXT` and `vkDestroyDebugReportCallbackEXT`).
                 answer = answer.max(unsafe { messenger.call(message, &text) });
             }
         }
@@ -213,7 +217,8 @@ impl Messages {
     /// it did.
     pub(crate) fn log_in_place(&self, message: &Message<'_>) -> bool {
         let rules = &self.rules;
-        let is_silent = rules.actions.contains(&DebugAction::Ignore) || rules.is_filtered(message.name);
+        let is_ignored = rules.actions.contains(&DebugAction::Ignore);
+        let is_silent = is_off() || is_ignored || rules.is_filtered(message.name);
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
         let is_logged = rules.actions.contains(&DebugAction::Log) || rules.is_by_default() && !is_heard;
         !is_silent && is_logged && rules.log(message.severity, &rules.named(message))
@@ -221,6 +226,9 @@ impl Messages {
 
     /// Logs a message that no messenger came by to get.
     pub(crate) fn log_late(&self, message: &Message<'_>) {
+        if is_off() {
+            return;
+        }
         let is_heard = self.recipients().iter().any(|it| it.wants(message.severity));
         if is_heard && !self.rules.is_filtered(message.name) && !self.rules.actions.contains(&DebugAction::Ignore) {
             self.rules.log(message.severity, &self.rules.named(message));
@@ -240,7 +248,7 @@ impl Messages {
 
     /// Logs a word of ours that is no message.
     pub(crate) fn log_plain(&self, text: &str) {
-        if !self.rules.is_json {
+        if !self.rules.is_json && !is_off() {
             self.rules.write(&format!("lavascope: {text}\n"));
         }
     }
@@ -356,15 +364,23 @@ impl Rules {
 }
 
 impl Messenger {
-    pub(crate) fn utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
-        // SAFETY: null is none, and anything else is a function of this type, by valid usage.
+    /// # Safety
+    ///
+    /// The info must be that of a valid messenger, whose callback can be called for as long as the result is used.
+    pub(crate) unsafe fn utils(handle: u64, it: &DebugUtilsMessengerCreateInfoEXT) -> Messenger {
+        // SAFETY: null is none. VUID-VkDebugUtilsMessengerCreateInfoEXT-pfnUserCallback-parameter, by the contract of
+        // this function: anything else is a `PFN_vkDebugUtilsMessengerCallbackEXT`.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<UtilsCallback>>(it.pfn_user_callback) };
         let kind = Kind::Utils { severities: it.message_severity.0, types: it.message_type.0, callback };
         Messenger { handle, kind, user_data: it.p_user_data }
     }
 
-    pub(crate) fn report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
-        // SAFETY: as above.
+    /// # Safety
+    ///
+    /// The info must be that of a valid callback, which can be called for as long as the result is used.
+    pub(crate) unsafe fn report(handle: u64, it: &DebugReportCallbackCreateInfoEXT) -> Messenger {
+        // SAFETY: null is none. VUID-VkDebugReportCallbackCreateInfoEXT-pfnCallback-parameter, by the contract of this
+        // function: anything else is a `PFN_vkDebugReportCallbackEXT`.
         let callback = unsafe { std::mem::transmute::<FnPtr, Option<ReportCallback>>(it.pfn_callback) };
         Messenger { handle, kind: Kind::Report { flags: it.flags.0, callback }, user_data: it.p_user_data }
     }
@@ -381,17 +397,21 @@ impl Messenger {
     }
 
     /// Calls the callback if it wants such messages, and gives its answer.
+    ///
+    /// # Safety
+    ///
+    /// The application must not destroy the messenger before this returns.
     unsafe fn call(&self, message: &Message<'_>, text: &str) -> Answer {
         let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
         let gives_up = match self.kind {
-            // SAFETY: the caller's word.
-            Kind::Utils { severities, types, callback } => unsafe {
-                callback.and_then(|it| self.call_utils(message, &text, severities, types, it))
-            },
-            // SAFETY: the caller's word.
-            Kind::Report { flags, callback } => unsafe {
-                callback.and_then(|it| self.call_report(message, &text, flags, it))
-            },
+            Kind::Utils { severities, types, callback } => callback.and_then(|it| {
+                // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
+                unsafe { self.call_utils(message, &text, severities, types, it) }
+            }),
+            Kind::Report { flags, callback } => callback.and_then(|it| {
+                // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
+                unsafe { self.call_report(message, &text, flags, it) }
+            }),
         };
         match gives_up {
             None => Answer::Nobody,
@@ -400,6 +420,9 @@ impl Messenger {
         }
     }
 
+    /// # Safety
+    ///
+    /// The callback must be that of this messenger, which the application must not destroy before this returns.
     unsafe fn call_utils(
         &self,
         message: &Message<'_>,
@@ -419,21 +442,18 @@ impl Messenger {
         data.message_id_number = message_number(message.name);
         data.p_message = pointer(text);
         let objects: Vec<DebugUtilsObjectNameInfoEXT> = message.objects.iter().map(name_info).collect();
-        if let Some(first) = objects.first() {
-            data.object_count = objects.len() as u32;
-            data.p_objects = Ptr::to(first);
-        }
+        (data.object_count, data.p_objects) = (objects.len() as u32, Ptr::to_slice(&objects));
         let [queue, commands] = [&message.labels.queue, &message.labels.commands].map(|it| labels(it));
-        if let Some(first) = queue.first() {
-            (data.queue_label_count, data.p_queue_labels) = (queue.len() as u32, Ptr::to(first));
-        }
-        if let Some(first) = commands.first() {
-            (data.cmd_buf_label_count, data.p_cmd_buf_labels) = (commands.len() as u32, Ptr::to(first));
-        }
-        // SAFETY: the application's callback, with data that lives through the call.
+        (data.queue_label_count, data.p_queue_labels) = (queue.len() as u32, Ptr::to_slice(&queue));
+        (data.cmd_buf_label_count, data.p_cmd_buf_labels) = (commands.len() as u32, Ptr::to_slice(&commands));
+        // SAFETY: the contract of this function, for a callback with this prototype. The data, and the texts and lists
+        // that it leads to, live until the callback returns.
         Some(unsafe { callback(severity, ty, Ptr::to(&data), self.user_data) }.0 != 0)
     }
 
+    /// # Safety
+    ///
+    /// The callback must be that of this messenger, which the application must not destroy before this returns.
     unsafe fn call_report(
         &self,
         message: &Message<'_>,
@@ -449,7 +469,7 @@ impl Messenger {
         let (ty, object) = message.objects.first().map_or((0, 0), |it| (it.ty.0, it.handle));
         let ty = DebugReportObjectTypeEXT(ty);
         let (prefix, number) = (pointer(c"Lavascope"), message_number(message.name));
-        // SAFETY: the application's callback, with texts that live through the call.
+        // SAFETY: the contract of this function, for a callback with this prototype. The texts live until it returns.
         Some(unsafe { callback(flag, ty, object, 0, number, prefix, pointer(text), self.user_data) }.0 != 0)
     }
 }
@@ -507,7 +527,7 @@ unsafe fn around_if<T: Structure, R: Bits>(
     if owner.listeners == 0 {
         return next();
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, which is that of `around`.
     unsafe { around(&PROCESS, owner.listeners, command, params, next) }
 }
 
@@ -521,18 +541,22 @@ macro_rules! messenger_commands {
             p_allocator: Ptr<Opaque>,
             $out: Ptr<$handle>,
         ) -> Result {
-            // SAFETY: an instance that is alive, by the command's valid usage.
-            let Some(owner) = (CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance.0) })) else { return FAILED };
+            // SAFETY: VUID-vkCreateDebugUtilsMessengerEXT-instance-parameter or
+            // VUID-vkCreateDebugReportCallbackEXT-instance-parameter: an instance that is alive until the call returns.
+            let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(instance.0)) }) else { return FAILED };
             let Some(next) = owner.table.$create else { return FAILED };
             let params = $create_params { instance, $info_name, p_allocator, $out };
-            // SAFETY: the application's own parameters.
+            // SAFETY: the next function of the chain for this command, with what the application passed to it.
             let next = || unsafe { next(instance, $info_name, p_allocator, $out) };
-            // SAFETY: these are the parameters of this command.
+            // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs,
+            // and `next` makes the call.
             let result = unsafe { around_if(owner, Command::$create_command, &params, next) };
             if result == Result::SUCCESS {
-                // SAFETY: a call that succeeded had valid parameters and wrote the handle.
+                // SAFETY: the VUIDs of this command for the info and for the place of the handle, which a call that
+                // succeeded has written.
                 let (info, handle) = unsafe { (&*$info_name.as_ptr(), $out.as_ptr().read()) };
-                owner.messages.add(Messenger::$make(handle.0, info));
+                // SAFETY: the info of a messenger that is there now. `remove` takes it out when it is destroyed.
+                owner.messages.add(unsafe { Messenger::$make(handle.0, info) });
             }
             result
         }
@@ -542,14 +566,17 @@ macro_rules! messenger_commands {
             $field: $handle,
             p_allocator: Ptr<Opaque>,
         ) {
-            // SAFETY: an instance that is alive, by the command's valid usage.
-            let Some(owner) = (CHAINS[CHAIN].instances.get(unsafe { dispatch_key(instance.0) })) else { return };
+            // SAFETY: VUID-vkDestroyDebugUtilsMessengerEXT-instance-parameter or
+            // VUID-vkDestroyDebugReportCallbackEXT-instance-parameter: an instance that is alive until the call
+            // returns.
+            let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(instance.0)) }) else { return };
             owner.messages.remove($field.0);
             let Some(next) = owner.table.$destroy else { return };
             let params = $destroy_params { instance, $field, p_allocator };
-            // SAFETY: the application's own parameters.
+            // SAFETY: the next function of the chain for this command, with what the application passed to it.
             let next = || unsafe { next(instance, $field, p_allocator) };
-            // SAFETY: these are the parameters of this command.
+            // SAFETY: the parameters are what the application called this command with, so that they obey its VUIDs,
+            // and `next` makes the call.
             unsafe { around_if(owner, Command::$destroy_command, &params, next) };
         }
     };
@@ -584,7 +611,7 @@ mod tests {
         data: Ptr<DebugUtilsMessengerCallbackDataEXT>,
         user_data: Ptr<Opaque>,
     ) -> Bool32 {
-        // SAFETY: our own message, with a text.
+        // SAFETY: `call_utils` calls it, with data that has a null-terminated text.
         let (text, number) = unsafe {
             let data = &*data.as_ptr();
             (CStr::from_ptr(data.p_message.as_ptr().cast()).to_string_lossy().into_owned(), data.message_id_number)
@@ -599,7 +626,8 @@ mod tests {
         info.message_type = DebugUtilsMessageTypeFlagsEXT::VALIDATION_EXT;
         info.pfn_user_callback = FnPtr((listen as UtilsCallback as *const ()).expose_provenance() as u64);
         info.p_user_data = Ptr::new(user_data);
-        Messenger::utils(5, &info)
+        // SAFETY: the callback is a function of this test with the right prototype.
+        unsafe { Messenger::utils(5, &info) }
     }
 
     fn error(text: &str) -> Message<'_> {

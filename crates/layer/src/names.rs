@@ -40,8 +40,8 @@ struct Known {
 /// The names of what belongs to no device.
 pub(crate) static PROCESS: LazyLock<Names> = LazyLock::new(Names::default);
 
-/// Of the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so that
-/// most ids need no look at the slot; zero if that is too large.
+/// Of the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so
+/// that most ids need no look at the slot; zero if that is too large.
 const SLOT_BITS: u32 = 32;
 const SERIAL_MAX: u64 = (1 << 24) - 1;
 

@@ -16,15 +16,18 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties<const CHAIN:
     physical_device: PhysicalDevice,
     p_properties: Ptr<PhysicalDeviceProperties>,
 ) {
-    // SAFETY: a physical device shares the key of its instance, and is alive.
-    let Some(owner) = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(physical_device.0) }) else { return };
+    // SAFETY: VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter: a physical device that is alive, and so is
+    // its instance, whose key it shares. Both stay so until the call returns.
+    let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(physical_device.0)) }) else { return };
     let shim = owner.shim(Command::GetPhysicalDeviceProperties);
-    // SAFETY: the shim of a command has its type.
+    // SAFETY: null is none. `shim` gives the function that stands in for this command, with the command's prototype.
     let shim = unsafe { std::mem::transmute::<FnPtr, Option<FnGetPhysicalDeviceProperties>>(shim) };
     let Some(next) = shim.or(owner.table.get_physical_device_properties) else { return };
-    // SAFETY: the application's own parameters.
+    // SAFETY: `next` is the shim, or the next function of the chain, of the command that the application called with
+    // these parameters.
     unsafe { next(physical_device, p_properties) };
-    // SAFETY: the place of the answer is the application's, and written by now.
+    // SAFETY: VUID-vkGetPhysicalDeviceProperties-pProperties-parameter: it leads to a structure that the call writes.
+    // The next function has returned, so that until this call returns the structure is ours alone.
     let work = || unsafe { p_properties.as_mut_ptr().as_mut() }.map_or((), |it| lower(&mut it.limits));
     fence(Command::GetPhysicalDeviceProperties, work, || ());
 }
@@ -33,20 +36,23 @@ pub(crate) unsafe extern "system" fn get_physical_device_properties2<const CHAIN
     physical_device: PhysicalDevice,
     p_properties: Ptr<PhysicalDeviceProperties2>,
 ) {
-    // SAFETY: as above.
-    let Some(owner) = CHAINS[CHAIN].instances.get(unsafe { dispatch_key(physical_device.0) }) else { return };
+    // SAFETY: VUID-vkGetPhysicalDeviceProperties2-physicalDevice-parameter: a physical device that is alive, and so is
+    // its instance, whose key it shares. Both stay so until the call returns.
+    let Some(owner) = (unsafe { CHAINS[CHAIN].instances.get(dispatch_key(physical_device.0)) }) else { return };
     let shim = owner.shim(Command::GetPhysicalDeviceProperties2);
-    // SAFETY: as above.
+    // SAFETY: null is none. `shim` gives the function that stands in for this command, with the command's prototype.
     let shim = unsafe { std::mem::transmute::<FnPtr, Option<FnGetPhysicalDeviceProperties2>>(shim) };
     let Some(next) = shim.or(owner.table.get_physical_device_properties2) else { return };
-    // SAFETY: the application's own parameters.
+    // SAFETY: `next` is the shim, or the next function of the chain, of the command that the application called with
+    // these parameters.
     unsafe { next(physical_device, p_properties) };
-    // SAFETY: as above, with all that is chained to it.
-    let work = || unsafe {
-        if let Some(it) = p_properties.as_mut_ptr().as_mut() {
-            lower(&mut it.properties.limits);
-            clamp(it.p_next);
-        }
+    let work = || {
+        // SAFETY: VUID-vkGetPhysicalDeviceProperties2-pProperties-parameter: it leads to a structure that the call
+        // writes. The next function has returned, so that until this call returns the structure is ours alone.
+        let Some(it) = (unsafe { p_properties.as_mut_ptr().as_mut() }) else { return };
+        lower(&mut it.properties.limits);
+        // SAFETY: VUID-VkPhysicalDeviceProperties2-pNext-pNext: the chain of the structure that was just written.
+        unsafe { clamp(it.p_next) };
     };
     fence(Command::GetPhysicalDeviceProperties2, work, || ());
 }
@@ -65,19 +71,22 @@ fn lower(limits: &mut PhysicalDeviceLimits) {
 
 /// # Safety
 ///
-/// The chain must be that of properties which were just written.
+/// The chain must be that of a `VkPhysicalDeviceProperties2` which a call that has not returned to the application has
+/// written.
 unsafe fn clamp(chain: Ptr<Opaque>) {
-    // SAFETY: the caller's word; what is found is the application's to write, and ours during its call.
-    unsafe {
-        let ty = StructureType::PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES;
-        if let Some(it) = find_in_chain::<PhysicalDeviceDescriptorIndexingProperties>(chain, ty) {
-            let most = &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools;
-            *most = (*most).min(DESCRIPTORS_MAX);
-        }
-        let ty = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
-        if let Some(it) = find_in_chain::<PhysicalDeviceVulkan12Properties>(chain, ty) {
-            let most = &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools;
-            *most = (*most).min(DESCRIPTORS_MAX);
-        }
+    let ty = StructureType::PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    if let Some(it) = unsafe { find_in_chain::<PhysicalDeviceDescriptorIndexingProperties>(chain, ty) } {
+        // SAFETY: structures of this chain are outputs of the call, so by the contract of this function they are
+        // writable, and nobody else uses them until it returns.
+        let most = unsafe { &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
+        *most = (*most).min(DESCRIPTORS_MAX);
+    }
+    let ty = StructureType::PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    if let Some(it) = unsafe { find_in_chain::<PhysicalDeviceVulkan12Properties>(chain, ty) } {
+        // SAFETY: an output of the call, as the structure before.
+        let most = unsafe { &mut (*it.as_mut_ptr()).max_update_after_bind_descriptors_in_all_pools };
+        *most = (*most).min(DESCRIPTORS_MAX);
     }
 }

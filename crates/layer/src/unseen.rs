@@ -113,28 +113,36 @@ impl Unseen {
     ///
     /// # Safety
     ///
-    /// The device must have been made with this info, and the table must have its functions.
+    /// The device must have just been made with this info, by a `vkCreateDevice` that has not returned to the
+    /// application, and the table must have its functions. Nobody may use the result once the device is destroyed.
     pub(crate) unsafe fn begin(device: Device, info: &DeviceCreateInfo, table: &mut DeviceTable) -> Option<Unseen> {
         table.create_swapchain_khr?;
-        // SAFETY: as many structures as the info says.
-        let first = unsafe { info.p_queue_create_infos.as_ptr().as_ref() }.filter(|_| info.queue_create_info_count > 0);
+        let queues = match info.queue_create_info_count {
+            0 => &[],
+            // SAFETY: VUID-VkDeviceCreateInfo-pQueueCreateInfos-parameter, by the contract of this function: as many
+            // infos as the count says.
+            count => unsafe { std::slice::from_raw_parts(info.p_queue_create_infos.as_ptr(), count as usize) },
+        };
+        // Others are had by `vkGetDeviceQueue2` alone.
+        let first = queues.iter().find(|it| it.flags.0 == 0);
         let (get, family, mut queue) = (table.get_device_queue?, first?.queue_family_index, Queue(0));
-        // SAFETY: a family of which the device has a queue.
-        unsafe { get(device, family, 0, Ptr::new((&raw mut queue).expose_provenance() as u64)) };
+        // SAFETY: the device was made with a queue of this family (VUID-vkGetDeviceQueue-queueFamilyIndex-00384),
+        // without flags (VUID-vkGetDeviceQueue-flags-01841); the place is ours.
+        unsafe { get(device, family, 0, out(&mut queue)) };
         Some(Unseen { next: OfDevice::install(table), device, queue })
     }
 
     /// # Safety
     ///
-    /// The info must be valid.
+    /// The info must be that of a `vkCreateSwapchainKHR` on this device that obeys its VUIDs and has not returned.
     unsafe fn create(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Swapchain, Result> {
         let mut made = Swapchain::default();
         for _ in 0..info.min_image_count.clamp(IMAGES_MIN, IMAGES_MAX) {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function, which is that of `image`.
             match unsafe { self.image(info) } {
                 Ok(it) => made.images.push(it),
                 Err(result) => {
-                    // SAFETY: images that nobody has.
+                    // SAFETY: images that were just made, which nobody else has.
                     unsafe { self.end(&made) };
                     return Err(result);
                 }
@@ -145,7 +153,7 @@ impl Unseen {
 
     /// # Safety
     ///
-    /// The info must be valid.
+    /// The info must be that of a `vkCreateSwapchainKHR` on this device that obeys its VUIDs and has not returned.
     unsafe fn image(&self, of: &SwapchainCreateInfoKHR) -> core::result::Result<(Image, DeviceMemory), Result> {
         let is_mutable = of.flags.0 & SwapchainCreateFlagsKHR::MUTABLE_FORMAT_KHR.0 != 0;
         let mutable = ImageCreateFlags::MUTABLE_FORMAT.0 | ImageCreateFlags::EXTENDED_USAGE.0;
@@ -165,33 +173,35 @@ impl Unseen {
         let (Some((create, bind)), Some(ask)) = functions else { return Err(FAILED) };
         let (Some(allocate), device) = (next.allocate_memory, self.device) else { return Err(FAILED) };
         let (mut image, mut memory, mut needs) = (Image(0), DeviceMemory(0), MemoryRequirements::zeroed());
-        // SAFETY: structures of ours, for functions of the device; an image of ours, whose memory is of a type that it
-        // allows and as large as it needs.
-        unsafe {
-            succeeded(create(device, Ptr::to(&info), Ptr::NULL, out(&mut image)))?;
-            ask(device, image, out(&mut needs));
-            let info = MemoryAllocateInfo {
-                allocation_size: needs.size,
-                memory_type_index: needs.memory_type_bits.trailing_zeros(),
-                ..MemoryAllocateInfo::zeroed()
-            };
-            let bound = succeeded(allocate(device, Ptr::to(&info), Ptr::NULL, out(&mut memory)))
-                .and_then(|()| succeeded(bind(device, image, memory, 0)));
-            if let Err(result) = bound {
-                self.end(&Swapchain { images: vec![(image, memory)], turn: 0 });
-                return Err(result);
-            }
+        // SAFETY: a device that is alive by the contract of `begin`, a structure and a place of ours. By the contract
+        // of this function format, extent and usage are such as `capabilities` and `formats` allow.
+        succeeded(unsafe { create(device, Ptr::to(&info), Ptr::NULL, out(&mut image)) })?;
+        // SAFETY: the image was just made on this device; the place is ours.
+        unsafe { ask(device, image, out(&mut needs)) };
+        let info = MemoryAllocateInfo {
+            allocation_size: needs.size,
+            memory_type_index: needs.memory_type_bits.trailing_zeros(),
+            ..MemoryAllocateInfo::zeroed()
+        };
+        // SAFETY: as for the image; the size is not zero, and the type is one that the driver gave for the image.
+        let allocated = succeeded(unsafe { allocate(device, Ptr::to(&info), Ptr::NULL, out(&mut memory)) });
+        // SAFETY: both were just made, the memory is as large as the image needs and of a type that it allows.
+        let bound = allocated.and_then(|()| succeeded(unsafe { bind(device, image, memory, 0) }));
+        if let Err(result) = bound {
+            // SAFETY: objects that were just made, which nobody else has; memory that was not allocated is null.
+            unsafe { self.end(&Swapchain { images: vec![(image, memory)], turn: 0 }) };
+            return Err(result);
         }
         Ok((image, memory))
     }
 
     /// # Safety
     ///
-    /// Nobody may use the images any more.
+    /// The images must be of this device, all uses of them must be over, and nobody may use them any more.
     unsafe fn end(&self, swapchain: &Swapchain) {
         let (Some(destroy), Some(free)) = (self.next.destroy_image, self.next.free_memory) else { return };
         for (image, memory) in &swapchain.images {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function, for a device that is alive by that of `begin`; null is allowed.
             unsafe {
                 destroy(self.device, *image, Ptr::NULL);
                 free(self.device, *memory, Ptr::NULL);
@@ -203,7 +213,8 @@ impl Unseen {
     ///
     /// # Safety
     ///
-    /// Nobody else may use the queue meanwhile, and all must be as `vkQueueSubmit` wants it.
+    /// The queue must be of this device, and nobody else may use it until this returns. The semaphores and the fence
+    /// must be such as the VUIDs of `vkQueueSubmit` ask for.
     unsafe fn submit(&self, queue: Queue, waits: &[Semaphore], signals: &[Semaphore], fence: Fence) -> Result {
         let stages = vec![PipelineStageFlags::ALL_COMMANDS; waits.len()];
         let info = SubmitInfo {
@@ -214,7 +225,7 @@ impl Unseen {
             p_signal_semaphores: Ptr::to_slice(signals),
             ..SubmitInfo::zeroed()
         };
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function; the info and its lists are ours and outlive the call.
         self.next.queue_submit.map_or(FAILED, |submit| unsafe { submit(queue, 1, Ptr::to(&info), fence) })
     }
 }
@@ -225,18 +236,20 @@ fn succeeded(result: Result) -> core::result::Result<(), Result> {
 
 /// # Safety
 ///
-/// A dispatchable handle that is alive.
-unsafe fn instance_of(handle: u64) -> Option<&'static OfInstance> {
-    // SAFETY: the caller's word.
-    WATCHED_INSTANCES.get(unsafe { dispatch_key(handle) })?.unseen.as_ref()
+/// An instance or physical device that is alive, and stays so while the result is used.
+unsafe fn instance_of<'a>(handle: u64) -> Option<&'a OfInstance> {
+    // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
+    // used.
+    unsafe { WATCHED_INSTANCES.get(dispatch_key(handle)) }?.unseen.as_ref()
 }
 
 /// # Safety
 ///
-/// A dispatchable handle that is alive.
-unsafe fn device_of(handle: u64) -> Option<&'static Unseen> {
-    // SAFETY: the caller's word.
-    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.unseen.as_ref()
+/// A device, queue or command buffer that is alive, and stays so while the result is used.
+unsafe fn device_of<'a>(handle: u64) -> Option<&'a Unseen> {
+    // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
+    // used.
+    unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.unseen.as_ref()
 }
 
 unsafe extern "system" fn create_headless_surface_ext(
@@ -249,7 +262,7 @@ unsafe extern "system" fn create_headless_surface_ext(
         let mut state = state();
         let handle = state.handle();
         state.surfaces.insert(handle);
-        // SAFETY: the application's own place for the handle.
+        // SAFETY: VUID-vkCreateHeadlessSurfaceEXT-pSurface-parameter: a place for the handle.
         unsafe { p_surface.as_mut_ptr().write(SurfaceKHR(handle)) };
         Result::SUCCESS
     };
@@ -260,11 +273,11 @@ unsafe extern "system" fn destroy_surface_khr(instance: Instance, surface: Surfa
     if fence("vkDestroySurfaceKHR", || state().surfaces.remove(&surface.0), || true) {
         return;
     }
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if let Some(next) = instance_of(instance.0).and_then(|it| it.destroy_surface_khr) {
-            next(instance, surface, p_allocator);
-        }
+    // SAFETY: VUID-vkDestroySurfaceKHR-instance-parameter: it is alive until the call returns.
+    let next = unsafe { instance_of(instance.0) }.and_then(|it| it.destroy_surface_khr);
+    if let Some(next) = next {
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
+        unsafe { next(instance, surface, p_allocator) };
     }
 }
 
@@ -274,15 +287,16 @@ unsafe extern "system" fn get_physical_device_surface_support_khr(
     surface: SurfaceKHR,
     p_supported: Ptr<Bool32>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours(surface) {
-            p_supported.as_mut_ptr().write(Bool32::TRUE);
-            return Result::SUCCESS;
-        }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_support_khr);
-        next.map_or(FAILED, |next| next(physical_device, family, surface, p_supported))
+    if is_ours(surface) {
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceSupportKHR-pSupported-parameter: a place for the answer.
+        unsafe { p_supported.as_mut_ptr().write(Bool32::TRUE) };
+        return Result::SUCCESS;
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceSupportKHR-physicalDevice-parameter: it is alive until the call returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_support_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, family, surface, p_supported) })
 }
 
 /// What our surfaces can do.
@@ -312,15 +326,18 @@ unsafe extern "system" fn get_physical_device_surface_capabilities_khr(
     surface: SurfaceKHR,
     p_capabilities: Ptr<SurfaceCapabilitiesKHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours(surface) {
-            p_capabilities.as_mut_ptr().write(capabilities());
-            return Result::SUCCESS;
-        }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_capabilities_khr);
-        next.map_or(FAILED, |next| next(physical_device, surface, p_capabilities))
+    if is_ours(surface) {
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilitiesKHR-pSurfaceCapabilities-parameter: a place for the
+        // answer.
+        unsafe { p_capabilities.as_mut_ptr().write(capabilities()) };
+        return Result::SUCCESS;
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilitiesKHR-physicalDevice-parameter: it is alive until the call
+    // returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_capabilities_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_capabilities) })
 }
 
 unsafe extern "system" fn get_physical_device_surface_capabilities2_khr(
@@ -328,15 +345,19 @@ unsafe extern "system" fn get_physical_device_surface_capabilities2_khr(
     p_info: Ptr<PhysicalDeviceSurfaceInfo2KHR>,
     p_capabilities: Ptr<SurfaceCapabilities2KHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours((*p_info.as_ptr()).surface) {
-            (*p_capabilities.as_mut_ptr()).surface_capabilities = capabilities();
-            return Result::SUCCESS;
-        }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_capabilities2_khr);
-        next.map_or(FAILED, |next| next(physical_device, p_info, p_capabilities))
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-pSurfaceInfo-parameter: a valid structure.
+    if is_ours(unsafe { (*p_info.as_ptr()).surface }) {
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-pSurfaceCapabilities-parameter: a structure to be
+        // written.
+        unsafe { (*p_capabilities.as_mut_ptr()).surface_capabilities = capabilities() };
+        return Result::SUCCESS;
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceCapabilities2KHR-physicalDevice-parameter: it is alive until the call
+    // returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_capabilities2_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, p_info, p_capabilities) })
 }
 
 fn formats() -> [SurfaceFormatKHR; 4] {
@@ -349,14 +370,16 @@ unsafe extern "system" fn get_physical_device_surface_formats_khr(
     p_count: Ptr<u32>,
     p_formats: Ptr<SurfaceFormatKHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours(surface) {
-            return answer(&formats(), p_count, p_formats);
-        }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_formats_khr);
-        next.map_or(FAILED, |next| next(physical_device, surface, p_count, p_formats))
+    if is_ours(surface) {
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormatsKHR-pSurfaceFormatCount-parameter and
+        // -pSurfaceFormats-parameter.
+        return unsafe { answer(&formats(), p_count, p_formats) };
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormatsKHR-physicalDevice-parameter: it is alive until the call returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_formats_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_count, p_formats) })
 }
 
 unsafe extern "system" fn get_physical_device_surface_formats2_khr(
@@ -365,21 +388,26 @@ unsafe extern "system" fn get_physical_device_surface_formats2_khr(
     p_count: Ptr<u32>,
     p_formats: Ptr<SurfaceFormat2KHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours((*p_info.as_ptr()).surface) {
-            let all = formats();
-            let room = if p_formats.is_null() { 0 } else { *p_count.as_ptr() as usize };
-            let count = if p_formats.is_null() { all.len() } else { room.min(all.len()) };
-            for (at, it) in all.into_iter().enumerate().take(room) {
-                (*p_formats.as_mut_ptr().add(at)).surface_format = it;
-            }
-            p_count.as_mut_ptr().write(count as u32);
-            return if p_formats.is_null() || room >= FORMATS.len() { Result::SUCCESS } else { Result::INCOMPLETE };
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceInfo-parameter: a valid structure.
+    if is_ours(unsafe { (*p_info.as_ptr()).surface }) {
+        let all = formats();
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormatCount-parameter: a count.
+        let room = if p_formats.is_null() { 0 } else { unsafe { *p_count.as_ptr() as usize } };
+        let count = if p_formats.is_null() { all.len() } else { room.min(all.len()) };
+        for (at, it) in all.into_iter().enumerate().take(room) {
+            // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormats-parameter: as many structures to be
+            // written as the count says, and `at` is below that.
+            unsafe { (*p_formats.as_mut_ptr().add(at)).surface_format = it };
         }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_formats2_khr);
-        next.map_or(FAILED, |next| next(physical_device, p_info, p_count, p_formats))
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-pSurfaceFormatCount-parameter: the count may be written.
+        unsafe { p_count.as_mut_ptr().write(count as u32) };
+        return if p_formats.is_null() || room >= FORMATS.len() { Result::SUCCESS } else { Result::INCOMPLETE };
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfaceFormats2KHR-physicalDevice-parameter: it is alive until the call returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_formats2_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, p_info, p_count, p_formats) })
 }
 
 unsafe extern "system" fn get_physical_device_surface_present_modes_khr(
@@ -388,14 +416,17 @@ unsafe extern "system" fn get_physical_device_surface_present_modes_khr(
     p_count: Ptr<u32>,
     p_modes: Ptr<PresentModeKHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        if is_ours(surface) {
-            return answer(&PRESENT_MODES, p_count, p_modes);
-        }
-        let next = instance_of(physical_device.0).and_then(|it| it.get_physical_device_surface_present_modes_khr);
-        next.map_or(FAILED, |next| next(physical_device, surface, p_count, p_modes))
+    if is_ours(surface) {
+        // SAFETY: VUID-vkGetPhysicalDeviceSurfacePresentModesKHR-pPresentModeCount-parameter and
+        // -pPresentModes-parameter.
+        return unsafe { answer(&PRESENT_MODES, p_count, p_modes) };
     }
+    // SAFETY: VUID-vkGetPhysicalDeviceSurfacePresentModesKHR-physicalDevice-parameter: it is alive until the call
+    // returns.
+    let owner = unsafe { instance_of(physical_device.0) };
+    let next = owner.and_then(|it| it.get_physical_device_surface_present_modes_khr);
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    next.map_or(FAILED, |next| unsafe { next(physical_device, surface, p_count, p_modes) })
 }
 
 unsafe extern "system" fn create_swapchain_khr(
@@ -404,17 +435,17 @@ unsafe extern "system" fn create_swapchain_khr(
     p_allocator: Ptr<Opaque>,
     p_swapchain: Ptr<SwapchainKHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters, here and below.
+    // SAFETY: VUID-vkCreateSwapchainKHR-device-parameter: it is alive until the call returns.
     let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
-    // SAFETY: as above.
+    // SAFETY: VUID-vkCreateSwapchainKHR-pCreateInfo-parameter: a valid info, which stays until the call returns.
     let info = unsafe { &*p_info.as_ptr() };
     if !is_ours(info.surface) {
-        // SAFETY: as above.
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
         let pass_on = |next: FnCreateSwapchainKHR| unsafe { next(device, p_info, p_allocator, p_swapchain) };
         return unseen.next.create_swapchain_khr.map_or(FAILED, pass_on);
     }
     let make = || {
-        // SAFETY: as above.
+        // SAFETY: the info is that of a `vkCreateSwapchainKHR` on this device, for a surface of ours.
         let made = match unsafe { unseen.create(info) } {
             Ok(it) => it,
             Err(result) => return result,
@@ -422,7 +453,7 @@ unsafe extern "system" fn create_swapchain_khr(
         let mut state = state();
         let handle = state.handle();
         state.swapchains.insert(handle, made);
-        // SAFETY: as above.
+        // SAFETY: VUID-vkCreateSwapchainKHR-pSwapchain-parameter: a place for the handle.
         unsafe { p_swapchain.as_mut_ptr().write(SwapchainKHR(handle)) };
         Result::SUCCESS
     };
@@ -430,16 +461,16 @@ unsafe extern "system" fn create_swapchain_khr(
 }
 
 unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: SwapchainKHR, p_allocator: Ptr<Opaque>) {
-    // SAFETY: the application's own parameters.
+    // SAFETY: VUID-vkDestroySwapchainKHR-device-parameter: it is alive until the call returns.
     let Some(unseen) = (unsafe { device_of(device.0) }) else { return };
     let gone = fence("vkDestroySwapchainKHR", || state().swapchains.remove(&swapchain.0), || None);
-    // SAFETY: as above; the application does not use the images any more.
-    unsafe {
-        match (gone, unseen.next.destroy_swapchain_khr) {
-            (Some(it), _) => unseen.end(&it),
-            (None, Some(next)) => next(device, swapchain, p_allocator),
-            (None, None) => {}
-        }
+    match (gone, unseen.next.destroy_swapchain_khr) {
+        // SAFETY: VUID-vkDestroySwapchainKHR-swapchain-01282: all uses of the images are over. It was taken out of the
+        // state, so that this is done once.
+        (Some(it), _) => unsafe { unseen.end(&it) },
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
+        (None, Some(next)) => unsafe { next(device, swapchain, p_allocator) },
+        (None, None) => {}
     }
 }
 
@@ -449,18 +480,17 @@ unsafe extern "system" fn get_swapchain_images_khr(
     p_count: Ptr<u32>,
     p_images: Ptr<Image>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
+    // SAFETY: VUID-vkGetSwapchainImagesKHR-device-parameter: it is alive until the call returns.
     let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
     let images = |it: &Swapchain| it.images.iter().map(|it| it.0).collect::<Vec<Image>>();
     let own = fence("vkGetSwapchainImagesKHR", || state().swapchains.get(&swapchain.0).map(images), || None);
-    // SAFETY: as above.
-    unsafe {
-        match own {
-            Some(all) => answer(&all, p_count, p_images),
-            None => {
-                let next = unseen.next.get_swapchain_images_khr;
-                next.map_or(FAILED, |next| next(device, swapchain, p_count, p_images))
-            }
+    match own {
+        // SAFETY: VUID-vkGetSwapchainImagesKHR-pSwapchainImageCount-parameter and -pSwapchainImages-parameter.
+        Some(all) => unsafe { answer(&all, p_count, p_images) },
+        None => {
+            let next = unseen.next.get_swapchain_images_khr;
+            // SAFETY: what stood in the table for this command, with what the application passed to it.
+            next.map_or(FAILED, |next| unsafe { next(device, swapchain, p_count, p_images) })
         }
     }
 }
@@ -478,7 +508,8 @@ fn turn(swapchain: SwapchainKHR) -> Option<u32> {
 ///
 /// # Safety
 ///
-/// The parameters must be those of an acquisition.
+/// The parameters must be those of a valid `vkAcquireNextImageKHR` or `vkAcquireNextImage2KHR` on the device of
+/// `unseen` that has not returned.
 unsafe fn acquire(
     unseen: &Unseen,
     swapchain: SwapchainKHR,
@@ -487,11 +518,13 @@ unsafe fn acquire(
 ) -> Option<Result> {
     let index = crate::fence::fence("vkAcquireNextImageKHR", || turn(swapchain), || None)?;
     let signals = if semaphore.0 == 0 { vec![] } else { vec![semaphore] };
-    // SAFETY: the caller's word. Whoever presents here keeps others away from the first queue.
-    unsafe {
-        p_index.as_mut_ptr().write(index);
-        Some(unseen.submit(unseen.queue, &[], &signals, fence))
-    }
+    // SAFETY: VUID-vkAcquireNextImageKHR-pImageIndex-parameter, or that of `vkAcquireNextImage2KHR`, by the contract of
+    // this function: a place for the index.
+    unsafe { p_index.as_mut_ptr().write(index) };
+    // SAFETY: VUID-vkAcquireNextImageKHR-semaphore-01286 and VUID-vkAcquireNextImageKHR-fence-01287, or those of
+    // VkAcquireNextImageInfoKHR, by the contract of this function: the semaphore and the fence are unsignaled. Whoever
+    // presents on such a surface keeps others away from the first queue while an image is acquired.
+    Some(unsafe { unseen.submit(unseen.queue, &[], &signals, fence) })
 }
 
 unsafe extern "system" fn acquire_next_image_khr(
@@ -502,14 +535,15 @@ unsafe extern "system" fn acquire_next_image_khr(
     fence: Fence,
     p_index: Ptr<u32>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        let Some(unseen) = device_of(device.0) else { return FAILED };
-        acquire(unseen, swapchain, (semaphore, fence), p_index).unwrap_or_else(|| {
-            let next = unseen.next.acquire_next_image_khr;
-            next.map_or(FAILED, |next| next(device, swapchain, timeout, semaphore, fence, p_index))
-        })
-    }
+    // SAFETY: VUID-vkAcquireNextImageKHR-device-parameter: it is alive until the call returns.
+    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    // SAFETY: the parameters are what the application called `vkAcquireNextImageKHR` with.
+    let acquired = unsafe { acquire(unseen, swapchain, (semaphore, fence), p_index) };
+    acquired.unwrap_or_else(|| {
+        let next = unseen.next.acquire_next_image_khr;
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
+        next.map_or(FAILED, |next| unsafe { next(device, swapchain, timeout, semaphore, fence, p_index) })
+    })
 }
 
 unsafe extern "system" fn acquire_next_image2_khr(
@@ -517,36 +551,45 @@ unsafe extern "system" fn acquire_next_image2_khr(
     p_info: Ptr<AcquireNextImageInfoKHR>,
     p_index: Ptr<u32>,
 ) -> Result {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        let Some(unseen) = device_of(device.0) else { return FAILED };
-        let info = &*p_info.as_ptr();
-        acquire(unseen, info.swapchain, (info.semaphore, info.fence), p_index).unwrap_or_else(|| {
-            let next = unseen.next.acquire_next_image2_khr;
-            next.map_or(FAILED, |next| next(device, p_info, p_index))
-        })
-    }
+    // SAFETY: VUID-vkAcquireNextImage2KHR-device-parameter: it is alive until the call returns.
+    let Some(unseen) = (unsafe { device_of(device.0) }) else { return FAILED };
+    // SAFETY: VUID-vkAcquireNextImage2KHR-pAcquireInfo-parameter: a valid info.
+    let info = unsafe { &*p_info.as_ptr() };
+    // SAFETY: the parameters are what the application called `vkAcquireNextImage2KHR` with.
+    let acquired = unsafe { acquire(unseen, info.swapchain, (info.semaphore, info.fence), p_index) };
+    acquired.unwrap_or_else(|| {
+        let next = unseen.next.acquire_next_image2_khr;
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
+        next.map_or(FAILED, |next| unsafe { next(device, p_info, p_index) })
+    })
 }
 
 unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result {
-    // SAFETY: the application's own parameters; lists are as long as they say.
-    unsafe {
-        let Some(unseen) = device_of(queue.0) else { return FAILED };
-        let info = &*p_info.as_ptr();
-        let count = info.swapchain_count as usize;
-        let shown = std::slice::from_raw_parts(info.p_swapchains.as_ptr(), count);
-        let are_ours = || shown.iter().all(|it| state().swapchains.contains_key(&it.0));
-        if !fence("vkQueuePresentKHR", are_ours, || false) {
-            return unseen.next.queue_present_khr.map_or(FAILED, |next| next(queue, p_info));
-        }
-        let waits = match info.wait_semaphore_count {
-            0 => &[],
-            count => std::slice::from_raw_parts(info.p_wait_semaphores.as_ptr(), count as usize),
-        };
-        let result = unseen.submit(queue, waits, &[], Fence(0));
-        if !info.p_results.is_null() {
-            (0..count).for_each(|it| info.p_results.as_mut_ptr().add(it).write(result));
-        }
-        result
+    // SAFETY: VUID-vkQueuePresentKHR-queue-parameter: it is alive until the call returns.
+    let Some(unseen) = (unsafe { device_of(queue.0) }) else { return FAILED };
+    // SAFETY: VUID-vkQueuePresentKHR-pPresentInfo-parameter: a valid info, which stays until the call returns.
+    let info = unsafe { &*p_info.as_ptr() };
+    let count = info.swapchain_count as usize;
+    // SAFETY: VUID-VkPresentInfoKHR-pSwapchains-parameter: `swapchain_count` handles, at least one
+    // (VUID-VkPresentInfoKHR-swapchainCount-arraylength).
+    let shown = unsafe { std::slice::from_raw_parts(info.p_swapchains.as_ptr(), count) };
+    let are_ours = || shown.iter().all(|it| state().swapchains.contains_key(&it.0));
+    if !fence("vkQueuePresentKHR", are_ours, || false) {
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
+        return unseen.next.queue_present_khr.map_or(FAILED, |next| unsafe { next(queue, p_info) });
     }
+    let waits = match info.wait_semaphore_count {
+        0 => &[],
+        // SAFETY: VUID-VkPresentInfoKHR-pWaitSemaphores-parameter: as many semaphores as the count says.
+        count => unsafe { std::slice::from_raw_parts(info.p_wait_semaphores.as_ptr(), count as usize) },
+    };
+    // SAFETY: host access to the queue of a present is externally synchronized.
+    // VUID-vkQueuePresentKHR-pWaitSemaphores-03268: each semaphore is signaled, or about to be; nothing is signaled
+    // here.
+    let result = unsafe { unseen.submit(queue, waits, &[], Fence(0)) };
+    if !info.p_results.is_null() {
+        // SAFETY: VUID-VkPresentInfoKHR-pResults-parameter: a place for the result of each swapchain.
+        (0..count).for_each(|it| unsafe { info.p_results.as_mut_ptr().add(it).write(result) });
+    }
+    result
 }

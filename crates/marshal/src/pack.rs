@@ -123,7 +123,9 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn copy(&self, stream: &mut Stream, at: usize, from: u64, size: usize) {
         let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
-        let to = stream.bytes(at, size).as_mut_ptr();
+        // SAFETY: everything here claims a block before it copies into it, and `at` and `size` are those of the block or of a
+        // span of the structure that lies there, which the tables give.
+        let to = unsafe { stream.bytes(at, size) }.as_mut_ptr();
         // SAFETY: `pack` is the one way here. By its contract the image and what its pointers lead to can be read, and the
         // walk asks for no more bytes than the tables and the counts beside a pointer say. The stream is ours, so apart.
         unsafe { std::ptr::copy_nonoverlapping(from, to, size) };
@@ -132,7 +134,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
     /// The bytes are there already; this does what is left to do with them.
     fn structure(&mut self, stream: &mut Stream, frame: &Frame<'_>, at: usize, pass: Pass) {
         if pass == Pass::Skeleton {
-            stream.zero(at, frame.layout.size as usize);
+            // SAFETY: the structure was copied to `at`, into a block that was claimed for it.
+            unsafe { stream.zero(at, frame.layout.size as usize) };
             for it in frame.layout.keep {
                 self.copy(stream, at + it.at as usize, frame.base + u64::from(it.at), it.size as usize);
             }
@@ -145,7 +148,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     fn gaps(&self, stream: &mut Stream, at: usize, gaps: &[Span]) {
         for gap in gaps {
-            stream.zero(at + gap.at as usize, gap.size as usize);
+            // SAFETY: a gap lies in its structure, by the tables, and that in a block that was claimed for it.
+            unsafe { stream.zero(at + gap.at as usize, gap.size as usize) };
         }
     }
 
@@ -174,7 +178,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
             }
             Work::Tail { array, element, count } => {
                 let used = rules::tail(&self.memory, frame, *array, *element, *count) as usize;
-                stream.zero(to + used, array.size as usize - used);
+                // SAFETY: `used` is at most the size of the array, a field of the structure in the block that was claimed.
+                unsafe { stream.zero(to + used, array.size as usize - used) };
             }
             Work::DeviceOrHost { .. } => self.device_or_host(stream, to),
         }
@@ -190,7 +195,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
         pass: Pass,
     ) {
         let used = case.map_or(0, |it| it.size as usize);
-        stream.zero(at + union.at as usize + used, union.size as usize - used);
+        // SAFETY: a case is not larger than its union, by the tables, and that lies in a block that was claimed for it.
+        unsafe { stream.zero(at + union.at as usize + used, union.size as usize - used) };
         let Some(case) = case else { return };
         self.gaps(stream, at, case.gaps);
         for work in case.work {
@@ -223,7 +229,8 @@ impl<'a, I: Ids + ?Sized, F: Facts + ?Sized> Packer<'a, I, F> {
 
     /// What lies behind a text's end is not the call's.
     fn fixed_text(&self, stream: &mut Stream, to: usize, size: usize) {
-        let bytes = stream.bytes(to, size);
+        // SAFETY: a text of fixed size is a field, by the tables, of a structure for which a block was claimed.
+        let bytes = unsafe { stream.bytes(to, size) };
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(size);
         bytes[end..].fill(0);
     }

@@ -56,12 +56,16 @@ impl Stream {
         (at - self.start) * 8
     }
 
-    /// The bytes at an offset of the record being written. They were claimed, or it panics.
-    pub(crate) fn bytes(&mut self, offset: usize, size: usize) -> &mut [u8] {
-        let words = &mut self.words[self.start..];
-        assert!(offset <= words.len() * 8 && size <= words.len() * 8 - offset, "what is written was claimed");
-        // SAFETY: `offset + size` is at most the number of bytes, which are initialized and borrowed from `self`.
-        unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>().add(offset), size) }
+    /// The bytes at an offset of the record being written.
+    ///
+    /// # Safety
+    ///
+    /// They must lie in blocks of this record that were claimed.
+    pub(crate) unsafe fn bytes(&mut self, offset: usize, size: usize) -> &mut [u8] {
+        debug_assert!(offset + size <= (self.words.len() - self.start) * 8, "what is written was claimed");
+        let first = self.words.as_mut_ptr().cast::<u8>().wrapping_add(self.start * 8 + offset);
+        // SAFETY: `claim` makes the stream longer by zeros, so by the contract these bytes are initialized ones of it.
+        unsafe { std::slice::from_raw_parts_mut(first, size) }
     }
 
     pub(crate) fn write_word(&mut self, offset: usize, value: u64) {
@@ -72,8 +76,12 @@ impl Stream {
         self.words[self.start + offset / 8]
     }
 
-    pub(crate) fn zero(&mut self, offset: usize, size: usize) {
-        self.bytes(offset, size).fill(0);
+    /// # Safety
+    ///
+    /// As for [`Stream::bytes`].
+    pub(crate) unsafe fn zero(&mut self, offset: usize, size: usize) {
+        // SAFETY: the bytes were claimed, by the contract.
+        unsafe { self.bytes(offset, size) }.fill(0);
     }
 
     /// Ends the record: writes its head, and gives its words.

@@ -48,7 +48,7 @@ fn outputs_of_c_are_packed_as_c_means_them() {
         assert!(has_outputs, "{} has outputs", fixture.command.desc().name);
         let mut stream = Stream::default();
         let mut packer = Packer::new(&Names, &fixtures.facts);
-        // SAFETY: `outputs` was gathered from the outcome, and leads into memory of the library, which `fixtures` keeps.
+        // SAFETY: `outputs_image` just gathered the outputs, whose pointers lead into static memory of the library.
         let words =
             unsafe { packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }.map(<[u64]>::to_vec);
         failures.extend(examine(&fixtures.facts, fixture, &words.unwrap_or_default()));

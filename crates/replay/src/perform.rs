@@ -371,11 +371,11 @@ mod tests {
             p_allocator: Ptr::NULL,
             p_instance: crate::instance::out(&mut instance),
         };
+        let mut packer = Packer::new(&NoIds, &NoFacts);
+        let mut stream = Stream::default();
         // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
         // null.
-        let mut packer = unsafe { Packer::new(&NoIds, &NoFacts) };
-        let mut stream = Stream::default();
-        let words = packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0);
+        let words = unsafe { packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };
         let done = Done { enter: lavascope_event::check(words).expect("it is well formed"), leave: None };
         let result = Performer::new(&replay, 0).perform(&done);
         let message = result.expect_err("nothing can be created of it").to_string();

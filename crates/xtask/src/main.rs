@@ -13,6 +13,7 @@ mod demo;
 mod fresh;
 mod fuzz;
 mod nightly;
+mod platforms;
 mod process;
 mod programs;
 mod proofs;
@@ -116,6 +117,15 @@ enum Command {
         #[arg(value_name = "NAME", default_value = "")]
         filter: String,
     },
+    /// Build the workspace for aarch64 Linux.
+    Platforms {
+        /// Look for errors of the compiler only, and link nothing.
+        #[arg(long)]
+        check: bool,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
     /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
     Sim {
         /// How many programs of each kind.
@@ -161,9 +171,9 @@ enum Command {
         /// The first seed; another one each night unless it is given.
         #[arg(long)]
         seed: Option<u64>,
-        /// For each step that goes on until its time is over.
-        #[arg(long, default_value_t = 30.0)]
-        minutes: f64,
+        /// For each step that has no end of its own, 30 where it is not given; given, it ends repeated tests, too.
+        #[arg(long)]
+        minutes: Option<f64>,
         /// Only these steps.
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
@@ -200,6 +210,8 @@ fn main() -> Result<()> {
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
+        Command::Platforms { check: true, no_install } => platforms::run(&root, platforms::Wanted::Check, no_install),
+        Command::Platforms { check: false, no_install } => platforms::run(&root, platforms::Wanted::Build, no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
         Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),

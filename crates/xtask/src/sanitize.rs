@@ -44,6 +44,8 @@ const PARTS: &[Part] = &[
     Part { sanitizer: Sanitizer::Thread, package: "lavascope-replay" },
 ];
 
+const LOOM: &str = "loom switches stacks, which sanitizers cannot follow, and looks for the same faults by itself";
+
 const EXCLUDED: &[Excluded] = &[
     Excluded {
         sanitizer: Sanitizer::Address,
@@ -52,17 +54,21 @@ const EXCLUDED: &[Excluded] = &[
         reason: "it takes the address of a local for one on the stack; AddressSanitizer keeps locals elsewhere",
     },
     Excluded {
-        sanitizer: Sanitizer::Thread,
-        package: "lavascope-stream",
-        test: "model::",
-        reason: "loom switches stacks, which ThreadSanitizer cannot follow; loom itself looks for races",
+        sanitizer: Sanitizer::Address,
+        package: "lavascope-layer",
+        test: "growth::",
+        reason: "it asks the allocator of the C library how much is in use, in whose place AddressSanitizer puts its own",
     },
     Excluded {
-        sanitizer: Sanitizer::Thread,
-        package: "lavascope-replay",
-        test: "model::",
-        reason: "loom switches stacks, which ThreadSanitizer cannot follow; loom itself looks for races",
+        sanitizer: Sanitizer::Address,
+        package: "lavascope-layer",
+        test: "objects::memory_does_not_grow_with_what_is_gone",
+        reason: "AddressSanitizer keeps what is freed for a while, so that memory grows",
     },
+    Excluded { sanitizer: Sanitizer::Address, package: "lavascope-stream", test: "model::", reason: LOOM },
+    Excluded { sanitizer: Sanitizer::Address, package: "lavascope-replay", test: "model::", reason: LOOM },
+    Excluded { sanitizer: Sanitizer::Thread, package: "lavascope-stream", test: "model::", reason: LOOM },
+    Excluded { sanitizer: Sanitizer::Thread, package: "lavascope-replay", test: "model::", reason: LOOM },
 ];
 
 /// What became of a part.
@@ -212,8 +218,10 @@ impl Part {
         let is_nextest = process::exists("cargo-nextest", "--version");
         let target = target();
         if is_nextest {
-            command.args(["nextest", "run", "--no-fail-fast", "--target", &target, "--package", self.package]);
-            command.args(["--filterset", &self.filter_set()]);
+            command.args(["nextest", "run", "--no-fail-fast", "--target", &target, "--filterset", &self.filter_set()]);
+            // With all packages each time, what they share is built once, with the same features.
+            let packages = PARTS.iter().filter(|it| it.sanitizer == self.sanitizer);
+            command.args(packages.flat_map(|it| ["--package", it.package]));
         } else {
             command.args([
                 "test",
@@ -237,10 +245,10 @@ impl Part {
         Ok((count, told.len()))
     }
 
-    /// All tests but those that are excluded.
+    /// All tests of the package but those that are excluded.
     fn filter_set(&self) -> String {
-        let all: Vec<String> = self.excluded().map(|it| format!("test(/^{}/)", it.test)).collect();
-        if all.is_empty() { "all()".to_owned() } else { format!("not ({})", all.join(" | ")) }
+        let excluded = self.excluded().map(|it| format!(" - test(/^{}/)", it.test));
+        format!("package({}){}", self.package, excluded.collect::<String>())
     }
 }
 
@@ -316,7 +324,8 @@ mod tests {
             let part = part.unwrap_or_else(|| panic!("{} is in no part", it.test));
             assert!(!it.reason.is_empty() && part.filter_set().contains(it.test), "{}", it.test);
         }
-        assert_eq!(PARTS[0].filter_set(), "all()");
+        let first = PARTS.first().map(Part::filter_set);
+        assert_eq!(first.as_deref(), Some("package(lavascope-stream) - test(/^model::/)"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod bad_input;
 mod baseline;
 mod below;
 mod bounds;
+mod bugs;
 mod cached;
 mod capture;
 mod chains;

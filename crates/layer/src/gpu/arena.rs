@@ -1,11 +1,12 @@
 //! Memory that both sides see, in blocks, of which pieces are given out.
 //!
-//! The driver is called without a lock of ours. Allocations of the application and of ours are counted, and where one of
-//! ours fails, nothing more is checked.
+//! The driver is called without a lock of ours. Allocations of the application and of ours are counted, and where one
+//! of ours fails, nothing more is checked.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lavascope_abi::*;
+use lavascope_instrument::tables;
 
 use super::features::AddressExtension;
 use super::{Gpu, place};
@@ -21,7 +22,8 @@ pub(super) const POOL_SETS: u32 = 64;
 /// For tests: how many allocations of ours may succeed.
 const ALLOCATIONS_VARIABLE: &str = "LAVASCOPE_GPU_ALLOCATIONS";
 
-/// A buffer with memory of its own, mapped.
+/// A buffer with memory of its own, mapped. `create_block` makes it, and `destroy_block` takes it back; in between it
+/// has one owner: an arena, the table of addresses, or the spares.
 pub(super) struct Block {
     buffer: Buffer,
     memory: DeviceMemory,
@@ -32,7 +34,9 @@ pub(super) struct Block {
     bytes: u64,
 }
 
-/// A piece of a block.
+/// A piece of a block, or nothing. Its words are mapped for as long as the device lives: blocks are unmapped when it
+/// ends, after all that reads and writes regions (`Gpu::end`). Whoever makes one of another kind answers for it that
+/// nobody goes there.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Region {
     pub(super) buffer: Buffer,
@@ -89,13 +93,22 @@ impl Allocations {
 
 impl Region {
     /// A piece of a buffer of the application, of which the host sees nothing.
-    pub(super) fn of_application(buffer: Buffer, offset: u64, words: u32) -> Region {
+    ///
+    /// # Safety
+    ///
+    /// Nobody may read or write its words: it is to be bound alone.
+    pub(super) unsafe fn of_application(buffer: Buffer, offset: u64, words: u32) -> Region {
         Region { buffer, offset, words, ..Region::default() }
     }
 
     /// Words that the host sees there.
+    ///
+    /// # Safety
+    ///
+    /// So many words must be mapped at the address, or nobody may read or write them: for as long as the region is
+    /// used.
     #[inline(always)]
-    pub(super) fn mapped(address: u64, words: u32) -> Region {
+    pub(super) unsafe fn mapped(address: u64, words: u32) -> Region {
         Region { words, address, ..Region::default() }
     }
 
@@ -125,7 +138,8 @@ impl Region {
     #[inline(always)]
     pub(super) fn zero(self) {
         let first = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize);
-        // SAFETY: the region is mapped and has that many words.
+        // SAFETY: by the invariant of `Region` so many words are mapped there, and aligned; of none, nothing is
+        // written. Whoever calls this knows that neither the device nor another thread uses them.
         unsafe { first.write_bytes(0, self.words as usize) };
     }
 
@@ -138,7 +152,9 @@ impl Region {
     fn write_at(self, at: u32, words: &[u32]) {
         let count = words.len().min(self.words.saturating_sub(at) as usize);
         let target = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize + at as usize * 4);
-        // SAFETY: the region is mapped and has that many words; the device reads them whole, or not yet.
+        // SAFETY: by the invariant of `Region` its words are mapped, and aligned, and `count` is not more than those
+        // behind `at`. Whoever writes tells the device of the region afterwards, or when no work that reads it is
+        // submitted; the words of the slice are of the host, so that the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), target, count) };
     }
 
@@ -146,8 +162,20 @@ impl Region {
     pub(super) fn set(self, at: u32, word: u32) {
         if at < self.words {
             let first = std::ptr::with_exposed_provenance_mut::<u32>(self.address as usize);
-            // SAFETY: as above.
+            // SAFETY: one of the words that by the invariant of `Region` are mapped, and aligned. The device may read
+            // it meanwhile, so it is written as it is.
             unsafe { first.add(at as usize).write_volatile(word) };
+        }
+    }
+
+    /// A table of descriptors, by which all is right from now on. The device may read it meanwhile.
+    #[cold]
+    pub(super) fn permit(self) {
+        let before = self.read();
+        let mut after = before.clone();
+        tables::permit(&mut after);
+        for (at, (_, word)) in (0..).zip(before.iter().zip(&after)).filter(|it| it.1.0 != it.1.1) {
+            self.set(at, *word);
         }
     }
 
@@ -155,7 +183,8 @@ impl Region {
     pub(super) fn set_pair(self, at: u32, [low, high]: [u32; 2]) {
         if at + 1 < self.words && self.address.is_multiple_of(8) && at.is_multiple_of(2) {
             let first = std::ptr::with_exposed_provenance_mut::<u64>(self.address as usize + at as usize * 4);
-            // SAFETY: as above.
+            // SAFETY: two of the words that by the invariant of `Region` are mapped, and were just found aligned to
+            // both. The device may read them meanwhile, so they are written at once.
             unsafe { first.write_volatile(u64::from(low) | u64::from(high) << 32) };
         }
     }
@@ -167,7 +196,8 @@ impl Region {
             return 0;
         }
         let first = std::ptr::with_exposed_provenance::<u32>(self.address as usize);
-        // SAFETY: as above; the device may write meanwhile, so it is read as it is.
+        // SAFETY: one of the words that by the invariant of `Region` are mapped, and aligned. The device may write it
+        // meanwhile, so it is read as it is.
         unsafe { first.add(at as usize).read_volatile() }
     }
 
@@ -275,7 +305,8 @@ impl Gpu {
         }
         let mut block =
             Block { buffer: Buffer::default(), memory: DeviceMemory::default(), address: 0, device_address: 0, bytes };
-        // SAFETY: a device that is alive, infos and places of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; the info and the place are ours, and the
+        // families are those that the device was made with.
         let result =
             unsafe { (self.next.create_buffer?)(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.buffer)) };
         if result == Result::SUCCESS && self.give_memory(&mut block).is_some() {
@@ -297,21 +328,24 @@ impl Gpu {
         if self.has_addresses && self.extension == AddressExtension::Khr {
             info.p_next = Ptr::to(&flags).cast();
         }
-        // SAFETY: a buffer of ours on a device that is alive, and places of ours.
-        unsafe {
-            (self.next.get_buffer_memory_requirements?)(self.device, block.buffer, place(&mut needs));
-            info.memory_type_index = self.memory_type(needs.memory_type_bits)?;
-            info.allocation_size = needs.size;
-            let allocate = self.next.allocate_memory?;
-            is_fine(allocate(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.memory)))?;
-            self.allocations.add();
-            self.taken.add(block.bytes);
-            is_fine((self.next.bind_buffer_memory?)(self.device, block.buffer, block.memory, 0))?;
-            let (map, flags) = (self.next.map_memory?, MemoryMapFlags::default());
-            is_fine(map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()))?;
-            if self.has_addresses {
-                block.device_address = self.address_of(block.buffer)?;
-            }
+        // SAFETY: the buffer was just made on this device; the place is ours.
+        unsafe { (self.next.get_buffer_memory_requirements?)(self.device, block.buffer, place(&mut needs)) };
+        info.memory_type_index = self.memory_type(needs.memory_type_bits)?;
+        info.allocation_size = needs.size;
+        let allocate = self.next.allocate_memory?;
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; the info, its chain and the place are ours.
+        // The type is one that the device has, and the size is not zero.
+        is_fine(unsafe { allocate(self.device, Ptr::to(&info), Ptr::NULL, place(&mut block.memory)) })?;
+        self.allocations.add();
+        self.taken.add(block.bytes);
+        // SAFETY: both were just made: the buffer has no memory yet, which is as large as it needs and of a type that
+        // it allows.
+        is_fine(unsafe { (self.next.bind_buffer_memory?)(self.device, block.buffer, block.memory, 0) })?;
+        let (map, flags) = (self.next.map_memory?, MemoryMapFlags::default());
+        // SAFETY: `memory_type` gives memory that the host sees, which is not mapped yet; the place is ours.
+        is_fine(unsafe { map(self.device, block.memory, 0, WHOLE_SIZE, flags, place(&mut block.address).cast()) })?;
+        if self.has_addresses {
+            block.device_address = self.address_of(block.buffer)?;
         }
         Some(())
     }
@@ -330,24 +364,25 @@ impl Gpu {
         let mut info = BufferDeviceAddressInfo::zeroed();
         info.s_type = StructureType::BUFFER_DEVICE_ADDRESS_INFO;
         info.buffer = buffer;
-        // SAFETY: a buffer of ours that has memory.
+        // SAFETY: a buffer of ours, with memory and with the usage for it
+        // (VUID-VkBufferDeviceAddressInfo-buffer-02601), on a device that has addresses.
         let address = unsafe { (self.next.get_buffer_device_address?)(self.device, Ptr::to(&info)) };
         Some(address).filter(|it| *it != 0)
     }
 
     pub(super) fn destroy_block(&self, block: Block) {
-        // SAFETY: objects of ours that nobody uses; freeing memory unmaps it.
-        unsafe {
-            if let Some(destroy) = self.next.destroy_buffer {
-                destroy(self.device, block.buffer, Ptr::NULL);
-            }
-            if block.memory.0 != 0 {
-                self.allocations.remove();
-                self.taken.remove(block.bytes);
-            }
-            if let Some(free) = self.next.free_memory {
-                free(self.device, block.memory, Ptr::NULL);
-            }
+        if let Some(destroy) = self.next.destroy_buffer {
+            // SAFETY: a buffer that `create_block` made on this device, or null. Its one owner gives it away, a spare
+            // or when the device ends, so that no work and no region in use has it.
+            unsafe { destroy(self.device, block.buffer, Ptr::NULL) };
+        }
+        if block.memory.0 != 0 {
+            self.allocations.remove();
+            self.taken.remove(block.bytes);
+        }
+        if let Some(free) = self.next.free_memory {
+            // SAFETY: the memory of that buffer, or null. Freeing it unmaps it.
+            unsafe { free(self.device, block.memory, Ptr::NULL) };
         }
     }
 
@@ -377,7 +412,7 @@ impl Gpu {
         info.p_pool_sizes = Ptr::to(&size);
         let mut pool = DescriptorPool::default();
         let create = self.next.create_descriptor_pool?;
-        // SAFETY: a device that is alive, and places of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; the info, its sizes and the place are ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut pool)) })?;
         Some(pool)
     }
@@ -386,7 +421,8 @@ impl Gpu {
     pub(super) fn give_back(&self, blocks: Vec<Block>, pools: Vec<DescriptorPool>) {
         for pool in &pools {
             let reset = self.next.reset_descriptor_pool;
-            // SAFETY: a pool of ours, whose sets nobody uses.
+            // SAFETY: a pool of ours, which its command buffer has just given away: the device uses no set of it
+            // (VUID-vkResetDescriptorPool-descriptorPool-00313), since the application records that anew or frees it.
             _ = reset.map(|it| unsafe { it(self.device, *pool, DescriptorPoolResetFlags::default()) });
         }
         let mut spares = self.spares();

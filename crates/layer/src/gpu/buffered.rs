@@ -14,13 +14,13 @@ use super::addresses::Found;
 use super::arena::Region;
 use super::commands::{Bind, Commands, point_of};
 use super::descriptors::{self, Bound};
-use super::hooks::{hooks, points_of};
+use super::hooks::{hooks, points_of, read, written};
 use super::layouts::SetLayout;
 use super::variants::Variant;
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::fence;
+use crate::fence::{fence, is_off, while_on};
 
 /// More are not remembered: they are forgotten then, and counted anew.
 const KNOWN_MAX: usize = 1 << 18;
@@ -35,10 +35,30 @@ pub(super) struct DescriptorBuffers {
     known: HashMap<(i32, Box<[u8]>), Bound>,
     /// Bytes of a descriptor, by type.
     sizes: HashMap<i32, u64>,
-    /// Memory that is mapped: where, from which byte on.
-    mapped: HashMap<u64, (u64, u64)>,
+    mapped: HashMap<u64, Mapped>,
     /// The memory of buffers, and where in it they begin.
     memory: HashMap<u64, (u64, u64)>,
+}
+
+/// Memory that is mapped: where, and which of its bytes, from the first one up to the end.
+struct Mapped {
+    at: u64,
+    first: u64,
+    end: u64,
+}
+
+impl Mapped {
+    fn new(at: u64, offset: u64, size: u64) -> Mapped {
+        // The size may be all of the rest, which is the largest number.
+        Mapped { at, first: offset, end: offset.saturating_add(size) }
+    }
+
+    /// Where so many bytes are, from one on; none where not all of them are mapped.
+    fn find(&self, from: u64, size: u64) -> Option<u64> {
+        let is_inside = from.checked_add(size).is_some_and(|end| end <= self.end);
+        let offset = from.checked_sub(self.first).filter(|_| is_inside)?;
+        self.at.checked_add(offset)
+    }
 }
 
 impl DescriptorBuffers {
@@ -58,9 +78,21 @@ pub(super) struct BoundBuffer {
     usage2: Option<BufferUsageFlags2>,
 }
 
-/// The chained structures of a bind, in their order.
-type Chain =
-    (Option<Box<BufferUsageFlags2CreateInfo>>, Option<Box<DescriptorBufferBindingPushDescriptorBufferHandleEXT>>);
+/// The chained structures of a bind.
+#[derive(Default)]
+struct Chain {
+    usage: Option<BufferUsageFlags2CreateInfo>,
+    pushed: Option<DescriptorBufferBindingPushDescriptorBufferHandleEXT>,
+}
+
+impl Chain {
+    /// Leads the first structure to the second. It must not move after this, until nobody follows the chain any more.
+    fn link(&mut self) -> Ptr<Opaque> {
+        let pushed = self.pushed.as_ref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
+        self.usage.iter_mut().for_each(|it| it.p_next = pushed);
+        self.usage.as_ref().map_or(pushed, |it| Ptr::to(it).cast())
+    }
+}
 
 impl BoundBuffer {
     /// # Safety
@@ -69,7 +101,7 @@ impl BoundBuffer {
     unsafe fn read(info: &DescriptorBufferBindingInfoEXT) -> BoundBuffer {
         let pushed = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
         let usage = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
-        // SAFETY: the caller's word, and the structures of these types.
+        // SAFETY: the contract of this function, and these are the structures of these types.
         unsafe {
             let pushed = find_in_chain::<DescriptorBufferBindingPushDescriptorBufferHandleEXT>(info.p_next, pushed);
             let usage = find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, usage);
@@ -84,26 +116,24 @@ impl BoundBuffer {
 
     fn chain(&self) -> Chain {
         let pushed = self.pushed.map(|buffer| {
-            let mut it = Box::new(DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed());
+            let mut it = DescriptorBufferBindingPushDescriptorBufferHandleEXT::zeroed();
             it.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_PUSH_DESCRIPTOR_BUFFER_HANDLE_EXT;
             it.buffer = buffer;
             it
         });
         let usage = self.usage2.map(|usage| {
-            let mut it = Box::new(BufferUsageFlags2CreateInfo::zeroed());
+            let mut it = BufferUsageFlags2CreateInfo::zeroed();
             it.s_type = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
-            it.p_next = pushed.as_deref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
             it.usage = usage;
             it
         });
-        (usage, pushed)
+        Chain { usage, pushed }
     }
 
-    fn info(&self, (usage, pushed): &Chain) -> DescriptorBufferBindingInfoEXT {
+    fn info(&self, chain: Ptr<Opaque>) -> DescriptorBufferBindingInfoEXT {
         let mut info = DescriptorBufferBindingInfoEXT::zeroed();
         info.s_type = StructureType::DESCRIPTOR_BUFFER_BINDING_INFO_EXT;
-        let pushed = pushed.as_deref().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
-        info.p_next = usage.as_deref().map_or(pushed, |it| Ptr::to(it).cast());
+        info.p_next = chain;
         (info.address, info.usage) = (self.address, self.usage);
         info
     }
@@ -127,65 +157,87 @@ pub(super) struct Buffered {
 }
 
 hooks! {
-    get_descriptor_ext = fn(device: Device, p_info: Ptr<DescriptorGetInfoEXT>, size: u64, p_descriptor: Ptr<u8>) -> (), |gpu, next| {
+    get_descriptor_ext = fn(device: Device, p_info: Ptr<DescriptorGetInfoEXT>, size: u64, p_descriptor: Ptr<u8>) -> (), |gpu, forward| {
+        let Some(next) = gpu.next.get_descriptor_ext.filter(|_| !is_off()) else { return forward() };
         // The application's memory may be slow to read: we have our own.
         let mut bytes = vec![0_u8; size as usize];
-        next(device, p_info, size, Ptr::new(bytes.as_mut_ptr().expose_provenance() as u64));
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.as_mut_ptr(), bytes.len());
-        let note = || gpu.state().got_descriptor(&*p_info.as_ptr(), std::mem::take(&mut bytes));
-        fence("vkGetDescriptorEXT", note, || ());
+        let p_bytes = Ptr::new(bytes.as_mut_ptr().expose_provenance() as u64);
+        // SAFETY: the driver's function, with the application's parameters, but for a place of ours with as many bytes.
+        unsafe { next(device, p_info, size, p_bytes) };
+        // SAFETY: VUID-vkGetDescriptorEXT-pDescriptor-parameter: a place of the application for `size` bytes, which is as
+        // many as ours has.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.as_mut_ptr(), bytes.len()) };
+        // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: a valid structure until the call returns.
+        let note = || unsafe { gpu.state().got_descriptor(read(p_info), bytes) };
+        while_on("vkGetDescriptorEXT", note, || ());
     }
-    map_memory = fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, p_data: Ptr<Opaque>) -> Result, |gpu, next| {
-        let result = next(device, memory, offset, size, flags, p_data);
+    map_memory = fn(device: Device, memory: DeviceMemory, offset: u64, size: u64, flags: MemoryMapFlags, p_data: Ptr<Opaque>) -> Result, |gpu, forward| {
+        let result = forward();
         if result == Result::SUCCESS {
-            fence("vkMapMemory", || gpu.mapped(memory, *p_data.cast::<u64>().as_ptr(), offset), || ());
+            // SAFETY: VUID-vkMapMemory-ppData-parameter: a place for an address, which the call has written.
+            let at = unsafe { written(p_data.cast::<u64>()) };
+            while_on("vkMapMemory", || gpu.mapped(memory, Mapped::new(at, offset, size)), || ());
         }
         result
     }
-    map_memory2 = fn(device: Device, p_info: Ptr<MemoryMapInfo>, p_data: Ptr<Opaque>) -> Result, |gpu, next| {
-        let result = next(device, p_info, p_data);
+    map_memory2 = fn(device: Device, p_info: Ptr<MemoryMapInfo>, p_data: Ptr<Opaque>) -> Result, |gpu, forward| {
+        let result = forward();
         if result == Result::SUCCESS {
-            let note = || gpu.mapped((*p_info.as_ptr()).memory, *p_data.cast::<u64>().as_ptr(), (*p_info.as_ptr()).offset);
-            fence("vkMapMemory2", note, || ());
+            // SAFETY: VUID-vkMapMemory2-pMemoryMapInfo-parameter: a valid structure until the call returns;
+            // VUID-vkMapMemory2-ppData-parameter: a place for an address, which the call has written.
+            let (info, at) = unsafe { (read(p_info), written(p_data.cast::<u64>())) };
+            while_on("vkMapMemory2", || gpu.mapped(info.memory, Mapped::new(at, info.offset, info.size)), || ());
         }
         result
     }
-    unmap_memory = fn(device: Device, memory: DeviceMemory) -> (), |gpu, next| {
+    unmap_memory = fn(device: Device, memory: DeviceMemory) -> (), |gpu, forward| {
         fence("vkUnmapMemory", || gpu.unmapped(memory), || ());
-        next(device, memory);
+        forward();
     }
-    unmap_memory2 = fn(device: Device, p_info: Ptr<MemoryUnmapInfo>) -> Result, |gpu, next| {
-        fence("vkUnmapMemory2", || gpu.unmapped((*p_info.as_ptr()).memory), || ());
-        next(device, p_info)
+    unmap_memory2 = fn(device: Device, p_info: Ptr<MemoryUnmapInfo>) -> Result, |gpu, forward| {
+        // SAFETY: VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter: a valid structure until the call returns.
+        let memory = unsafe { read(p_info) }.memory;
+        fence("vkUnmapMemory2", || gpu.unmapped(memory), || ());
+        forward()
     }
-    bind_buffer_memory = fn(device: Device, buffer: Buffer, memory: DeviceMemory, offset: u64) -> Result, |gpu, next| {
-        fence("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
-        next(device, buffer, memory, offset)
+    bind_buffer_memory = fn(device: Device, buffer: Buffer, memory: DeviceMemory, offset: u64) -> Result, |gpu, forward| {
+        while_on("vkBindBufferMemory", || gpu.bound_memory(buffer, memory, offset), || ());
+        forward()
     }
-    bind_buffer_memory2 = fn(device: Device, count: u32, p_infos: Ptr<BindBufferMemoryInfo>) -> Result, |gpu, next| {
-        let note = || slice(p_infos, count).iter().for_each(|it| gpu.bound_memory(it.buffer, it.memory, it.memory_offset));
-        fence("vkBindBufferMemory2", note, || ());
-        next(device, count, p_infos)
+    bind_buffer_memory2 = fn(device: Device, count: u32, p_infos: Ptr<BindBufferMemoryInfo>) -> Result, |gpu, forward| {
+        // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: an array of so many until the call returns.
+        let infos = unsafe { slice(p_infos, count) };
+        let note = || infos.iter().for_each(|it| gpu.bound_memory(it.buffer, it.memory, it.memory_offset));
+        while_on("vkBindBufferMemory2", note, || ());
+        forward()
     }
-    cmd_bind_descriptor_buffers_ext = fn(commands: CommandBuffer, count: u32, p_infos: Ptr<DescriptorBufferBindingInfoEXT>) -> (), |gpu, next| {
-        next(commands, count, p_infos);
-        let all = || slice(p_infos, count).iter().map(|it| BoundBuffer::read(it)).collect();
+    cmd_bind_descriptor_buffers_ext = fn(commands: CommandBuffer, count: u32, p_infos: Ptr<DescriptorBufferBindingInfoEXT>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: an array of so many until the call returns.
+        let infos = unsafe { slice(p_infos, count) };
+        // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: each is valid, with its chain.
+        let all = || infos.iter().map(|it| unsafe { BoundBuffer::read(it) }).collect();
         let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
         fence("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
-    cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, next| {
-        next(commands, point, layout, first, count, p_indices, p_offsets);
-        let (indices, offsets) = (slice(p_indices, count), slice(p_offsets, count));
+    cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-parameter and
+        // VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter: arrays of so many until the call returns.
+        let (indices, offsets) = unsafe { (slice(p_indices, count), slice(p_offsets, count)) };
         let note = || gpu.bound_offsets(commands, point_of(point).into_iter(), (layout, first), indices, offsets);
         fence("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
     }
-    cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, next| {
-        next(commands, p_info);
-        let note = || {
-            let it = &*p_info.as_ptr();
-            let (indices, offsets) = (slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count));
-            gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
+    cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdSetDescriptorBufferOffsets2EXT-pSetDescriptorBufferOffsetsInfo-parameter: a valid structure
+        // until the call returns; VUID-VkSetDescriptorBufferOffsetsInfoEXT-pBufferIndices-parameter and
+        // VUID-VkSetDescriptorBufferOffsetsInfoEXT-pOffsets-parameter: arrays of as many as it says.
+        let (it, indices, offsets) = unsafe {
+            let it = read(p_info);
+            (it, slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count))
         };
+        let note = || gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
         fence("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
     }
 }
@@ -200,7 +252,8 @@ impl Gpu {
         let offset = |(number, slot): (usize, &super::layouts::Slot)| {
             let mut offset = 0;
             if slot.count > 0 {
-                // SAFETY: a layout that was just made, with this binding, and a place of ours.
+                // SAFETY: the hook of the application's call made the layout, for descriptors in buffers and with this
+                // binding, and nobody else knows it yet; the place is ours.
                 unsafe { ask(self.device, handle, number as u32, place(&mut offset)) };
             }
             offset
@@ -208,8 +261,8 @@ impl Gpu {
         layout.offsets = layout.bindings.iter().enumerate().map(offset).collect();
     }
 
-    fn mapped(&self, memory: DeviceMemory, at: u64, offset: u64) {
-        self.state().buffered.mapped.insert(memory.0, (at, offset));
+    fn mapped(&self, memory: DeviceMemory, it: Mapped) {
+        self.state().buffered.mapped.insert(memory.0, it);
     }
 
     /// Memory is not mapped any more, or no more.
@@ -249,15 +302,17 @@ impl Gpu {
         else {
             return;
         };
-        let chains: Vec<_> = it.buffers.iter().map(BoundBuffer::chain).collect();
-        let infos: Vec<_> = it.buffers.iter().zip(&chains).map(|(it, chain)| it.info(chain)).collect();
-        // SAFETY: what the application bound itself, into a command buffer that it records now.
+        let mut chains: Vec<_> = it.buffers.iter().map(BoundBuffer::chain).collect();
+        let infos: Vec<_> = it.buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
+        // SAFETY: what the application bound itself into this command buffer, which is in the recording state: this runs
+        // inside of a command of the application for it. What the infos lead to is in `chains`.
         unsafe { bind(handle, infos.len() as u32, Ptr::to_slice(&infos)) };
         for (point, it) in &it.sets {
             let layout = it.layout.own.unwrap_or(it.layout.handle);
             let (indices, offsets): (Vec<u32>, Vec<u64>) = it.in_buffers.iter().copied().unzip();
             let (count, first) = (indices.len() as u32, it.numbers().start as u32);
-            // SAFETY: as above.
+            // SAFETY: what the application chose itself, in the command buffer that is said above. The layout is its own, or
+            // one of ours that `it.layout` keeps, with the same sets.
             unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
         }
     }
@@ -359,7 +414,8 @@ impl State {
         if !is_sized(info.type_) {
             return;
         }
-        // SAFETY: the caller's word: of these types all members lead to the same structure.
+        // SAFETY: the contract of this function: of the types for which `is_sized` all members of the union lead to the same
+        // structure, or are null.
         let about = unsafe { info.data.p_storage_buffer().as_ptr().as_ref() };
         let bound = match about.filter(|it| it.address != 0) {
             // A null descriptor.
@@ -391,10 +447,12 @@ impl State {
             return Some(Bound::Unknown);
         }
         let (memory, start) = all.memory.get(&buffer)?;
-        let (mapped, first) = all.mapped.get(memory)?;
-        let at = mapped + (start + offset).checked_sub(*first)?;
-        // SAFETY: memory that is mapped: whoever unmaps it waits for our lock.
-        let bytes = unsafe { read(at, size as usize) };
+        let at = all.mapped.get(memory)?.find(start + offset, size)?;
+        // SAFETY: `mapped` has what the application has mapped now: the hooks of `vkUnmapMemory` and `vkFreeMemory` take it
+        // out before they call the driver, under the lock that whoever has this state holds. `find` gives bytes that are
+        // mapped; where the application mapped all of the rest, the buffer is inside of its memory
+        // (VUID-vkBindBufferMemory-size-01037), and the descriptor inside of the buffer.
+        let bytes = unsafe { read_bytes(at, size as usize) };
         Some(all.known.get(&(kind.0, bytes)).copied().unwrap_or(Bound::Unknown))
     }
 }
@@ -403,16 +461,16 @@ impl State {
 ///
 /// # Safety
 ///
-/// There must be so many bytes.
-unsafe fn read(at: u64, size: usize) -> Box<[u8]> {
+/// There must be so many bytes, which may be read as long as this runs.
+unsafe fn read_bytes(at: u64, size: usize) -> Box<[u8]> {
     if at.is_multiple_of(4) && size.is_multiple_of(4) {
         // Such memory is read slowly, in large pieces as in small ones.
         let first = std::ptr::with_exposed_provenance::<u32>(at as usize);
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function, and the address is a multiple of four.
         return (0..size / 4).flat_map(|it| unsafe { first.add(it).read_volatile() }.to_ne_bytes()).collect();
     }
     let first = std::ptr::with_exposed_provenance::<u8>(at as usize);
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function.
     (0..size).map(|it| unsafe { first.add(it).read_volatile() }).collect()
 }
 
@@ -424,8 +482,30 @@ mod tests {
         let mut info = DescriptorGetInfoEXT::zeroed();
         info.type_ = kind;
         info.data.words = [Ptr::to(about).0];
-        // SAFETY: an info of ours.
+        // SAFETY: an info of ours that leads to `about`, which is alive.
         unsafe { state.got_descriptor(&info, bytes.to_vec()) };
+    }
+
+    #[test]
+    fn what_was_bound_with_a_chain_is_bound_again_with_it() {
+        let all = [(None, None), (Some(3), None), (None, Some(5)), (Some(4), Some(6))];
+        let bound = |it: &(Option<u64>, Option<u64>)| BoundBuffer {
+            address: 64,
+            usage: BufferUsageFlags::default(),
+            usage2: it.0.map(BufferUsageFlags2),
+            pushed: it.1.map(Buffer),
+        };
+        let buffers: Vec<BoundBuffer> = all.iter().map(bound).collect();
+        let mut chains: Vec<Chain> = buffers.iter().map(BoundBuffer::chain).collect();
+        let infos: Vec<_> = buffers.iter().zip(&mut chains).map(|(it, chain)| it.info(chain.link())).collect();
+        for (info, expected) in infos.iter().zip(all) {
+            // SAFETY: an info of ours, whose chain is in `chains`.
+            let read = unsafe { BoundBuffer::read(info) };
+            assert_eq!(
+                (read.address, read.usage2.map(|it| it.0), read.pushed.map(|it| it.0)),
+                (64, expected.0, expected.1)
+            );
+        }
     }
 
     #[test]
@@ -445,7 +525,10 @@ mod tests {
         assert_eq!(read(&state, storage, 0x1000, 0), None, "its memory is not known");
         state.buffered.memory.insert(7, (3, 32));
         assert_eq!(read(&state, storage, 0x1000, 0), None, "it is not mapped");
-        state.buffered.mapped.insert(3, (memory.as_mut_ptr().expose_provenance() as u64, 0));
+        let at = memory.as_mut_ptr().expose_provenance() as u64;
+        state.buffered.mapped.insert(3, Mapped::new(at, 0, 47));
+        assert_eq!(read(&state, storage, 0x1000, 0), None, "its last byte is not mapped");
+        state.buffered.mapped.insert(3, Mapped::new(at, 0, 256));
         // The buffer begins at byte 32 of its memory.
         memory[8..12].fill(0x0101_0101);
         memory[12..16].fill(0x0202_0202);

@@ -297,10 +297,11 @@ impl Gpu {
         Some(Chosen { form, is_disturbing, table })
     }
 
-    fn form(&self, commands: &mut Commands, variant: &Arc<Variant>) -> Form {
+    pub(super) fn form(&self, commands: &mut Commands, variant: &Arc<Variant>) -> Form {
         let stages = self.tail.map(|tail| ShaderStageFlags(variant.layout.stages_of(tail, TAIL_BYTES)));
         let record_words = self.record_words(variant);
-        let records = Region::mapped(0, record_words);
+        // SAFETY: nobody reads or writes it: its size goes into the root table, and each draw has records elsewhere.
+        let records = unsafe { Region::mapped(0, record_words) };
         Form {
             number: commands.number_of(variant),
             record_words,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use super::addresses::lead_to;
 use super::arena::{Arena, Block, POOL_SETS, Region};
 use super::buffered::{BoundBuffer, Buffered, InBuffers};
 use super::choice::Choices;
@@ -50,6 +51,8 @@ pub(super) struct Commands {
     pub(super) arena: Arena,
     /// What of it is not a draw's own.
     pieces: Vec<Region>,
+    /// Those of it that are tables of descriptors.
+    tables: Vec<Region>,
     pools: Vec<DescriptorPool>,
     /// Sets that are left in the last pool.
     sets_left: u32,
@@ -308,9 +311,28 @@ impl Commands {
     }
 
     fn keep_table(&mut self, region: Region, words: &[u32]) -> Region {
+        self.tables.push(region);
+        self.keep_words(region, words)
+    }
+
+    /// Words that are no table of descriptors.
+    pub(super) fn allocate_words(&mut self, gpu: &Gpu, words: &[u32]) -> Option<Region> {
+        let region = self.arena.allocate(gpu, words.len() as u32)?;
+        Some(self.keep_words(region, words))
+    }
+
+    fn keep_words(&mut self, region: Region, words: &[u32]) -> Region {
         self.pieces.push(region);
         region.write(words);
         region
+    }
+
+    /// Everything is switched off: by the tables that draws were recorded with, all is right from now on.
+    #[cold]
+    pub(super) fn permit(&self, everywhere: Region) {
+        self.tables.iter().for_each(|it| it.permit());
+        self.roots().for_each(|it| lead_to(it, everywhere));
+        self.variants.iter().flat_map(|it| &it.fixed).for_each(|it| it.permit(everywhere));
     }
 
     /// A set of ours that lives as long as what is recorded.
@@ -348,8 +370,10 @@ impl Commands {
         old.draws.clear();
         old.variants.clear();
         old.pieces.clear();
+        old.tables.clear();
         old.choices.clear();
         (self.draws, self.variants, self.pieces, self.choices) = (old.draws, old.variants, old.pieces, old.choices);
+        self.tables = old.tables;
         (old.arena.blocks, old.pools)
     }
 

@@ -91,16 +91,23 @@ impl State {
     ///
     /// # Safety
     ///
-    /// The info must be that of a call that succeeded and wrote the sets.
+    /// The parameters must be those of a `vkAllocateDescriptorSets` that succeeded and has not returned to the
+    /// application.
     pub(super) unsafe fn add_sets(&mut self, info: &DescriptorSetAllocateInfo, p_sets: Ptr<DescriptorSet>) {
         let ty = StructureType::DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO;
-        // SAFETY: the caller's word, and the structure of this type.
-        let (layouts, sets, counts) = unsafe {
-            let counts = find_in_chain::<DescriptorSetVariableDescriptorCountAllocateInfo>(info.p_next, ty);
-            let counts = counts.map(|it| &*it.as_ptr());
-            let counts = counts.map_or(&[][..], |it| slice(it.p_descriptor_counts, it.descriptor_set_count));
-            (slice(info.p_set_layouts, info.descriptor_set_count), slice(p_sets, info.descriptor_set_count), counts)
-        };
+        // SAFETY: VUID-VkDescriptorSetAllocateInfo-pNext-pNext, by the contract of this function: a valid chain; the
+        // type is that of the structure.
+        let counts = unsafe { find_in_chain::<DescriptorSetVariableDescriptorCountAllocateInfo>(info.p_next, ty) };
+        // SAFETY: a structure of the chain, which stays until the call returns.
+        let counts = counts.map(|it| unsafe { &*it.as_ptr() });
+        // SAFETY: VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pDescriptorCounts-parameter: as many as it
+        // says.
+        let counts = counts.map_or(&[][..], |it| unsafe { slice(it.p_descriptor_counts, it.descriptor_set_count) });
+        // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter: a layout for each set.
+        let layouts = unsafe { slice(info.p_set_layouts, info.descriptor_set_count) };
+        // SAFETY: VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter: a place for each set, which the call has
+        // written.
+        let sets = unsafe { slice(p_sets, info.descriptor_set_count) };
         for (at, (layout, set)) in layouts.iter().zip(sets).enumerate() {
             let Some(layout) = self.set_layouts.get(&layout.0) else { continue };
             let made = Set::new(info.descriptor_pool.0, layout, counts.get(at).copied().unwrap_or(0));
@@ -110,9 +117,9 @@ impl State {
 
     /// # Safety
     ///
-    /// The write must be valid, with its chain.
+    /// The write must be one of a valid call that has not returned to the application.
     pub(super) unsafe fn write(&mut self, write: &WriteDescriptorSet) {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function, which is that of `bound_by`.
         let bound = unsafe { self.bound_by(write) };
         if let Some(set) = self.sets.get_mut(&write.dst_set.0) {
             set.put_all((write.dst_binding, write.dst_array_element), bound);
@@ -123,27 +130,29 @@ impl State {
     ///
     /// # Safety
     ///
-    /// The write must be valid, with its chain.
+    /// The write must be one of a valid call that has not returned to the application.
     pub(super) unsafe fn bound_by(&self, write: &WriteDescriptorSet) -> Vec<Bound> {
         let count = write.descriptor_count;
-        // SAFETY: the caller's word: which of the arrays is there goes by the type.
-        unsafe {
-            match write.descriptor_type {
-                DescriptorType::UNIFORM_BUFFER
-                | DescriptorType::STORAGE_BUFFER
-                | DescriptorType::UNIFORM_BUFFER_DYNAMIC
-                | DescriptorType::STORAGE_BUFFER_DYNAMIC => {
-                    slice(write.p_buffer_info, count).iter().map(|it| self.bytes(it)).collect()
-                }
-                DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => {
-                    let views = slice(write.p_texel_buffer_view, count).iter();
-                    let texels = |it: &BufferView| self.views.get(&it.0).copied().flatten();
-                    views.map(|it| texels(it).map_or(Bound::Unknown, Bound::Some)).collect()
-                }
-                // What they hold is known from the layout.
-                DescriptorType::INLINE_UNIFORM_BLOCK => Vec::new(),
-                _ => vec![Bound::Some(1); count as usize],
+        match write.descriptor_type {
+            DescriptorType::UNIFORM_BUFFER
+            | DescriptorType::STORAGE_BUFFER
+            | DescriptorType::UNIFORM_BUFFER_DYNAMIC
+            | DescriptorType::STORAGE_BUFFER_DYNAMIC => {
+                // SAFETY: VUID-VkWriteDescriptorSet-descriptorType-00324, by the contract of this function: with such a
+                // type, an info for each descriptor.
+                let infos = unsafe { slice(write.p_buffer_info, count) };
+                infos.iter().map(|it| self.bytes(it)).collect()
             }
+            DescriptorType::UNIFORM_TEXEL_BUFFER | DescriptorType::STORAGE_TEXEL_BUFFER => {
+                // SAFETY: VUID-VkWriteDescriptorSet-descriptorType-02994, by the contract of this function: with such a
+                // type, a view for each descriptor.
+                let views = unsafe { slice(write.p_texel_buffer_view, count) };
+                let texels = |it: &BufferView| self.views.get(&it.0).copied().flatten();
+                views.iter().map(|it| texels(it).map_or(Bound::Unknown, Bound::Some)).collect()
+            }
+            // What they hold is known from the layout.
+            DescriptorType::INLINE_UNIFORM_BLOCK => Vec::new(),
+            _ => vec![Bound::Some(1); count as usize],
         }
     }
 

@@ -60,18 +60,26 @@ pub(super) struct Draw {
 impl Drawn {
     /// Where shaders write records.
     pub(super) fn records(&self) -> Region {
-        Region::mapped(self.records, self.record_words)
+        // SAFETY: `all` has these words, and they come first.
+        unsafe { Region::mapped(self.records, self.record_words) }
+    }
+
+    /// Records, and behind them what it touches.
+    fn all(&self) -> Region {
+        // SAFETY: `keep_draw` alone makes a draw, of a place in a block, which has this many words and stays mapped for
+        // longer than the draw is kept.
+        unsafe { Region::mapped(self.records, self.record_words + self.touch_words) }
     }
 
     /// Where shaders keep what they touch; none where they do not.
     pub(super) fn touches(&self) -> Option<Region> {
-        let all = Region::mapped(self.records, self.record_words + self.touch_words);
-        (self.touch_words > 0).then(|| all.from(self.record_words))
+        (self.touch_words > 0).then(|| self.all().from(self.record_words))
     }
 
     fn root(&self) -> Option<Region> {
         let space = u64::from(ROOT_SPACE) * 4;
-        (self.memory == Memory::Root).then(|| Region::mapped(self.records - space, ROOT_SPACE))
+        // SAFETY: in memory of this kind a root table lies before the records (`Memory::Root`).
+        (self.memory == Memory::Root).then(|| unsafe { Region::mapped(self.records - space, ROOT_SPACE) })
     }
 
     /// The device does not use it any more: its memory has zeros again.
@@ -81,7 +89,7 @@ impl Drawn {
         }
         // Where no word is counted, no record was begun.
         if self.memory != Memory::Shared && (self.records().word(0) != 0 || self.touch_words > 0) {
-            Region::mapped(self.records, self.record_words + self.touch_words).zero();
+            self.all().zero();
         }
     }
 }

@@ -5,7 +5,7 @@ use lavascope_abi::*;
 use super::gpu_of;
 use super::recording::After;
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 
 pub(super) const GRAPHICS: usize = 0;
 pub(super) const COMPUTE: usize = 1;
@@ -15,12 +15,15 @@ const RAYS: usize = 2;
 macro_rules! draws {
     ($($name:ident: $command:ident, $point:ident = fn($($parameter:ident: $ty:ty),*);)*) => {
         $(unsafe extern "system" fn $name(command_buffer: CommandBuffer, $($parameter: $ty),*) {
-            // SAFETY: a command buffer that is alive.
+            // SAFETY: the commandBuffer-parameter VUID of every command that is recorded: the command buffer is valid until
+            // the call returns.
             let Some(gpu) = (unsafe { gpu_of(command_buffer.0) }) else { return };
             let Some(next) = gpu.next.$name else { return };
             let before = || gpu.before_draw(command_buffer, $point, Command::$command);
-            let after = fence(Command::$command, before, After::default);
-            // SAFETY: the application's own parameters.
+            // Without tables a shader with code of ours must not run.
+            let permit = || gpu.permit_draw(command_buffer, $point);
+            let after = while_on(Command::$command, before, || fence(Command::$command, permit, After::default));
+            // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
             unsafe { next(command_buffer, $($parameter),*) };
             if !after.is_empty() {
                 fence(Command::$command, || gpu.after_draw(command_buffer, $point, &after), || ());

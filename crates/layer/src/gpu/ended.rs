@@ -120,11 +120,10 @@ impl Gpu {
     /// What command buffers have of a pipeline, where the application found out about its end in a way of its own.
     fn read_draws_of(&self, number: u32) -> Vec<Finding> {
         let mut found = Vec::new();
-        for (handle, _) in self.slots.entries_unsorted() {
+        for handle in self.slots.handles_unsorted() {
             let Some(slot) = self.slot(handle) else { continue };
-            let Some(commands) = slot.take() else { continue };
+            let Some(commands) = slot.hold() else { continue };
             found.extend(self.state().read_of(handle, &commands, number));
-            slot.put(commands);
         }
         found
     }

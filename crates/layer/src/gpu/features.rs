@@ -44,14 +44,17 @@ pub(crate) struct Wish {
 impl Wish {
     /// # Safety
     ///
-    /// The parameters must be those of a valid `vkCreateDevice`.
+    /// The parameters must be those of a valid `vkCreateDevice` that has not returned, on a physical device of the
+    /// instance. What the info leads to must stay for as long as [`Wish::info`] is used.
     pub(crate) unsafe fn of(
         instance: &InstanceData,
         params: &CreateDeviceParams,
     ) -> std::result::Result<Wish, &'static str> {
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null is none.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
-        let (has, version) = ask(instance, params.physical_device).ok_or("the driver does not tell its features")?;
+        // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function.
+        let asked = unsafe { ask(instance, params.physical_device) };
+        let (has, version) = asked.ok_or("the driver does not tell its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
             return Err("Vulkan 1.1 is needed to check shaders; nothing is checked on the device");
         }
@@ -59,20 +62,20 @@ impl Wish {
             | ShaderStageFlags::TESSELLATION_CONTROL.0
             | ShaderStageFlags::TESSELLATION_EVALUATION.0
             | ShaderStageFlags::GEOMETRY.0;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let extension = unsafe { address_extension(info) };
         let mut wish = Wish {
             stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
             has_addresses: unsafe { may_have_addresses(instance, params.physical_device, info, (extension, version)) },
             extension,
             is_robust: false,
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the chain of a valid `vkCreateDevice`.
             wants_zeros: unsafe { wants_zeros(info.p_next) },
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
             families: unsafe { families(info) },
             features: None,
-            chain: Vec::new(),
+            chain: Copies::default(),
             addresses: None,
         };
         if has.fragment_stores_and_atomics.0 != 0 {
@@ -81,7 +84,7 @@ impl Wish {
         if has.vertex_pipeline_stores_and_atomics.0 != 0 {
             wish.stages |= vertex;
         }
-        // SAFETY: a valid info, with its chain.
+        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         unsafe { wish.take(info, &has) }
             .ok_or("the features of the device cannot be changed; nothing is checked on it")?;
         Ok(wish)
@@ -91,9 +94,10 @@ impl Wish {
     ///
     /// # Safety
     ///
-    /// The info must be valid, with its chain.
+    /// The info must be that of a valid `vkCreateDevice` that has not returned.
     unsafe fn take(&mut self, info: &DeviceCreateInfo, has: &PhysicalDeviceFeatures) -> Option<()> {
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext, by the contract of this function; the loader's links are such
+        // structures, too.
         let types: Vec<StructureType> = unsafe { chain_types(info.p_next) }.into_iter().map(|it| it.0).collect();
         let (has_addresses, own_addresses) = (self.has_addresses, features_of(self.extension));
         let is_new = self.extension == AddressExtension::Khr;
@@ -101,56 +105,62 @@ impl Wish {
         let is_said = |it: &StructureType| has_addresses && (*it == own_addresses || *it == CORE_1_2 && is_new);
         let is_changed = |it: &&StructureType| **it == FEATURES || is_said(it);
         if let Some(last) = types.iter().rfind(is_changed) {
-            // SAFETY: the caller's word.
-            self.chain = unsafe { copy_until(info.p_next, *last) }?;
+            // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext, by the contract of this function.
+            self.chain = unsafe { Copies::until(info.p_next, *last) }?;
         }
         if !types.contains(&FEATURES) {
-            // SAFETY: the caller's word.
+            // SAFETY: VUID-VkDeviceCreateInfo-pEnabledFeatures-parameter, by the contract of this function: null or
+            // valid.
             let own = unsafe { info.p_enabled_features.as_ptr().as_ref() };
             let mut features = Box::new(own.map_or_else(PhysicalDeviceFeatures::zeroed, |it| *it));
             self.is_robust = features.robust_buffer_access.0 != 0;
             switch_on(&mut features, has);
             self.features = Some(features);
         }
-        for words in &mut self.chain {
+        for words in &mut self.chain.all {
             let first = words.as_mut_ptr();
-            // SAFETY: copies of ours of whole structures, whose types are looked at.
-            unsafe {
-                match *first.cast::<StructureType>() {
-                    FEATURES => {
-                        let features = &mut (*first.cast::<PhysicalDeviceFeatures2>()).features;
-                        self.is_robust = features.robust_buffer_access.0 != 0;
-                        switch_on(features, has);
-                    }
-                    CORE_1_2 if is_said(&CORE_1_2) => {
-                        (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1);
-                    }
-                    // Both have the same members.
-                    it if is_said(&it) => {
-                        (*first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>()).buffer_device_address = Bool32(1);
-                    }
-                    _ => {}
+            // SAFETY: `Copies` has whole structures, each of which begins with its type.
+            match unsafe { *first.cast::<StructureType>() } {
+                FEATURES => {
+                    // SAFETY: a copy of the structure of this type, which is ours alone and aligned for any structure.
+                    let features = unsafe { &mut (*first.cast::<PhysicalDeviceFeatures2>()).features };
+                    self.is_robust = features.robust_buffer_access.0 != 0;
+                    switch_on(features, has);
                 }
+                CORE_1_2 if is_said(&CORE_1_2) => {
+                    // SAFETY: a copy of the structure of this type, which is ours alone and aligned for any structure.
+                    unsafe { (*first.cast::<PhysicalDeviceVulkan12Features>()).buffer_device_address = Bool32(1) };
+                }
+                // Both have the same members.
+                it if is_said(&it) => {
+                    let own = first.cast::<PhysicalDeviceBufferDeviceAddressFeatures>();
+                    // SAFETY: a copy of a structure with these members, which is ours alone and aligned for any
+                    // structure.
+                    unsafe { (*own).buffer_device_address = Bool32(1) };
+                }
+                _ => {}
             }
         }
+        let rest = self.chain.rest().unwrap_or(info.p_next);
+        let first = self.chain.link(rest);
         if self.has_addresses && !types.iter().any(is_said) {
             let mut own = Box::new(PhysicalDeviceBufferDeviceAddressFeatures::zeroed());
             own.s_type = own_addresses;
             own.buffer_device_address = Bool32(1);
-            own.p_next = self.chain.first().map_or(info.p_next, |it| Ptr::to_slice(it).cast());
+            own.p_next = first;
             self.addresses = Some(own);
         }
         Some(())
     }
 
-    /// What the driver is asked for instead.
+    /// What the driver is asked for instead: it leads into this, and to where `info` leads.
     pub(crate) fn info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         let mut info = *info;
         if let Some(features) = &self.features {
             info.p_enabled_features = Ptr::to(features);
         }
         if let Some(first) = self.chain.first() {
-            info.p_next = Ptr::to_slice(first).cast();
+            info.p_next = first;
         }
         if let Some(addresses) = &self.addresses {
             info.p_next = Ptr::to(&**addresses).cast();
@@ -175,10 +185,10 @@ fn features_of(extension: AddressExtension) -> StructureType {
 ///
 /// # Safety
 ///
-/// The info must be valid.
+/// The info must be that of a valid `vkCreateDevice` that has not returned.
 unsafe fn address_extension(info: &DeviceCreateInfo) -> AddressExtension {
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
     match unsafe { has_name(names, count, c"VK_EXT_buffer_device_address") } {
         true => AddressExtension::Ext,
         false => AddressExtension::Khr,
@@ -189,16 +199,19 @@ unsafe fn address_extension(info: &DeviceCreateInfo) -> AddressExtension {
 ///
 /// # Safety
 ///
-/// The chain must be valid.
+/// The chain must be that of a valid `vkCreateDevice` that has not returned.
 unsafe fn wants_zeros(chain: Ptr<Opaque>) -> bool {
-    // SAFETY: the caller's word, and the structures of these types.
+    let ty = StructureType::PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_KHR;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let of_device = unsafe { find_in_chain::<PhysicalDeviceRobustness2FeaturesKHR>(chain, ty) };
+    let ty = StructureType::PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let of_pipelines = unsafe { find_in_chain::<PhysicalDevicePipelineRobustnessFeatures>(chain, ty) };
+    let ty = StructureType::PHYSICAL_DEVICE_VULKAN_1_4_FEATURES;
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let core = unsafe { find_in_chain::<PhysicalDeviceVulkan14Features>(chain, ty) };
+    // SAFETY: structures of the chain, which by the contract of this function stay until the call returns.
     unsafe {
-        let of_device = StructureType::PHYSICAL_DEVICE_ROBUSTNESS_2_FEATURES_KHR;
-        let of_device = find_in_chain::<PhysicalDeviceRobustness2FeaturesKHR>(chain, of_device);
-        let of_pipelines = StructureType::PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_FEATURES;
-        let of_pipelines = find_in_chain::<PhysicalDevicePipelineRobustnessFeatures>(chain, of_pipelines);
-        let core = StructureType::PHYSICAL_DEVICE_VULKAN_1_4_FEATURES;
-        let core = find_in_chain::<PhysicalDeviceVulkan14Features>(chain, core);
         of_device.is_some_and(|it| (*it.as_ptr()).robust_buffer_access2.0 != 0)
             || of_pipelines.is_some_and(|it| (*it.as_ptr()).pipeline_robustness.0 != 0)
             || core.is_some_and(|it| (*it.as_ptr()).pipeline_robustness.0 != 0)
@@ -207,9 +220,9 @@ unsafe fn wants_zeros(chain: Ptr<Opaque>) -> bool {
 
 /// # Safety
 ///
-/// The info must be valid.
+/// The info must be that of a valid `vkCreateDevice` that has not returned.
 unsafe fn families(info: &DeviceCreateInfo) -> Vec<u32> {
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkDeviceCreateInfo-pQueueCreateInfos-parameter, by the contract of this function.
     let queues = unsafe { super::slice(info.p_queue_create_infos, info.queue_create_info_count) };
     let mut all: Vec<u32> = queues.iter().map(|it| it.queue_family_index).collect();
     all.sort_unstable();
@@ -221,7 +234,7 @@ unsafe fn families(info: &DeviceCreateInfo) -> Vec<u32> {
 ///
 /// # Safety
 ///
-/// The physical device must be alive, and the info valid.
+/// The info must be that of a valid `vkCreateDevice` on this physical device of the instance, that has not returned.
 unsafe fn may_have_addresses(
     instance: &InstanceData,
     physical_device: PhysicalDevice,
@@ -229,7 +242,7 @@ unsafe fn may_have_addresses(
     (extension, version): (AddressExtension, u32),
 ) -> bool {
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
     let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
     let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
     // Shaders make pointers of two words, for which the older extension alone is not enough.
@@ -242,7 +255,8 @@ unsafe fn may_have_addresses(
     let mut features = PhysicalDeviceFeatures2::zeroed();
     features.s_type = FEATURES;
     features.p_next = super::place(&mut has).cast();
-    // SAFETY: a physical device that is alive, and places of ours.
+    // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function, for the function of its
+    // instance; both places are ours.
     unsafe { ask(physical_device, super::place(&mut features)) };
     has.buffer_device_address.0 != 0
 }
@@ -257,10 +271,14 @@ fn switch_on(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures
 }
 
 /// The features and the version of a physical device.
-fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(PhysicalDeviceFeatures, u32)> {
+///
+/// # Safety
+///
+/// The physical device must be one of the instance, and be alive until this returns.
+unsafe fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(PhysicalDeviceFeatures, u32)> {
     let mut features = PhysicalDeviceFeatures::zeroed();
     let mut properties = PhysicalDeviceProperties::zeroed();
-    // SAFETY: a physical device that is alive, and places of ours.
+    // SAFETY: the contract of this function, for functions of the instance; the places are ours.
     unsafe {
         (instance.table.get_physical_device_features?)(physical_device, super::place(&mut features));
         (instance.table.get_physical_device_properties?)(physical_device, super::place(&mut properties));
@@ -268,33 +286,98 @@ fn ask(instance: &InstanceData, physical_device: PhysicalDevice) -> Option<(Phys
     Some((features, properties.api_version))
 }
 
-/// Copies of structures, word by word.
-pub(super) type Copies = Vec<Box<[u64]>>;
+/// Copies of structures at the beginning of a chain, word by word. They lead to each other once `link` was called;
+/// nobody writes them after that. Each is a vector and no box: its address must stay good while it is moved.
+#[derive(Default)]
+pub(super) struct Copies {
+    all: Vec<Vec<u64>>,
+}
 
-/// Copies of the structures of a chain up to the one of a type; none where one of them is not known.
-///
-/// # Safety
-///
-/// The chain must be valid.
-pub(super) unsafe fn copy_until(first: Ptr<Opaque>, last: StructureType) -> Option<Copies> {
-    let mut all = Copies::new();
-    // SAFETY: the caller's word.
-    for (ty, at) in unsafe { chain_types(first) } {
-        let size = match ty.0 {
-            DEVICE_LINK => size_of::<Link>(),
-            other => structure_by_type(other)?.size as usize,
-        };
-        let mut words = vec![0_u64; size.div_ceil(8)].into_boxed_slice();
-        // SAFETY: a structure of that size, and room for it.
-        unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>().as_ptr(), words.as_mut_ptr().cast::<u8>(), size) };
-        if let Some(before) = all.last_mut() {
-            // The second word of every structure leads to the next.
-            before[1] = Ptr::to_slice(&words).0;
+impl Copies {
+    /// Copies of the structures of a chain up to the one of a type, with that; none where one of them is not known.
+    ///
+    /// # Safety
+    ///
+    /// `first` must be the `pNext` of a structure that a command was called with, while that has not returned, or null.
+    pub(super) unsafe fn until(first: Ptr<Opaque>, last: StructureType) -> Option<Copies> {
+        let mut all = Vec::new();
+        // SAFETY: the contract of this function, which is that of `chain_types`.
+        for (ty, at) in unsafe { chain_types(first) } {
+            let size = match ty.0 {
+                DEVICE_LINK => size_of::<Link>(),
+                other => structure_by_type(other)?.size as usize,
+            };
+            let mut words = vec![0_u64; size.div_ceil(8)];
+            let target = words.as_mut_ptr().cast::<u8>();
+            // SAFETY: the structure of this type is so large, and by the contract of this function it may be read.
+            // There is room for it in the words, which are ours.
+            unsafe { std::ptr::copy_nonoverlapping(at.cast::<u8>().as_ptr(), target, size) };
+            all.push(words);
+            if ty == last {
+                return Some(Copies { all });
+            }
         }
-        all.push(words);
-        if ty == last {
-            return Some(all);
-        }
+        None
     }
-    None
+
+    /// Takes the last one away.
+    pub(super) fn pop(&mut self) {
+        self.all.pop();
+    }
+
+    /// Where the last one leads; none where there is nothing.
+    fn rest(&self) -> Option<Ptr<Opaque>> {
+        self.all.last().map(|it| Ptr::new(it[1]))
+    }
+
+    /// Leads each to the next, and the last one to `rest`. Gives where the chain begins then.
+    pub(super) fn link(&mut self, rest: Ptr<Opaque>) -> Ptr<Opaque> {
+        let mut next = rest;
+        // From the end: the address of one is taken when nothing is written there any more.
+        for words in self.all.iter_mut().rev() {
+            // The second word of every structure leads to the next.
+            words[1] = next.0;
+            next = Ptr::to_slice(words).cast();
+        }
+        next
+    }
+
+    /// Where the chain begins; none where there is nothing.
+    fn first(&self) -> Option<Ptr<Opaque>> {
+        self.all.first().map(|it| Ptr::to_slice(it).cast())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain_of(first: Ptr<Opaque>) -> Vec<StructureType> {
+        // SAFETY: a chain of this test.
+        unsafe { chain_types(first) }.into_iter().map(|it| it.0).collect()
+    }
+
+    #[test]
+    fn copies_lead_to_each_other_and_to_the_rest_wherever_they_are_moved() {
+        let third = PhysicalDeviceVulkan12Features::zeroed();
+        let mut second = PhysicalDeviceFeatures2::zeroed();
+        second.p_next = Ptr::to(&third).cast();
+        let mut first = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
+        first.p_next = Ptr::to(&second).cast();
+        // SAFETY: the chain above.
+        let mut copies = unsafe { Copies::until(Ptr::to(&first).cast(), FEATURES) }.expect("both are known");
+        let rest = copies.rest().expect("there are two");
+        assert_eq!(rest, Ptr::to(&third).cast());
+        let begin = copies.link(rest);
+        let moved = Box::new(copies);
+        assert_eq!(moved.first(), Some(begin));
+        let own = StructureType::PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES;
+        assert_eq!(chain_of(begin), [own, FEATURES, CORE_1_2]);
+        let mut copies = *moved;
+        copies.pop();
+        let begin = copies.link(Ptr::NULL);
+        assert_eq!(chain_of(begin), [own]);
+        // SAFETY: the chain above, which has no such structure.
+        assert!(unsafe { Copies::until(Ptr::to(&first).cast(), StructureType::SUBMIT_INFO) }.is_none());
+    }
 }

@@ -116,9 +116,11 @@ impl Gpu {
         self.is_feedback_broken.store(true, Ordering::Relaxed);
     }
 
-    fn data(&self) -> Option<&'static DeviceData> {
-        // SAFETY: the device is alive as long as this is.
-        WATCHED_DEVICES.get(unsafe { dispatch_key(self.device.0) })
+    fn data(&self) -> Option<&DeviceData> {
+        // SAFETY: whoever comes here is inside of a call for this device, which is externally synchronized with
+        // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `Gpu::end`; or is
+        // the exit handler, which keeps whoever destroys the device waiting (`Gpu::end_process`).
+        unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 
     /// Command buffers are about to be executed. Gives them, and those that they execute.

@@ -7,7 +7,8 @@
 use lavascope_abi::*;
 
 use super::commands::point_of;
-use super::hooks::{hooks, points_of};
+use super::hooks::{hooks, points_of, read};
+use super::layouts::Layout;
 use super::recording::After;
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
@@ -15,49 +16,72 @@ use crate::application::find_in_chain;
 use crate::fence::fence;
 
 hooks! {
-    create_indirect_commands_layout_ext = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutEXT>) -> Result, |gpu, next| {
-        let info = &*p_info.as_ptr();
-        let layout = fence("vkCreateIndirectCommandsLayoutEXT", || gpu.chained_layout(info), || None);
-        let changed = IndirectCommandsLayoutCreateInfoEXT { pipeline_layout: layout.unwrap_or(info.pipeline_layout), ..*info };
-        next(device, Ptr::to(&changed), p_allocator, p_made)
+    create_indirect_commands_layout_ext = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutEXT>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_indirect_commands_layout_ext else { return forward() };
+        // SAFETY: VUID-vkCreateIndirectCommandsLayoutEXT-pCreateInfo-parameter: a valid structure until the call returns.
+        let info = unsafe { read(p_info) };
+        // SAFETY: VUID-vkCreateIndirectCommandsLayoutEXT-pCreateInfo-parameter: valid, with its chain.
+        let layout = || unsafe { gpu.chained_layout(info) };
+        // Upkeep: what is bound for the commands has a layout that was changed.
+        let layout = fence("vkCreateIndirectCommandsLayoutEXT", layout, || None);
+        let pipeline_layout = layout.as_ref().and_then(|it| it.own).unwrap_or(info.pipeline_layout);
+        let changed = IndirectCommandsLayoutCreateInfoEXT { pipeline_layout, ..*info };
+        // SAFETY: the driver's function, with the application's parameters, but for a layout of ours, which `layout` keeps
+        // until the call returns: what is made out of a pipeline layout does not need it any more after that.
+        unsafe { next(device, Ptr::to(&changed), p_allocator, p_made) }
     }
-    create_indirect_commands_layout_nv = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoNV>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutNV>) -> Result, |gpu, next| {
-        let info = &*p_info.as_ptr();
-        let own = slice(info.p_tokens, info.token_count);
+    create_indirect_commands_layout_nv = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoNV>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutNV>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_indirect_commands_layout_nv else { return forward() };
+        // SAFETY: VUID-vkCreateIndirectCommandsLayoutNV-pCreateInfo-parameter: a valid structure until the call returns;
+        // VUID-VkIndirectCommandsLayoutCreateInfoNV-pTokens-parameter: an array of as many tokens as it says.
+        let (info, own) = unsafe {
+            let info = read(p_info);
+            (info, slice(info.p_tokens, info.token_count))
+        };
         let tokens = || own.iter().map(|it| gpu.token(it)).collect::<Vec<_>>();
         let tokens = fence("vkCreateIndirectCommandsLayoutNV", tokens, || own.to_vec());
         let changed = IndirectCommandsLayoutCreateInfoNV { p_tokens: Ptr::to_slice(&tokens), ..*info };
-        next(device, Ptr::to(&changed), p_allocator, p_made)
+        // SAFETY: the driver's function, with the application's parameters, but for stages of push constants that their
+        // layout has besides.
+        unsafe { next(device, Ptr::to(&changed), p_allocator, p_made) }
     }
-    cmd_preprocess_generated_commands_ext = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoEXT>, state: CommandBuffer) -> (), |gpu, next| {
-        let points = || points_of((*p_info.as_ptr()).shader_stages);
+    cmd_preprocess_generated_commands_ext = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoEXT>, state: CommandBuffer) -> (), |gpu, forward| {
+        // SAFETY: VUID-vkCmdPreprocessGeneratedCommandsEXT-pGeneratedCommandsInfo-parameter: a valid structure until the
+        // call returns.
+        let points = points_of(unsafe { read(p_info) }.shader_stages);
         // What the other command buffer has bound is what the commands are made of.
-        let after = gpu.before_all(state, points(), Command::CmdPreprocessGeneratedCommandsEXT, true);
-        next(commands, p_info, state);
+        let after = gpu.before_all(state, points, Command::CmdPreprocessGeneratedCommandsEXT, true);
+        forward();
         gpu.behind_all(state, &after);
     }
-    cmd_execute_generated_commands_ext = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoEXT>) -> (), |gpu, next| {
-        let points = points_of((*p_info.as_ptr()).shader_stages);
+    cmd_execute_generated_commands_ext = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoEXT>) -> (), |gpu, forward| {
+        // SAFETY: VUID-vkCmdExecuteGeneratedCommandsEXT-pGeneratedCommandsInfo-parameter: a valid structure until the
+        // call returns.
+        let points = points_of(unsafe { read(p_info) }.shader_stages);
         let is_fixed = is_preprocessed.is_true();
         let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsEXT, is_fixed);
-        next(commands, is_preprocessed, p_info);
+        forward();
         gpu.behind_all(commands, &after);
     }
-    cmd_preprocess_generated_commands_nv = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, next| {
-        let points = point_of((*p_info.as_ptr()).pipeline_bind_point).into_iter();
+    cmd_preprocess_generated_commands_nv = fn(commands: CommandBuffer, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, forward| {
+        // SAFETY: VUID-vkCmdPreprocessGeneratedCommandsNV-pGeneratedCommandsInfo-parameter: a valid structure until the
+        // call returns.
+        let points = point_of(unsafe { read(p_info) }.pipeline_bind_point).into_iter();
         let after = gpu.before_all(commands, points, Command::CmdPreprocessGeneratedCommandsNV, true);
-        next(commands, p_info);
+        forward();
         gpu.behind_all(commands, &after);
     }
-    cmd_execute_generated_commands_nv = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, next| {
-        let points = point_of((*p_info.as_ptr()).pipeline_bind_point).into_iter();
+    cmd_execute_generated_commands_nv = fn(commands: CommandBuffer, is_preprocessed: Bool32, p_info: Ptr<GeneratedCommandsInfoNV>) -> (), |gpu, forward| {
+        // SAFETY: VUID-vkCmdExecuteGeneratedCommandsNV-pGeneratedCommandsInfo-parameter: a valid structure until the
+        // call returns.
+        let points = point_of(unsafe { read(p_info) }.pipeline_bind_point).into_iter();
         let is_fixed = is_preprocessed.is_true();
         let after = gpu.before_all(commands, points, Command::CmdExecuteGeneratedCommandsNV, is_fixed);
-        next(commands, is_preprocessed, p_info);
+        forward();
         gpu.behind_all(commands, &after);
     }
-    cmd_bind_pipeline_shader_group_nv = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline, group: u32) -> (), |gpu, next| {
-        next(commands, point, pipeline, group);
+    cmd_bind_pipeline_shader_group_nv = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline, group: u32) -> (), |gpu, forward| {
+        forward();
         let note = || {
             if let Some(point) = point_of(point) {
                 gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, None));
@@ -90,18 +114,20 @@ impl Gpu {
     /// # Safety
     ///
     /// The info must be valid, with its chain.
-    unsafe fn chained_layout(&self, info: &IndirectCommandsLayoutCreateInfoEXT) -> Option<PipelineLayout> {
+    unsafe fn chained_layout(&self, info: &IndirectCommandsLayoutCreateInfoEXT) -> Option<Layout> {
         if info.pipeline_layout.0 != 0 {
             return None;
         }
         let ty = StructureType::PIPELINE_LAYOUT_CREATE_INFO;
-        // SAFETY: the caller's word, and the structure of this type.
+        // SAFETY: the contract of this function: the chain is valid, and this is the structure of this type; it leads to
+        // arrays of as many as it says (VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter and
+        // VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter).
         let (sets, ranges) = unsafe {
             let layout = &*find_in_chain::<PipelineLayoutCreateInfo>(info.p_next, ty)?.as_ptr();
             let ranges = slice(layout.p_push_constant_ranges, layout.push_constant_range_count);
             (slice(layout.p_set_layouts, layout.set_layout_count), ranges)
         };
-        self.own_layout(sets, ranges)?.own
+        self.own_layout(sets, ranges)
     }
 
     /// Push constants are for all stages whose ranges they are in.

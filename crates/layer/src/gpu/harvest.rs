@@ -15,6 +15,7 @@ use super::tell::{Finding, Told, counts_of};
 use super::variants::{Checked, Variant};
 use super::{Gpu, State, slice};
 use crate::application::find_in_chain;
+use crate::fence::while_on;
 
 /// Command buffers that were submitted.
 pub(super) struct Submission {
@@ -22,7 +23,7 @@ pub(super) struct Submission {
     fence: u64,
     /// Semaphores with counters, and what they are set to when it is done.
     signals: Vec<(u64, u64)>,
-    commands: Vec<u64>,
+    pub(super) commands: Vec<u64>,
     /// The copy of the table of addresses that it may read.
     pub(super) addresses: Option<usize>,
 }
@@ -37,33 +38,35 @@ pub(super) struct Batch {
 impl Batch {
     /// # Safety
     ///
-    /// The info must be valid, with its chain.
+    /// The info must be that of a valid `vkQueueSubmit` that has not returned.
     pub(super) unsafe fn add(&mut self, info: &SubmitInfo) {
         let ty = StructureType::TIMELINE_SEMAPHORE_SUBMIT_INFO;
-        // SAFETY: the caller's word, and the structure of this type.
-        let (commands, semaphores, values) = unsafe {
-            let values = find_in_chain::<TimelineSemaphoreSubmitInfo>(info.p_next, ty).map(|it| &*it.as_ptr());
-            (
-                slice(info.p_command_buffers, info.command_buffer_count),
-                slice(info.p_signal_semaphores, info.signal_semaphore_count),
-                values.map_or(&[][..], |it| slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count)),
-            )
-        };
+        // SAFETY: VUID-VkSubmitInfo-pNext-pNext, by the contract of this function: a valid chain; the type is that of
+        // the structure.
+        let values = unsafe { find_in_chain::<TimelineSemaphoreSubmitInfo>(info.p_next, ty) };
+        // SAFETY: a structure of the chain, which stays until the call returns.
+        let values = values.map(|it| unsafe { &*it.as_ptr() });
+        // SAFETY: VUID-VkTimelineSemaphoreSubmitInfo-pSignalSemaphoreValues-parameter: null, or as many as it says.
+        let values = values
+            .map_or(&[][..], |it| unsafe { slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count) });
+        // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter, by the contract of this function: as many as it says.
+        let commands = unsafe { slice(info.p_command_buffers, info.command_buffer_count) };
+        // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter, by the contract of this function: as many as it says.
+        let semaphores = unsafe { slice(info.p_signal_semaphores, info.signal_semaphore_count) };
         self.commands.extend(commands.iter().map(|it| it.0));
         self.signals.extend(semaphores.iter().zip(values).map(|(it, value)| (it.0, *value)));
     }
 
     /// # Safety
     ///
-    /// The info must be valid.
+    /// The info must be that of a valid `vkQueueSubmit2` that has not returned.
     pub(super) unsafe fn add2(&mut self, info: &SubmitInfo2) {
-        // SAFETY: the caller's word.
-        let (commands, semaphores) = unsafe {
-            (
-                slice(info.p_command_buffer_infos, info.command_buffer_info_count),
-                slice(info.p_signal_semaphore_infos, info.signal_semaphore_info_count),
-            )
-        };
+        // SAFETY: VUID-VkSubmitInfo2-pCommandBufferInfos-parameter, by the contract of this function: as many as it
+        // says.
+        let commands = unsafe { slice(info.p_command_buffer_infos, info.command_buffer_info_count) };
+        // SAFETY: VUID-VkSubmitInfo2-pSignalSemaphoreInfos-parameter, by the contract of this function: as many as it
+        // says.
+        let semaphores = unsafe { slice(info.p_signal_semaphore_infos, info.signal_semaphore_info_count) };
         self.commands.extend(commands.iter().map(|it| it.command_buffer.0));
         self.signals.extend(semaphores.iter().map(|it| (it.semaphore.0, it.value)));
     }
@@ -144,7 +147,7 @@ impl State {
 
 impl Gpu {
     /// The command buffers, and those that they execute, as far as they have checks.
-    fn with_draws(&self, commands: &[u64]) -> Vec<u64> {
+    pub(super) fn with_draws(&self, commands: &[u64]) -> Vec<u64> {
         let mut all = Vec::new();
         for handle in commands {
             let Some(slot) = self.slot(*handle) else { continue };
@@ -221,25 +224,25 @@ impl Gpu {
     }
 
     /// A fence is signaled.
-    pub(super) fn fence_signaled(&'static self, fence: Fence) {
+    pub(super) fn fence_signaled(self: &Arc<Gpu>, fence: Fence) {
         self.harvest(|it| it.fence == fence.0);
     }
 
     /// A semaphore's counter has this value by now.
-    pub(super) fn counter_reached(&'static self, semaphore: Semaphore, value: u64) {
+    pub(super) fn counter_reached(self: &Arc<Gpu>, semaphore: Semaphore, value: u64) {
         self.harvest(|it| it.signals.iter().any(|it| it.0 == semaphore.0 && it.1 <= value));
     }
 
-    pub(super) fn queue_idle(&'static self, queue: Queue) {
+    pub(super) fn queue_idle(self: &Arc<Gpu>, queue: Queue) {
         self.harvest(|it| it.queue == queue.0);
     }
 
     /// All is done, or the device is lost.
-    pub(super) fn device_idle(&'static self) {
+    pub(super) fn device_idle(self: &Arc<Gpu>) {
         self.harvest(|_| true);
     }
 
-    fn harvest(&'static self, is_done: impl Fn(&Submission) -> bool) {
+    fn harvest(self: &Arc<Gpu>, is_done: impl Fn(&Submission) -> bool) {
         let mut state = self.state();
         if state.submissions.is_empty() {
             return;
@@ -256,15 +259,13 @@ impl Gpu {
         let (mut found, mut again, mut touched) = (Vec::new(), Vec::new(), Vec::new());
         for handle in handles {
             let Some(slot) = self.slot(*handle) else { continue };
-            let Some(mut commands) = slot.take() else { continue };
+            let Some(mut commands) = slot.hold() else { continue };
             touched.extend(self.read_touches(&mut commands));
             let mut state = self.state();
             found.extend(state.read(*handle, &mut commands));
             let (wanted, told) = state.read_seen(&commands.variants);
             again.extend(wanted);
             found.extend(told);
-            drop(state);
-            slot.put(commands);
         }
         self.give_feedback(touched);
         (found, again)
@@ -274,11 +275,13 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// There must be as many fences as said.
-    pub(super) unsafe fn fences_waited(&'static self, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
-        // SAFETY: the caller's word.
+    /// The parameters must be those of a valid `vkWaitForFences` on this device that has not returned to the
+    /// application.
+    pub(super) unsafe fn fences_waited(self: &Arc<Gpu>, count: u32, p_fences: Ptr<Fence>, is_all: bool) {
+        // SAFETY: VUID-vkWaitForFences-pFences-parameter, by the contract of this function: as many as the count says.
         for fence in unsafe { slice(p_fences, count) } {
-            // SAFETY: a fence that is alive.
+            // SAFETY: the same VUID: the fence is alive until the call returns, on a device that is alive by the
+            // contract of `Gpu::begin`.
             let status = || self.next.get_fence_status.map(|it| unsafe { it(self.device, *fence) });
             if is_all || count == 1 || status() == Some(Result::SUCCESS) {
                 self.fence_signaled(*fence);
@@ -290,17 +293,19 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The info must be valid.
-    pub(super) unsafe fn semaphores_waited(&'static self, info: &SemaphoreWaitInfo) {
-        // SAFETY: the caller's word.
-        let (semaphores, values) =
-            unsafe { (slice(info.p_semaphores, info.semaphore_count), slice(info.p_values, info.semaphore_count)) };
+    /// The info must be that of a valid `vkWaitSemaphores` on this device that has not returned to the application.
+    pub(super) unsafe fn semaphores_waited(self: &Arc<Gpu>, info: &SemaphoreWaitInfo) {
+        // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter, by the contract of this function: as many as it says.
+        let semaphores = unsafe { slice(info.p_semaphores, info.semaphore_count) };
+        // SAFETY: VUID-VkSemaphoreWaitInfo-pValues-parameter, by the contract of this function: as many as it says.
+        let values = unsafe { slice(info.p_values, info.semaphore_count) };
         let is_all = info.flags.0 & SemaphoreWaitFlags::ANY.0 == 0 || semaphores.len() == 1;
         for (semaphore, value) in semaphores.iter().zip(values) {
             let mut now = *value;
             if !is_all {
                 let Some(ask) = self.next.get_semaphore_counter_value else { continue };
-                // SAFETY: a semaphore that is alive, and a place of ours.
+                // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter: the semaphore is alive until the call
+                // returns, and has a counter (VUID-VkSemaphoreWaitInfo-pSemaphores-03256). The place is ours.
                 if unsafe { ask(self.device, *semaphore, super::place(&mut now)) } != Result::SUCCESS {
                     continue;
                 }
@@ -310,8 +315,8 @@ impl Gpu {
     }
 
     /// Command buffers are recorded anew or freed, so that the device cannot use them.
-    pub(super) fn commands_end(&'static self, handles: &[u64], is_freed: bool) {
-        let (found, again) = self.read_all(handles);
+    pub(super) fn commands_end(self: &Arc<Gpu>, handles: &[u64], is_freed: bool) {
+        let (found, again) = while_on("reading back", || self.read_all(handles), Default::default);
         let mut state = self.state();
         handles.iter().for_each(|it| state.take_commands(*it));
         if is_freed {
@@ -324,7 +329,7 @@ impl Gpu {
     }
 
     /// The command buffers of a pool.
-    pub(super) fn pool_ends(&'static self, pool: CommandPool, is_freed: bool) {
+    pub(super) fn pool_ends(self: &Arc<Gpu>, pool: CommandPool, is_freed: bool) {
         let handles = self.state().pools.get(&pool.0).cloned().unwrap_or_default();
         self.commands_end(&handles, is_freed);
         if is_freed {
@@ -336,7 +341,7 @@ impl Gpu {
 
     /// The last word: all records, faults whose records did not fit, and what was counted since.
     pub(super) fn harvest_all(&self) {
-        let handles: Vec<u64> = self.slots.entries_unsorted().into_iter().map(|it| it.0).collect();
+        let handles = self.slots.handles_unsorted();
         let (mut found, _) = self.read_all(&handles);
         let variants = self.state().variants.clone();
         found.extend(self.state().find_unrecorded(&variants));

@@ -5,7 +5,7 @@ use lavascope_abi::*;
 use super::gpu_of;
 use crate::DeviceTable;
 use crate::entry::text;
-use crate::fence::fence;
+use crate::fence::while_on;
 
 /// Puts our functions into a table.
 pub(super) fn install(table: &mut DeviceTable) {
@@ -20,55 +20,65 @@ pub(super) fn install(table: &mut DeviceTable) {
 }
 
 unsafe extern "system" fn cmd_begin(commands: CommandBuffer, p_label: Ptr<DebugUtilsLabelEXT>) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdBeginDebugUtilsLabelEXT-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    // SAFETY: a label of the application, valid as the specification demands.
-    let name = unsafe { name_of(p_label) };
-    fence("vkCmdBeginDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.begin(name)), || ());
+    let note = || {
+        // SAFETY: VUID-vkCmdBeginDebugUtilsLabelEXT-pLabelInfo-parameter: a valid structure until the call returns.
+        let name = unsafe { name_of(p_label) };
+        gpu.with_commands(commands, |it| it.labels.begin(name));
+    };
+    while_on("vkCmdBeginDebugUtilsLabelEXT", note, || ());
     if let Some(next) = gpu.next.cmd_begin_debug_utils_label_ext {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, p_label) };
     }
 }
 
 unsafe extern "system" fn cmd_end(commands: CommandBuffer) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdEndDebugUtilsLabelEXT-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    fence("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
+    while_on("vkCmdEndDebugUtilsLabelEXT", || gpu.with_commands(commands, |it| it.labels.end()), || ());
     if let Some(next) = gpu.next.cmd_end_debug_utils_label_ext {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands) };
     }
 }
 
 unsafe extern "system" fn queue_begin(queue: Queue, p_label: Ptr<DebugUtilsLabelEXT>) {
-    // SAFETY: a queue that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose queue is alive until the call returns
+    // (VUID-vkQueueBeginDebugUtilsLabelEXT-queue-parameter).
     let Some(gpu) = (unsafe { gpu_of(queue.0) }) else { return };
-    // SAFETY: a label of the application, valid as the specification demands.
-    let name = unsafe { name_of(p_label) };
-    fence("vkQueueBeginDebugUtilsLabelEXT", || gpu.state().queue_labels.entry(queue.0).or_default().push(name), || ());
+    let note = || {
+        // SAFETY: VUID-vkQueueBeginDebugUtilsLabelEXT-pLabelInfo-parameter: a valid structure until the call returns.
+        let name = unsafe { name_of(p_label) };
+        gpu.state().queue_labels.entry(queue.0).or_default().push(name);
+    };
+    while_on("vkQueueBeginDebugUtilsLabelEXT", note, || ());
     if let Some(next) = gpu.next.queue_begin_debug_utils_label_ext {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(queue, p_label) };
     }
 }
 
 unsafe extern "system" fn queue_end(queue: Queue) {
-    // SAFETY: a queue that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose queue is alive until the call returns
+    // (VUID-vkQueueEndDebugUtilsLabelEXT-queue-parameter).
     let Some(gpu) = (unsafe { gpu_of(queue.0) }) else { return };
     let pop = || drop(gpu.state().queue_labels.get_mut(&queue.0).and_then(Vec::pop));
-    fence("vkQueueEndDebugUtilsLabelEXT", pop, || ());
+    while_on("vkQueueEndDebugUtilsLabelEXT", pop, || ());
     if let Some(next) = gpu.next.queue_end_debug_utils_label_ext {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(queue) };
     }
 }
 
 /// # Safety
 ///
-/// The label must be valid.
+/// The parameter must be null, or lead to a valid label.
 unsafe fn name_of(p_label: Ptr<DebugUtilsLabelEXT>) -> String {
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function; VUID-VkDebugUtilsLabelEXT-pLabelName-parameter: a string that ends with a zero.
     let name = unsafe { p_label.as_ptr().as_ref().and_then(|it| text(it.p_label_name)) };
     name.map_or_else(String::new, |it| it.to_string_lossy().into_owned())
 }

@@ -73,16 +73,19 @@ pub(super) enum Way {
 impl SetLayout {
     /// # Safety
     ///
-    /// The info must be valid, with its chain.
+    /// The info must be that of a valid `vkCreateDescriptorSetLayout` that has not returned to the application.
     pub(super) unsafe fn read(info: &DescriptorSetLayoutCreateInfo) -> SetLayout {
         let ty = StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO;
-        // SAFETY: the caller's word, and the structure of this type.
-        let (all, flags) = unsafe {
-            let flags = find_in_chain::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next, ty);
-            let flags = flags.map(|it| &*it.as_ptr());
-            let flags = flags.map_or(&[][..], |it| slice(it.p_binding_flags, it.binding_count));
-            (slice(info.p_bindings, info.binding_count), flags)
-        };
+        // SAFETY: VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext, by the contract of this function: a valid chain;
+        // the type is that of the structure.
+        let flags = unsafe { find_in_chain::<DescriptorSetLayoutBindingFlagsCreateInfo>(info.p_next, ty) };
+        // SAFETY: a structure of the chain, which stays until the call returns.
+        let flags = flags.map(|it| unsafe { &*it.as_ptr() });
+        // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter: as many as it says.
+        let flags = flags.map_or(&[][..], |it| unsafe { slice(it.p_binding_flags, it.binding_count) });
+        // SAFETY: VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter, by the contract of this function: as many
+        // as it says.
+        let all = unsafe { slice(info.p_bindings, info.binding_count) };
         let far = all.iter().map(|it| it.binding).max().filter(|it| *it > BINDING_MAX);
         let mut layout = SetLayout { flags: info.flags.0, far, ..SetLayout::default() };
         for (at, it) in all.iter().enumerate().filter(|it| it.1.binding <= BINDING_MAX) {
@@ -92,7 +95,8 @@ impl SetLayout {
             }
             let samples =
                 matches!(it.descriptor_type, DescriptorType::SAMPLER | DescriptorType::COMBINED_IMAGE_SAMPLER);
-            // SAFETY: the caller's word; there are as many samplers as descriptors, where there are any.
+            // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: with such a type, null or a sampler for
+            // each descriptor.
             let samplers = if samples { unsafe { slice(it.p_immutable_samplers, it.descriptor_count) } } else { &[] };
             layout.bindings[number] = Slot {
                 kind: it.descriptor_type,
@@ -337,7 +341,8 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The parameters must be those of a valid call, and `next` the driver's function.
+    /// The parameters must be those of a valid `vkCreatePipelineLayout` on this device that has not returned, and
+    /// `next` must be the driver's function.
     pub(super) unsafe fn create_layout(
         &self,
         next: FnCreatePipelineLayout,
@@ -345,12 +350,12 @@ impl Gpu {
         p_allocator: Ptr<Opaque>,
         p_layout: Ptr<PipelineLayout>,
     ) -> Option<Result> {
-        // SAFETY: the caller's word.
-        let (info, handles, ranges) = unsafe {
-            let info = p_info.as_ptr().as_ref()?;
-            let ranges = slice(info.p_push_constant_ranges, info.push_constant_range_count);
-            (info, slice(info.p_set_layouts, info.set_layout_count), ranges)
-        };
+        // SAFETY: VUID-vkCreatePipelineLayout-pCreateInfo-parameter, by the contract of this function; null is none.
+        let info = unsafe { p_info.as_ptr().as_ref() }?;
+        // SAFETY: VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter: as many as it says.
+        let ranges = unsafe { slice(info.p_push_constant_ranges, info.push_constant_range_count) };
+        // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter: as many as it says.
+        let handles = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = self.known_sets(handles);
         let (mut way, driver_sets, driver_ranges) = self.way_of(&sets, handles, ranges);
         let mut changed = *info;
@@ -359,10 +364,12 @@ impl Gpu {
         changed.push_constant_range_count = driver_ranges.len() as u32;
         changed.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
         let mut made = PipelineLayout::default();
-        // SAFETY: what the application asks for, with sets or push constants of ours, and a place of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`. The info is what the application asks for,
+        // with sets or push constants of ours for which `way_of` found room; its lists and the place are ours.
         let own = is_fine(unsafe { next(self.device, Ptr::to(&changed), Ptr::NULL, place(&mut made)) }).map(|()| made);
         let asked = if own.is_some() { Ptr::to(&changed) } else { p_info };
-        // SAFETY: as above, or the application's own parameters.
+        // SAFETY: the contract of this function: the driver's function, with what the application passed to it, or with
+        // the info that the driver has just taken.
         let result = unsafe { next(self.device, asked, p_allocator, p_layout) };
         let mut driver_ranges = driver_ranges;
         if own.is_none() {
@@ -370,7 +377,8 @@ impl Gpu {
         }
         let lease = own.map(|it| self.lease_layout(it));
         if result == Result::SUCCESS {
-            // SAFETY: a call that succeeded wrote the layout.
+            // SAFETY: VUID-vkCreatePipelineLayout-pPipelineLayout-parameter: a place, which the call that succeeded has
+            // written.
             let handle = unsafe { *p_layout.as_ptr() };
             let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
             let layout = Layout { handle, way, own, _lease: lease, sets, ranges, driver_ranges, frame };
@@ -391,7 +399,8 @@ impl Gpu {
         info.push_constant_range_count = driver_ranges.len() as u32;
         info.p_push_constant_ranges = Ptr::to_slice(&driver_ranges);
         let (create, mut made) = (self.next.create_pipeline_layout?, PipelineLayout::default());
-        // SAFETY: a device and set layouts that are alive, and a place of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; set layouts of the application's call, which
+        // are alive, and of ours. The info, its lists and the place are ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
         let lease = Some(self.lease_layout(made));
         let (ranges, frame) = (ranges.iter().map(words_of).collect(), OnceLock::new());
@@ -431,14 +440,14 @@ mod tests {
         let bindings = [binding, far];
         let mut info = DescriptorSetLayoutCreateInfo::zeroed();
         (info.binding_count, info.p_bindings) = (2, Ptr::to_slice(&bindings));
-        // SAFETY: an info of ours.
+        // SAFETY: an info without a chain that has as many bindings as it says.
         let read = unsafe { SetLayout::read(&info) };
         assert_eq!((read.bindings.len(), read.far), (4, Some(u32::MAX)));
         let own = Some(PipelineLayout(2));
         let layout = Layout { sets: vec![Some(Arc::new(read))], own, ..Layout::empty() };
         assert!(layout.obstacle().is_some_and(|it| it.contains("numbers above 65535")));
         info.binding_count = 1;
-        // SAFETY: as above.
+        // SAFETY: the same info, with one binding less.
         let near = unsafe { SetLayout::read(&info) };
         assert_eq!(Layout { sets: vec![Some(Arc::new(near))], own, ..Layout::empty() }.obstacle(), None);
     }

@@ -48,16 +48,16 @@ mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 
 use lavascope_abi::*;
-use lavascope_base::TaggedMap;
 use lavascope_instrument::{Instrumented, tables};
 use lavascope_settings::Severity;
 
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
+use crate::fence::{is_off, while_on};
 use crate::instance::{self, InstanceData};
 use crate::messages::Messages;
 
@@ -77,14 +77,15 @@ use pieces::Pieces;
 use pipelines::{Key, Library, SCRATCH_BYTES};
 use pushes::Template;
 use recipe::Passes;
-use slot::Slot;
+use slot::{Slot, Slots};
 use structures::{Looking, Structures};
 use taken::Taken;
 use tell::{Spot, Told};
 use variants::{Checked, Variant, lock};
 use worker::Worker;
 
-/// A device whose shaders check themselves.
+/// A device whose shaders check themselves. By the contract of `begin` the device is alive until `end` has returned,
+/// and `next` has its functions.
 pub(crate) struct Gpu {
     device: Device,
     /// The driver's functions.
@@ -141,10 +142,11 @@ pub(crate) struct Gpu {
     looking: OnceLock<Option<Looking>>,
     /// The same for structures of `VK_NV_ray_tracing`.
     looking_nv: OnceLock<Option<Looking>>,
-    /// Addresses of the slots of command buffers.
-    slots: TaggedMap,
+    slots: Slots,
     spares: Mutex<Spares>,
     worker: Worker,
+    /// Whether the device is being destroyed: then the exit handler must not read its memory. Locked while that reads.
+    has_ended: Mutex<bool>,
     state: Mutex<State>,
 }
 
@@ -202,10 +204,6 @@ struct State {
     /// Pools for sets of pipelines, and how many are left in each.
     set_pools: Vec<(DescriptorPool, u32)>,
     full_pools: Vec<DescriptorPool>,
-    /// All slots of command buffers; they stay where they are.
-    #[expect(clippy::vec_box, reason = "their addresses are in a map")]
-    all_slots: Vec<Box<Slot>>,
-    free_slots: Vec<&'static Slot>,
 }
 
 /// The bindings of our set.
@@ -218,17 +216,19 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The device must be alive, and `next` must have its functions.
+    /// The device must have just been made with this wish on this physical device, which must be one of the instance,
+    /// and `next` and `table` must have its functions. It must not be destroyed before `end` has returned, and nobody
+    /// may use the result for this device after that.
     pub(crate) unsafe fn begin(
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         device: Device,
         (next, wish): (DeviceTable, &Wish),
         table: &mut DeviceTable,
-    ) -> Option<Gpu> {
+    ) -> Option<Arc<Gpu>> {
         let mut properties = PhysicalDeviceProperties::zeroed();
         let mut memory = PhysicalDeviceMemoryProperties::zeroed();
-        // SAFETY: a physical device that is alive, and places of ours.
+        // SAFETY: the contract of this function, for functions of the instance; the places are ours.
         unsafe {
             (instance.table.get_physical_device_properties?)(physical_device, place(&mut properties));
             (instance.table.get_physical_device_memory_properties?)(physical_device, place(&mut memory));
@@ -268,9 +268,10 @@ impl Gpu {
             next_pipeline: AtomicU32::new(0),
             looking: OnceLock::new(),
             looking_nv: OnceLock::new(),
-            slots: TaggedMap::default(),
+            slots: Slots::default(),
             spares: Mutex::default(),
             worker: Worker::default(),
+            has_ended: Mutex::default(),
             state: Mutex::default(),
         };
         if gpu.make_own().is_none() {
@@ -278,7 +279,8 @@ impl Gpu {
             gpu.end();
             return None;
         }
-        watch_exit();
+        let gpu = Arc::new(gpu);
+        watch_exit(&gpu);
         install(table);
         Some(gpu)
     }
@@ -313,7 +315,7 @@ impl Gpu {
         info.p_bindings = Ptr::to_slice(bindings);
         let mut made = DescriptorSetLayout::default();
         let create = self.next.create_descriptor_set_layout?;
-        // SAFETY: a device that is alive, an info of ours and a place of ours.
+        // SAFETY: a device that is alive by the contract of `begin`; the info, its bindings and the place are ours.
         let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) };
         (result == Result::SUCCESS).then_some(made)
     }
@@ -323,7 +325,7 @@ impl Gpu {
         info.s_type = StructureType::PIPELINE_CACHE_CREATE_INFO;
         let mut made = PipelineCache::default();
         let create = self.next.create_pipeline_cache?;
-        // SAFETY: as above.
+        // SAFETY: a device that is alive by the contract of `begin`; the info and the place are ours.
         let result = unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) };
         (result == Result::SUCCESS).then_some(made)
     }
@@ -337,11 +339,9 @@ impl Gpu {
     }
 
     /// The slot of a command buffer.
-    fn slot(&self, handle: u64) -> Option<&'static Slot> {
-        let address = self.slots.get(handle, 0)?;
-        // SAFETY: only addresses of slots are in the map, and they stay until the device ends; the application must
-        // not use a command buffer then.
-        Some(unsafe { &*std::ptr::with_exposed_provenance::<Slot>(address as usize) })
+    #[inline(always)]
+    fn slot(&self, handle: u64) -> Option<&Slot> {
+        self.slots.get(handle)
     }
 
     /// A command buffer was allocated.
@@ -350,19 +350,11 @@ impl Gpu {
         let number = state.next_commands;
         state.next_commands += 1;
         state.pools.entry(pool).or_default().push(handle);
-        let slot = state.free_slots.pop().unwrap_or_else(|| {
-            let slot = Box::new(Slot::default());
-            let address = &raw const *slot;
-            state.all_slots.push(slot);
-            // SAFETY: the box stays in the list until the device ends.
-            unsafe { &*address }
-        });
         let is_protected = state.protected_pools.contains(&pool);
         drop(state);
         let mut commands = Commands::new(pool, number, is_primary);
         commands.is_protected = is_protected;
-        slot.put(Box::new(commands));
-        self.slots.insert(handle, (&raw const *slot).expose_provenance() as u64);
+        self.slots.add(handle, Box::new(commands));
     }
 
     /// Takes memory that stays until the device ends. The driver may be called: another thread takes from elsewhere.
@@ -398,7 +390,7 @@ impl Gpu {
     }
 
     fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
+        self.has_failed.load(Ordering::Relaxed) || is_off()
     }
 
     /// What was allocated; if it was not, that is told, and nothing more is checked.
@@ -410,16 +402,30 @@ impl Gpu {
         it
     }
 
+    /// The process ends, while another thread may be about to destroy the device. Whoever is first keeps the other one
+    /// waiting: `vkDestroyDevice` goes on when all is read, and what is destroyed is not read.
+    fn end_process(&self) {
+        let has_ended = lock(&self.has_ended);
+        if !*has_ended {
+            self.stop_feedback();
+            self.harvest_all();
+        }
+    }
+
     /// The device is about to be destroyed, and idle.
     pub(crate) fn end(&self) {
+        *lock(&self.has_ended) = true;
         self.worker.end();
-        self.harvest_all();
-        self.taken.tell();
+        let last_words = || {
+            self.harvest_all();
+            self.taken.tell();
+        };
+        while_on("vkDestroyDevice", last_words, || ());
         self.end_looking();
         let mut state = std::mem::take(&mut *self.state());
         let mut blocks = std::mem::take(&mut self.spares().blocks);
         let mut pools = std::mem::take(&mut self.spares().pools);
-        for commands in state.all_slots.iter().filter_map(|it| it.take()) {
+        for commands in self.slots.take_all() {
             let (mut arena, own_pools) = commands.into_parts();
             blocks.append(&mut arena.blocks);
             pools.extend(own_pools);
@@ -432,7 +438,8 @@ impl Gpu {
         state.pipelines.values().for_each(|it| self.destroy_forms(it));
         self.end_objects(&mut state.objects);
         self.end_layouts();
-        // SAFETY: objects of ours, and the device does not use them any more.
+        // SAFETY: objects that we made on this device, or null. It is about to be destroyed, so that all work on it is
+        // over, and they were taken out of the state, or are not used again by the contract of `begin`.
         unsafe {
             if let Some(destroy) = self.next.destroy_descriptor_pool {
                 pools.into_iter().for_each(|it| destroy(self.device, it, Ptr::NULL));
@@ -473,19 +480,25 @@ fn install(table: &mut DeviceTable) {
     visible::install(table);
 }
 
+/// The devices whose shaders check themselves, for the end of the process. Each stays where it is for as long as the
+/// exit handler has it, also if another thread destroys it meanwhile.
+static AT_EXIT: Mutex<Vec<Weak<Gpu>>> = Mutex::new(Vec::new());
+
 /// A process may end without destroying its devices: what was found by then is told.
-fn watch_exit() {
+fn watch_exit(gpu: &Arc<Gpu>) {
     extern "C" fn tell() {
-        let end = |it: &Gpu| {
-            it.stop_feedback();
-            it.harvest_all();
+        let all = || {
+            let alive: Vec<Arc<Gpu>> = lock(&AT_EXIT).iter().filter_map(Weak::upgrade).collect();
+            alive.iter().for_each(|it| it.end_process());
         };
-        let all = || WATCHED_DEVICES.all().iter().filter_map(|it| it.gpu.as_deref()).for_each(end);
-        crate::fence::fence("the end of the process", all, || ());
+        while_on("the end of the process", all, || ());
     }
     static WATCHED: Once = Once::new();
-    // SAFETY: the function stays loaded: where shaders are checked, the library is kept.
-    WATCHED.call_once(|| _ = unsafe { libc::atexit(tell) });
+    // It stays loaded: where shaders are checked, `library::keep` keeps the library.
+    WATCHED.call_once(|| _ = lavascope_platform::process::at_exit(tell));
+    let mut all = lock(&AT_EXIT);
+    all.retain(|it| it.strong_count() > 0);
+    all.push(Arc::downgrade(gpu));
 }
 
 /// The stages that a device may have push constants for.
@@ -513,34 +526,36 @@ fn say_about(messages: &Messages, place: &str, text: &str) {
 ///
 /// # Safety
 ///
-/// `handle` must be a device, queue or command buffer that is alive.
-unsafe fn gpu_of(handle: u64) -> Option<&'static Gpu> {
-    // SAFETY: the caller's word.
-    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.gpu.as_deref()
+/// `handle` must be a device, queue or command buffer that is alive, and stays so while the result is used: the
+/// application must not destroy its device meanwhile (`vkDestroyDevice` is externally synchronized with all uses).
+unsafe fn gpu_of<'a>(handle: u64) -> Option<&'a Arc<Gpu>> {
+    // SAFETY: the contract of this function: the handle is alive, and so is its device for as long as it is used.
+    unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.gpu.as_ref()
 }
 
 /// What decides which pointers of a call of a device are read.
 ///
 /// # Safety
 ///
-/// The device must be alive.
-unsafe fn facts_of(device: Device) -> Option<&'static crate::names::Names> {
-    // SAFETY: the caller's word.
-    WATCHED_DEVICES.get(unsafe { dispatch_key(device.0) }).map(|it| it.names())
+/// The device must be alive, and stay so while the result is used.
+unsafe fn facts_of<'a>(device: Device) -> Option<&'a crate::names::Names> {
+    // SAFETY: by the contract of this function the device is alive while the result is used.
+    unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.names())
 }
 
-/// The address of a variable, for an output.
+/// The address of a variable, for an output of one `T`. Whoever calls it looks at the variable again only when the
+/// function that writes has returned.
 fn place<T>(it: &mut T) -> Ptr<T> {
-    Ptr::new((&raw mut *it).expose_provenance() as u64)
+    crate::interface::out(it)
 }
 
 /// # Safety
 ///
-/// The pointer must lead to that many, or be null.
+/// `first` must be null or lead to `count` elements, which stay unchanged while `'a` lasts.
 unsafe fn slice<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
     if first.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, for a pointer that is not null.
     unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
 }

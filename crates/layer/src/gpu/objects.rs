@@ -184,47 +184,69 @@ impl Objects {
 }
 
 hooks! {
-    create_shaders_ext = fn(device: Device, count: u32, p_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderEXT>) -> Result, |gpu, next| {
-        let infos = slice(p_infos, count);
-        let plans = fence("vkCreateShadersEXT", || gpu.plan_objects(infos), Vec::new);
+    create_shaders_ext = fn(device: Device, count: u32, p_infos: Ptr<ShaderCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderEXT>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_shaders_ext else { return forward() };
+        // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: an array of so many until the call returns.
+        let infos = unsafe { slice(p_infos, count) };
+        // Upkeep: objects that are bound together have the same sets and push constants, so those that are made later are
+        // changed as those before them. Code of ours is not added once everything is off.
+        // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: each is valid, with its chain, its code and its arrays.
+        let plans = fence("vkCreateShadersEXT", || unsafe { gpu.plan_objects(infos) }, Vec::new);
         if plans.iter().all(Option::is_none) {
-            return next(device, count, p_infos, p_allocator, p_made);
+            return forward();
         }
-        let changed: Vec<_> = infos.iter().zip(&plans).map(|(info, plan)| plan.as_ref().map_or(*info, |it| it.info)).collect();
-        let result = next(device, count, Ptr::to_slice(&changed), p_allocator, p_made);
-        if result.0 < 0 {
+        let changed = infos.iter().zip(&plans).map(|(info, plan)| plan.as_ref().map_or(*info, |it| it.info));
+        let changed: Vec<_> = changed.collect();
+        // SAFETY: the driver's function, with the application's parameters, but for infos that have code of ours and a
+        // layout that was changed; what they lead to lives in `plans`.
+        let mut result = unsafe { next(device, count, Ptr::to_slice(&changed), p_allocator, p_made) };
+        // SAFETY: VUID-vkCreateShadersEXT-pShaders-parameter: places for so many handles, which the call has written, with
+        // null where there is no object.
+        let made = unsafe { slice(p_made, count) }.to_vec();
+        let add = || {
+            // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: each is valid, with its chain and its arrays.
+            unsafe { gpu.add_objects(infos, plans, &made) };
+            true
+        };
+        if result.0 < 0 || !fence("vkCreateShadersEXT", add, || false) {
             // Then as the application wants them.
+            fence("vkCreateShadersEXT", || gpu.forget_objects(&made), || ());
             if let Some(destroy) = gpu.next.destroy_shader_ext {
-                slice(p_made, count).iter().filter(|it| it.0 != 0).for_each(|it| destroy(device, *it, p_allocator));
+                // SAFETY: made above with `p_allocator`, and the application does not have them yet.
+                made.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(device, *it, p_allocator) });
             }
-            return next(device, count, p_infos, p_allocator, p_made);
+            result = forward();
         }
-        fence("vkCreateShadersEXT", || gpu.add_objects(infos, plans, slice(p_made, count)), || ());
         result
     }
-    destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+    destroy_shader_ext = fn(device: Device, it: ShaderEXT, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         fence("vkDestroyShaderEXT", || gpu.object_ends(it), || ());
-        next(device, it, p_allocator);
+        forward();
     }
-    get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, next| {
+    get_shader_binary_data_ext = fn(device: Device, it: ShaderEXT, p_size: Ptr<u64>, p_data: Ptr<u8>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.get_shader_binary_data_ext else { return forward() };
         // Binaries outlive the run: nothing of ours is in them.
         let original = || {
             let object = gpu.state().objects.live.get(&it.0).cloned();
             object.map_or(Some(it), |object| gpu.original(&object))
         };
         match fence("vkGetShaderBinaryDataEXT", original, || None) {
-            Some(original) => next(device, original, p_size, p_data),
+            // SAFETY: the driver's function, with the application's parameters, but for the object: it is the one of the
+            // application, or one of ours in its group, which lives until the last of that is destroyed.
+            Some(original) => unsafe { next(device, original, p_size, p_data) },
             None => {
                 gpu.say("a shader object with checks cannot be made without them: there is no binary of it");
                 Result::ERROR_OUT_OF_HOST_MEMORY
             }
         }
     }
-    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, next| {
-        next(commands, count, p_stages, p_shaders);
+    cmd_bind_shaders_ext = fn(commands: CommandBuffer, count: u32, p_stages: Ptr<ShaderStageFlagBits>, p_shaders: Ptr<ShaderEXT>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdBindShadersEXT-pStages-parameter: an array of so many until the call returns;
+        // VUID-vkCmdBindShadersEXT-pShaders-parameter: null, or the same.
+        let (stages, shaders) = unsafe { (slice(p_stages, count), slice(p_shaders, count)) };
         let note = |commands: &mut Commands| {
-            let shaders = slice(p_shaders, count);
-            for (at, stage) in slice(p_stages, count).iter().enumerate() {
+            for (at, stage) in stages.iter().enumerate() {
                 let point = if stage.0 & ShaderStageFlags::COMPUTE.0 != 0 { COMPUTE } else { GRAPHICS };
                 commands.bind_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
             }
@@ -268,15 +290,15 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The infos must be those of a valid call.
+    /// The infos must be valid, with their chains, their code and their arrays.
     unsafe fn plan_objects(&self, infos: &[ShaderCreateInfoEXT]) -> Vec<Option<Plan>> {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function is that of the other, for each.
         infos.iter().map(|it| unsafe { self.plan_new(it) }).collect()
     }
 
     /// # Safety
     ///
-    /// The info must be that of a valid call.
+    /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<Plan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
             self.say("shader objects out of binaries, and those that are drawn beside them, are not checked");
@@ -286,24 +308,25 @@ impl Gpu {
             self.say("shader objects that the device binds, or with descriptor heaps, are not checked");
             return None;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: an info with its arrays.
         let ground = unsafe { self.ground_of(info) }?;
-        // SAFETY: as above; the code of a shader is aligned to words.
+        // SAFETY: the contract of this function: VUID-VkShaderCreateInfoEXT-pCode-parameter: as many bytes as it says, and
+        // VUID-VkShaderCreateInfoEXT-pCode-08493: aligned to words, where it is SPIR-V.
         let words = Arc::new(unsafe { slice(info.p_code.cast::<u32>(), (info.code_size / 4) as u32) }.to_vec());
         let mut named = PipelineShaderStageCreateInfo::zeroed();
         (named.p_next, named.p_name) = (info.p_next, info.p_name);
         let source = Source::unnamed(Arc::clone(&words));
-        // SAFETY: as above.
+        // SAFETY: the contract of this function: the chain and the name of the info are valid.
         let source = unsafe { self.config.scope.mark(&self.state(), &named, source) }?;
         let is_taken = source.is_taken && self.config.scope.takes_next();
         let wanted = (ground.layout.is_in_buffers(), None);
-        // SAFETY: as above.
+        // SAFETY: the contract of this function: a valid info.
         Some(unsafe { self.plan_object(&ground, info, (words, is_taken), self.next_pipeline(), wanted) })
     }
 
     /// # Safety
     ///
-    /// The info must be valid, but for its code.
+    /// The info must be valid, with its chain and its arrays; its code is not read.
     pub(super) unsafe fn plan_object(
         &self,
         ground: &Arc<Ground>,
@@ -313,7 +336,7 @@ impl Gpu {
         wanted: Wanted,
     ) -> Plan {
         let layout = &ground.layout;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: as many set layouts as the info says.
         let sets = unsafe { slice(info.p_set_layouts, info.set_layout_count) };
         let sets = if layout.way == Some(Way::Set) { self.with_set(sets) } else { sets.to_vec() };
         let mut plan = Plan {
@@ -336,7 +359,7 @@ impl Gpu {
             _behind: (sets, None),
         };
         if is_taken && !self.has_failed() {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the info of the plan has the application's specialization constants.
             let added = unsafe { self.add_checks(&mut plan, wanted) };
             added.unwrap_or_else(|why| self.say(&why));
         }
@@ -345,7 +368,7 @@ impl Gpu {
 
     /// # Safety
     ///
-    /// As above.
+    /// The specialization constants of the plan's info must be null, or valid.
     unsafe fn add_checks(&self, plan: &mut Plan, wanted: Wanted) -> std::result::Result<(), String> {
         let layout = Arc::clone(&plan.ground.layout);
         if let Some(why) = layout.obstacle() {
@@ -364,7 +387,7 @@ impl Gpu {
             plan.fixed = Some(self.or_fail(self.fixed_of(&layout)).ok_or(no_room)?);
         }
         let shader = self.next_shader();
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function.
         let special = unsafe {
             let own = slice(plan.info.p_specialization_info, 1).first();
             let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());
@@ -373,7 +396,7 @@ impl Gpu {
         };
         plan.info.code_size = made.words.len() as u64 * 4;
         plan.info.p_code = Ptr::to_slice(&made.words).cast();
-        plan.info.p_specialization_info = Ptr::to(&special.info);
+        plan.info.p_specialization_info = special.address();
         plan._behind.1 = Some(special);
         plan.stage = Some(CheckedStage {
             shader,
@@ -401,9 +424,10 @@ impl Gpu {
 
     /// # Safety
     ///
-    /// The info must be that of a valid call.
+    /// The info must be valid, with its arrays.
     unsafe fn ground_of(&self, info: &ShaderCreateInfoEXT) -> Option<Arc<Ground>> {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: as many ranges (VUID-VkShaderCreateInfoEXT-pPushConstantRanges-parameter)
+        // and set layouts as the info says.
         let (handles, ranges) = unsafe {
             let ranges = slice(info.p_push_constant_ranges, info.push_constant_range_count);
             (slice(info.p_set_layouts, info.set_layout_count), ranges)
@@ -428,13 +452,13 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The infos must be those of a valid call.
+    /// The infos must be valid, with their chains and their arrays.
     unsafe fn add_objects(&self, infos: &[ShaderCreateInfoEXT], plans: Vec<Option<Plan>>, made: &[ShaderEXT]) {
         let words: Vec<_> = plans.iter().map(|it| it.as_ref().map(|it| Arc::clone(&it.words))).collect();
         let is_linked = |at: usize| infos[at].flags.0 & LINKED != 0;
         let is_there = |at: &usize| words[*at].is_some() && made[*at].0 != 0;
         let linked: Vec<usize> = (0..infos.len()).filter(|at| is_linked(*at)).filter(is_there).collect();
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function is that of the other.
         let group = |places: &[usize]| unsafe { self.group(infos, &words, places) };
         let linked_group = if linked.is_empty() { None } else { Some(group(&linked)) };
         for (at, plan) in plans.into_iter().enumerate().filter(|it| is_there(&it.0)) {
@@ -455,7 +479,7 @@ impl Gpu {
 
     /// # Safety
     ///
-    /// The infos must be those of a valid call.
+    /// The infos must be valid, with their chains and their arrays; their code is not read.
     unsafe fn group(
         &self,
         infos: &[ShaderCreateInfoEXT],
@@ -473,13 +497,14 @@ impl Gpu {
             p_allocator: Ptr::NULL,
             p_shaders: Ptr::new(made.as_mut_ptr().expose_provenance() as u64),
         };
-        // SAFETY: a device that is alive, and the caller's word.
+        // SAFETY: this runs inside of a call for the device, which is alive until that returns; the parameters are of this
+        // command, and what they lead to is valid by the contract of this function, or ours.
         let call = unsafe {
             facts_of(self.device)
                 .and_then(|facts| Packed::new(Command::CreateShadersEXT, (&raw const params).cast(), facts))
         };
         let mut state = self.state();
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: as many set layouts as each info says.
         let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });
         let sets = sets.filter(|it| it.0 != 0).map(|it| state.objects.hold(*it)).collect();
         let words = places.iter().filter_map(|at| words[*at].clone()).collect();
@@ -526,7 +551,8 @@ impl Gpu {
         }
         let mut arena = lavascope_marshal::Arena::default();
         let params = group.call.as_ref()?.unpack(&mut arena)?.cast::<CreateShadersEXTParams>();
-        // SAFETY: the parameters of a call of this kind, laid out in the arena, and ours to change.
+        // SAFETY: `group` packed a call of this command, so `unpack` gives its parameters, with an array of as many infos
+        // as they say. All of it is in `arena`, which is alive and which nobody else has.
         let infos = unsafe {
             let params = &*params;
             std::slice::from_raw_parts_mut(params.p_create_infos.as_mut_ptr(), params.create_info_count as usize)
@@ -539,7 +565,9 @@ impl Gpu {
         let create = self.next.create_shaders_ext?;
         let mut made = vec![ShaderEXT::default(); infos.len()];
         let p_made = Ptr::new(made.as_mut_ptr().expose_provenance() as u64);
-        // SAFETY: a device that is alive, and infos as the application had them, or as we made them.
+        // SAFETY: this runs inside of a call for the device or for a command buffer of it, so it is alive until that
+        // returns. The infos are those of `with_infos`, which gives them where their set layouts are there, with code that
+        // the caller keeps; the places are ours, and as many.
         let result = unsafe { create(self.device, infos.len() as u32, Ptr::to_slice(infos), Ptr::NULL, p_made) };
         if is_fine(result).is_none() {
             self.destroy_objects(&made);
@@ -550,7 +578,8 @@ impl Gpu {
 
     pub(super) fn destroy_objects(&self, objects: &[ShaderEXT]) {
         if let Some(destroy) = self.next.destroy_shader_ext {
-            // SAFETY: objects of ours that nobody uses any more.
+            // SAFETY: objects that `create_objects` made. Whoever calls this took them out of where they are found, and the
+            // application has destroyed what they stand for, so that no command buffer may use them.
             objects.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
         }
     }
@@ -579,9 +608,16 @@ impl Gpu {
         self.destroy_set_layouts(&unneeded);
     }
 
+    /// They were made, and are not given to the application.
+    fn forget_objects(&self, made: &[ShaderEXT]) {
+        let mut state = self.state();
+        made.iter().for_each(|it| drop(state.objects.live.remove(&it.0)));
+    }
+
     fn destroy_set_layouts(&self, held: &[Arc<Held>]) {
         if let Some(destroy) = self.next.destroy_descriptor_set_layout {
-            // SAFETY: the application destroyed them, and nobody needs them.
+            // SAFETY: `take_unneeded` gives those that the application destroyed, and that no object is made with any more;
+            // `keeps_set_layout` has kept their destruction from the driver.
             held.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
         }
     }

@@ -12,7 +12,7 @@ use lavascope_spirv::Module;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::arena::{Region, is_fine};
-use super::features::{Copies, copy_until};
+use super::features::Copies;
 use super::layouts::{Layout, Way};
 use super::pieces::Lease;
 use super::recipe::{Recipe, Source};
@@ -99,8 +99,8 @@ pub(super) struct Key {
 
 /// The application's specialization constants, and ours.
 pub(super) struct Special {
-    /// It stays where it is.
-    pub(super) info: Box<SpecializationInfo>,
+    /// One alone. Its address stays when this moves, which of a box nobody may rely on.
+    info: Vec<SpecializationInfo>,
     /// What the info leads to.
     _behind: (Vec<SpecializationMapEntry>, Vec<u8>),
 }
@@ -115,22 +115,24 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The infos must be those of a valid call.
+    /// Flags, chain and stages must be those of an info of a valid call that makes pipelines on this device and has not
+    /// returned, and they must stay for as long as the plan.
     pub(super) unsafe fn plan(
         &self,
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
         stages: &[PipelineShaderStageCreateInfo],
     ) -> Option<Plan> {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function, which is that of `plan_in`.
         unsafe { self.plan_in(layout, of, (stages, &[]), &Style::FIRST) }
     }
 
-    /// As above, for a pipeline that has no other form: the handles of its shaders are in tables of the application.
+    /// As [`Gpu::plan`], for a pipeline that has no other form: the handles of its shaders are in tables of the
+    /// application.
     ///
     /// # Safety
     ///
-    /// As above.
+    /// As for [`Gpu::plan`].
     pub(super) unsafe fn plan_rays(
         &self,
         layout: PipelineLayout,
@@ -138,13 +140,13 @@ impl Gpu {
         stages: &[PipelineShaderStageCreateInfo],
         libraries: &[Pipeline],
     ) -> Option<Plan> {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function, which is that of `plan_in`.
         unsafe { self.plan_in(layout, of, (stages, libraries), &Style::PART) }
     }
 
     /// # Safety
     ///
-    /// As above.
+    /// As for [`Gpu::plan`].
     unsafe fn plan_in(
         &self,
         layout: PipelineLayout,
@@ -152,16 +154,16 @@ impl Gpu {
         (stages, more): (&[PipelineShaderStageCreateInfo], &[Pipeline]),
         style: &Style,
     ) -> Option<Plan> {
-        if self.has_failed() {
-            return None;
-        }
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the chain of an info of a valid call.
         if let Some(why) = unsafe { left_alone(flags, chain) } {
             self.say(why);
             return None;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
         let (part, libraries) = unsafe { part_of(flags, chain, more) };
+        if self.has_failed() {
+            return self.plan_bare_part(part, layout, stages, libraries);
+        }
         if part == Part::Whole && !self.config.scope.takes_next() {
             return None;
         }
@@ -170,7 +172,7 @@ impl Gpu {
         let libraries: Vec<Arc<Library>> =
             libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
         let layout = state.layouts.get(&layout.0).or_else(|| libraries.first().map(|it| &it.layout)).cloned()?;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: a stage of a valid call, with its chain.
         let source = |it| unsafe { self.config.scope.mark(&state, it, source_of(&state, it)?) };
         let sources: Option<Vec<Source>> = stages.iter().map(source).collect();
         drop(state);
@@ -183,21 +185,22 @@ impl Gpu {
             return None;
         };
         if part != Part::Whole {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the stages of a valid call.
             return unsafe { self.plan_part((part, given), &layout, sources, stages, &libraries) };
         }
         // What is in buffers is known when work is submitted, so that nothing can be expected.
         let style = if layout.is_in_buffers() { &Style::PART } else { style };
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the stages of a valid call.
         unsafe { self.plan_with(&layout, sources, stages, style) }
     }
 
-    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known when a part is made, so it expects
-    /// nothing; and it is not made again.
+    /// A part of pipelines, or a pipeline out of so many parts, of which some are known. What is bound is not known
+    /// when a part is made, so it expects nothing; and it is not made again.
     ///
     /// # Safety
     ///
-    /// As above.
+    /// The stages must be those of a valid call that makes pipelines, and stay, with their chains, for as long as the
+    /// plan.
     unsafe fn plan_part(
         &self,
         (part, given): (Part, usize),
@@ -213,34 +216,56 @@ impl Gpu {
         let mut plan = Plan::new(layout, sources, stages, &Style::PART);
         plan.part = part;
         for (at, info) in stages.iter().enumerate() {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, &Style::PART) } {
                 plan.keeps_all = false;
                 self.say(&why);
             }
         }
-        let from = plan.infos.len();
-        for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
-            let touch_base = feedback::touch_base(&plan.stages);
-            plan.stages.push(CheckedStage { index: from + at, touch_base, ..stage.clone() });
-        }
+        plan.add_libraries(libraries);
+        plan.keeps_all &= libraries.len() == given;
+        self.give_part_tables(plan)
+    }
+
+    /// No more code of ours is added. But what is out of parts that have some needs tables, by which all is right.
+    fn plan_bare_part(
+        &self,
+        part: Part,
+        layout: PipelineLayout,
+        stages: &[PipelineShaderStageCreateInfo],
+        libraries: &[Pipeline],
+    ) -> Option<Plan> {
+        let state = self.state();
+        let libraries: Vec<Arc<Library>> =
+            libraries.iter().filter_map(|it| state.libraries.get(&it.0).cloned()).collect();
+        let own = libraries.first().map(|it| &it.layout)?;
+        let layout = Arc::clone(state.layouts.get(&layout.0).unwrap_or(own));
+        drop(state);
+        let mut plan = Plan::new(&layout, Vec::new(), stages, &Style::PART);
+        (plan.part, plan.keeps_all) = (part, false);
+        plan.add_libraries(&libraries);
+        self.give_part_tables(plan)
+    }
+
+    /// None where nothing of it has code of ours.
+    fn give_part_tables(&self, mut plan: Plan) -> Option<Plan> {
         if plan.stages.is_empty() {
             return None;
         }
-        plan.keeps_all &= libraries.len() == given && libraries.iter().all(|it| it.keeps_all);
         plan.cells = self.part_cells();
-        if part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
+        if plan.part == Part::Linked && self.or_fail(self.give_quiet(&mut plan)).is_none() {
             self.destroy_modules(&plan);
             return None;
         }
         Some(plan)
     }
 
-    /// As above, where all is known.
+    /// A plan for a whole pipeline whose layout and shaders are known.
     ///
     /// # Safety
     ///
-    /// As above; modules of stages need not be there any more.
+    /// The stages must be those of a valid call that makes pipelines, and stay, with their chains, for as long as the
+    /// plan; their modules need not be there any more.
     pub(super) unsafe fn plan_with(
         &self,
         layout: &Arc<Layout>,
@@ -253,7 +278,7 @@ impl Gpu {
             plan.fixed = Some(self.or_fail(Fixed::new(self))?);
         }
         for (at, info) in stages.iter().enumerate() {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
             if let Err(why) = unsafe { self.plan_stage(&mut plan, at, info, style) } {
                 plan.keeps_all = false;
                 self.say(&why);
@@ -288,14 +313,17 @@ impl Gpu {
 
     fn destroy_modules(&self, plan: &Plan) {
         if let Some(destroy) = self.next.destroy_shader_module {
-            // SAFETY: modules of ours, which a pipeline does not need any more.
+            // SAFETY: modules that `create_module` made for this plan alone, on a device that is alive by the contract
+            // of `Gpu::begin`. A plan is dropped or finished once, after its pipelines were made, which do not need
+            // them.
             plan.modules.iter().for_each(|it| unsafe { destroy(self.device, *it, Ptr::NULL) });
         }
     }
 
     /// # Safety
     ///
-    /// The info must be valid, with its chain; its module need not be there any more.
+    /// The info must be that of a stage of a valid call, and what it leads to must stay for as long as the plan; its
+    /// module need not be there any more.
     unsafe fn plan_stage(
         &self,
         plan: &mut Plan,
@@ -313,7 +341,7 @@ impl Gpu {
         }
         plan.keeps_all &= matches!(&found, Ok(Some(it)) if !it.is_unchanged() || it.touches == Touches::default());
         let found = found.map(|it| it.filter(|it| !it.is_unchanged()));
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: a stage with a valid chain.
         let (p_next, chain) = unsafe { without_module(info) }.ok_or("the words of a shader cannot be exchanged")?;
         let made = match found {
             Ok(Some(made)) => made,
@@ -329,18 +357,19 @@ impl Gpu {
         };
         let (cell_base, part) = self.cells_of_stage(plan, &made).ok_or("there is no room for parts of pipelines")?;
         let driver_module = self.create_module(&made.words).ok_or("the driver does not take a shader with checks")?;
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter, by the contract of this function:
+        // null or one that is valid.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
         let (shader, touch_base) = (self.next_shader(), feedback::touch_base(&plan.stages));
         let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
         let touch_slot = if plan.part == Part::Whole { None } else { Gpu::touch_slot(info.stage) };
         constants.extend(feedback::touch_constant(&made, touch_slot, touch_base));
-        // SAFETY: as above.
+        // SAFETY: the specialization of a stage of a valid call, by the same VUID.
         let special = unsafe { Special::new(own, &constants) };
         plan.infos[at] = PipelineShaderStageCreateInfo {
             module: driver_module,
             p_next,
-            p_specialization_info: Ptr::to(&special.info),
+            p_specialization_info: special.address(),
             ..*info
         };
         plan.modules.push(driver_module);
@@ -433,7 +462,7 @@ impl Gpu {
             Root::Descriptor { set } => (1, set),
             Root::Specialization => (2, 0),
         };
-        // SAFETY: words are four bytes each, and any bytes are bytes.
+        // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
         let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
         let key = Key { words: xxh3_128(bytes), root: place, branches, immediate, touches };
         if let Some(known) = self.state().shaders.get(&key) {
@@ -477,7 +506,7 @@ impl Gpu {
         info.p_code = Ptr::to_slice(words);
         let mut made = ShaderModule::default();
         let create = self.next.create_shader_module?;
-        // SAFETY: a device that is alive, an info and a place of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; the info, its words and the place are ours.
         is_fine(unsafe { create(self.device, Ptr::to(&info), Ptr::NULL, place(&mut made)) })?;
         Some(made)
     }
@@ -550,6 +579,15 @@ impl Plan {
         }
     }
 
+    fn add_libraries(&mut self, libraries: &[Arc<Library>]) {
+        let from = self.infos.len();
+        for (at, stage) in libraries.iter().flat_map(|it| &it.stages).enumerate() {
+            let touch_base = feedback::touch_base(&self.stages);
+            self.stages.push(CheckedStage { index: from + at, touch_base, ..stage.clone() });
+        }
+        self.keeps_all &= libraries.iter().all(|it| it.keeps_all);
+    }
+
     /// Whether it can be made again.
     pub(super) fn is_whole(&self) -> bool {
         self.part == Part::Whole
@@ -594,25 +632,31 @@ impl Plan {
 impl Special {
     /// # Safety
     ///
-    /// The application's own must be valid.
+    /// The application's own must be that of a stage of a valid call that has not returned.
     pub(super) unsafe fn new(own: Option<&SpecializationInfo>, constants: &[(u32, u32)]) -> Special {
-        // SAFETY: the caller's word.
-        let (mut entries, mut data) = unsafe {
-            let entries = own.map_or(&[][..], |it| slice(it.p_map_entries, it.map_entry_count));
-            let data = own.map_or(&[][..], |it| slice(it.p_data, it.data_size as u32));
-            (entries.to_vec(), data.to_vec())
-        };
+        // SAFETY: VUID-VkSpecializationInfo-pMapEntries-parameter, by the contract of this function: as many as it
+        // says.
+        let entries = own.map_or(&[][..], |it| unsafe { slice(it.p_map_entries, it.map_entry_count) });
+        // SAFETY: VUID-VkSpecializationInfo-pData-parameter, by the contract of this function: as many bytes as it
+        // says.
+        let data = own.map_or(&[][..], |it| unsafe { slice(it.p_data, it.data_size as u32) });
+        let (mut entries, mut data) = (entries.to_vec(), data.to_vec());
         for (constant_id, value) in constants {
             entries.push(SpecializationMapEntry { constant_id: *constant_id, offset: data.len() as u32, size: 4 });
             data.extend(value.to_ne_bytes());
         }
-        let info = Box::new(SpecializationInfo {
+        let info = vec![SpecializationInfo {
             map_entry_count: entries.len() as u32,
             p_map_entries: Ptr::to_slice(&entries),
             data_size: data.len() as u64,
             p_data: Ptr::to_slice(&data),
-        });
+        }];
         Special { info, _behind: (entries, data) }
+    }
+
+    /// Where it is, as long as this is there.
+    pub(super) fn address(&self) -> Ptr<SpecializationInfo> {
+        Ptr::to_slice(&self.info)
     }
 }
 
@@ -634,70 +678,73 @@ pub(super) fn constants_of(
 ///
 /// # Safety
 ///
-/// The chain must be that of a valid info.
+/// The chain must be that of an info of a valid call that makes pipelines and has not returned.
 unsafe fn left_alone(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> Option<&'static str> {
-    // SAFETY: the caller's word, and the structure of this type.
-    let binaries = unsafe {
-        let found = find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR);
-        found.map_or(0, |it| (*it.as_ptr()).binary_count)
-    };
-    if binaries > 0 {
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let binaries = unsafe { find_in_chain::<PipelineBinaryInfoKHR>(chain, StructureType::PIPELINE_BINARY_INFO_KHR) };
+    // SAFETY: a structure of the chain, which stays until the call returns.
+    if binaries.is_some_and(|it| unsafe { (*it.as_ptr()).binary_count } > 0) {
         return Some("pipelines out of binaries have no shaders that could be checked");
     }
     let groups = StructureType::GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV;
-    // SAFETY: as above.
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
     let has_groups = unsafe { find_in_chain::<GraphicsPipelineShaderGroupsCreateInfoNV>(chain, groups) }.is_some();
-    // SAFETY: the caller's word.
+    // SAFETY: the contract of this function, which is that of `all_flags`.
     (has_groups || unsafe { all_flags(flags, chain) } & LEFT != 0)
         .then_some("pipelines that the device binds, or with descriptor heaps, are not checked")
 }
 
 /// # Safety
 ///
-/// The chain must be that of a valid info.
+/// The chain must be that of an info of a valid call that makes pipelines and has not returned.
 unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
     let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
-    // SAFETY: the caller's word, and the structure of this type.
-    let more = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty).map(|it| (*it.as_ptr()).flags.0) };
-    more.unwrap_or(u64::from(flags.0))
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let more = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) };
+    // SAFETY: a structure of the chain, which stays until the call returns.
+    more.map_or(u64::from(flags.0), |it| unsafe { (*it.as_ptr()).flags.0 })
 }
 
 /// Whether it is a part of pipelines or out of such, and which.
 ///
 /// # Safety
 ///
-/// The chain must be that of a valid info.
+/// The chain must be that of an info of a valid call that makes pipelines, and stay for as long as `more` does.
 unsafe fn part_of(flags: PipelineCreateFlags, chain: Ptr<Opaque>, more: &[Pipeline]) -> (Part, &[Pipeline]) {
     let ty = StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR;
-    // SAFETY: the caller's word, and the structure of this type.
-    unsafe {
-        let libraries = find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty).map(|it| &*it.as_ptr());
-        let libraries = libraries.map_or(more, |it| slice(it.p_libraries, it.library_count));
-        let part = match all_flags(flags, chain) & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
-            true => Part::Library,
-            false if libraries.is_empty() => Part::Whole,
-            false => Part::Linked,
-        };
-        (part, libraries)
-    }
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let found = unsafe { find_in_chain::<PipelineLibraryCreateInfoKHR>(chain, ty) };
+    // SAFETY: a structure of the chain, which by the contract of this function stays.
+    let found = found.map(|it| unsafe { &*it.as_ptr() });
+    // SAFETY: VUID-VkPipelineLibraryCreateInfoKHR-pLibraries-parameter: as many as it says, which stay as the chain
+    // does.
+    let libraries = found.map_or(more, |it| unsafe { slice(it.p_libraries, it.library_count) });
+    // SAFETY: the contract of this function: the chain of an info of a valid call.
+    let flags = unsafe { all_flags(flags, chain) };
+    let part = match flags & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
+        true => Part::Library,
+        false if libraries.is_empty() => Part::Whole,
+        false => Part::Linked,
+    };
+    (part, libraries)
 }
 
 /// The words of a stage; none where nobody has them.
 ///
 /// # Safety
 ///
-/// The info must be valid, with its chain.
+/// The info must be that of a stage of a valid call that has not returned.
 unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Option<Source> {
     if info.module.0 != 0 {
         let (words, name) = state.modules.get(&info.module.0).cloned()?;
         return Some(Source { words, module: info.module, name, is_taken: true });
     }
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
-    // SAFETY: the caller's word, and the structure of this type.
-    unsafe {
-        let module = find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty)?;
-        Some(Source::unnamed(read_words(&*module.as_ptr())))
-    }
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
+    // type is that of the structure.
+    let module = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) }?;
+    // SAFETY: a structure of the chain, whose words are there until the call returns.
+    Some(Source::unnamed(unsafe { read_words(&*module.as_ptr()) }))
 }
 
 /// The chain of a stage without words for a module, and copies of what is before them; none where they cannot be
@@ -705,25 +752,27 @@ unsafe fn source_of(state: &State, info: &PipelineShaderStageCreateInfo) -> Opti
 ///
 /// # Safety
 ///
-/// The info must be valid, with its chain.
+/// The info must be that of a stage of a valid call, and its chain must stay for as long as the result.
 unsafe fn without_module(info: &PipelineShaderStageCreateInfo) -> Option<(Ptr<Opaque>, Copies)> {
     let ty = StructureType::SHADER_MODULE_CREATE_INFO;
-    // SAFETY: the caller's word, and the structure of this type.
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
+    // type is that of the structure.
     let found = unsafe { find_in_chain::<ShaderModuleCreateInfo>(info.p_next, ty) };
-    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, Vec::new())) };
-    // SAFETY: as above.
-    let (rest, mut before) = unsafe { ((*found.as_ptr()).p_next, copy_until(info.p_next, ty)?) };
+    let Some(found) = found.filter(|_| info.module.0 == 0) else { return Some((info.p_next, Copies::default())) };
+    // SAFETY: a structure of the chain, which by the contract of this function stays.
+    let rest = unsafe { (*found.as_ptr()).p_next };
+    // SAFETY: the same chain.
+    let mut before = unsafe { Copies::until(info.p_next, ty) }?;
     before.pop();
-    let Some(last) = before.last_mut() else { return Some((rest, before)) };
-    // The second word of every structure leads to the next.
-    last[1] = rest.0;
-    Some((Ptr::to_slice(before.first()?).cast(), before))
+    Some((before.link(rest), before))
 }
 
 /// # Safety
 ///
-/// The info must be valid.
+/// The info must be that of a valid `vkCreateShaderModule`, or in the chain of a stage of a valid call, that has not
+/// returned.
 pub(super) unsafe fn read_words(info: &ShaderModuleCreateInfo) -> Arc<Vec<u32>> {
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter, by the contract of this function: `codeSize / 4` words.
+    // Where the code is GLSL the size is no multiple of four, and what is left over is not read.
     Arc::new(unsafe { slice(info.p_code, (info.code_size / 4) as u32) }.to_vec())
 }

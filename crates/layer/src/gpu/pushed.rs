@@ -65,11 +65,15 @@ impl Pushed {
         runs
     }
 
+    /// Pushes all of it again, into the command buffer that it belongs to. Called from hooks of commands that are
+    /// recorded into that alone, with the driver's function.
     pub(super) fn push_again(&self, handle: CommandBuffer, push: FnCmdPushConstants) {
         let Some(layout) = self.layout.as_ref().map(|it| it.own.unwrap_or(it.handle)) else { return };
         for (offset, size, stages) in self.runs() {
             let bytes = &self.bytes[offset as usize..];
-            // SAFETY: what the application pushed itself, into a command buffer that it records now.
+            // SAFETY: whoever comes here is in a hook of a command for this command buffer, which is being recorded
+            // (VUID-vkCmdDraw-commandBuffer-recording and the like). The bytes, and the stages of the layout for them,
+            // are what the application pushed itself, and there are `size` of them.
             unsafe { push(handle, layout, ShaderStageFlags(stages), offset, size, Ptr::to_slice(bytes)) };
         }
     }
@@ -80,7 +84,7 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// There must be as many bytes as said.
+    /// The parameters must be those of a valid `vkCmdPushConstants` or `vkCmdPushConstants2` that has not returned.
     pub(super) unsafe fn pushed(
         &self,
         handle: CommandBuffer,
@@ -89,7 +93,8 @@ impl Gpu {
         (bytes, size): (Ptr<u8>, u32),
     ) -> ShaderStageFlags {
         let Some(layout) = self.state().layouts.get(&layout.0).cloned() else { return stages };
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-vkCmdPushConstants-pValues-parameter or VUID-VkPushConstantsInfo-pValues-parameter, by the
+        // contract of this function: as many bytes as the size says.
         let bytes = unsafe { super::slice(bytes, size) };
         if let Some(slot) = self.slot(handle.0) {
             slot.with(|it| it.pushed.add(&layout, offset, bytes));

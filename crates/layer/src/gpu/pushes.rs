@@ -10,11 +10,11 @@ use lavascope_abi::*;
 
 use super::commands::{Bind, point_of};
 use super::descriptors::Set;
-use super::hooks::{hooks, points_of};
+use super::hooks::{hooks, points_of, read, written};
 use super::recipe::Packed;
 use super::{Gpu, facts_of, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 
 /// A template of the application.
 #[derive(Clone)]
@@ -35,58 +35,86 @@ pub(super) struct Push {
 const NO_POOL: u64 = u64::MAX;
 
 hooks! {
-    create_descriptor_update_template = fn(device: Device, p_info: Ptr<DescriptorUpdateTemplateCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorUpdateTemplate>) -> Result, |gpu, next| {
-        let result = next(device, p_info, p_allocator, p_made);
+    create_descriptor_update_template = fn(device: Device, p_info: Ptr<DescriptorUpdateTemplateCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorUpdateTemplate>) -> Result, |gpu, forward| {
+        let result = forward();
         if result == Result::SUCCESS {
-            let keep = || {
-                let info = &*p_info.as_ptr();
-                let entries = slice(info.p_descriptor_update_entries, info.descriptor_update_entry_count).into();
-                let template = Template { entries, point: info.pipeline_bind_point };
-                gpu.state().templates.insert((*p_made.as_ptr()).0, template);
+            // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter: a valid structure until the call
+            // returns; VUID-VkDescriptorUpdateTemplateCreateInfo-pDescriptorUpdateEntries-parameter: an array of as many
+            // as it says; VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter: a place for the
+            // handle, which the call has written.
+            let (info, entries, made) = unsafe {
+                let info = read(p_info);
+                let entries = slice(info.p_descriptor_update_entries, info.descriptor_update_entry_count);
+                (info, entries, written(p_made))
             };
+            let keep = || {
+                let template = Template { entries: entries.into(), point: info.pipeline_bind_point };
+                gpu.state().templates.insert(made.0, template);
+            };
+            // Upkeep: what is pushed by it is pushed again behind sets of ours.
             fence("vkCreateDescriptorUpdateTemplate", keep, || ());
         }
         result
     }
-    destroy_descriptor_update_template = fn(device: Device, it: DescriptorUpdateTemplate, p_allocator: Ptr<Opaque>) -> (), |gpu, next| {
+    destroy_descriptor_update_template = fn(device: Device, it: DescriptorUpdateTemplate, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
         fence("vkDestroyDescriptorUpdateTemplate", || drop(gpu.state().templates.remove(&it.0)), || ());
-        next(device, it, p_allocator);
+        forward();
     }
-    update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, next| {
-        next(device, set, template, p_data);
+    update_descriptor_set_with_template = fn(device: Device, set: DescriptorSet, template: DescriptorUpdateTemplate, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
+        forward();
         let note = || {
             let mut state = gpu.state();
             match state.templates.get(&template.0).cloned() {
-                Some(template) => Writes::of(&template, p_data, set).all.iter().for_each(|it| state.write(it)),
+                Some(template) => {
+                    let writes = Writes::new(&template, p_data, set);
+                    // SAFETY: VUID-vkUpdateDescriptorSetWithTemplate-pData-01685: until the call returns there is what
+                    // the template says, where it says; so each write is valid as long as `writes` is there.
+                    writes.all.iter().for_each(|it| unsafe { state.write(it) });
+                }
                 None => state.sets.get_mut(&set.0).into_iter().for_each(Set::forget),
             }
             gpu.sets_changed();
         };
-        fence("vkUpdateDescriptorSetWithTemplate", note, || ());
+        let forget = || gpu.forget_contents("vkUpdateDescriptorSetWithTemplate", std::iter::once(set));
+        while_on("vkUpdateDescriptorSetWithTemplate", note, forget);
     }
-    cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, next| {
-        next(commands, point, layout, set, count, p_writes);
-        fence("vkCmdPushDescriptorSet", || gpu.push(commands, point, (layout, set), slice(p_writes, count)), || ());
+    cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter: an array of so many valid structures until
+        // the call returns, with their chains and arrays (VUID-vkCmdPushDescriptorSet-pDescriptorWrites-06494).
+        let note = || unsafe { gpu.push(commands, point, (layout, set), slice(p_writes, count)) };
+        fence("vkCmdPushDescriptorSet", note, || ());
     }
-    cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, next| {
-        next(commands, p_info);
+    cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdPushDescriptorSet2-pPushDescriptorSetInfo-parameter: a valid structure until the call
+        // returns; VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: an array of as many as it says.
+        let (it, writes) = unsafe {
+            let it = read(p_info);
+            (it, slice(it.p_descriptor_writes, it.descriptor_write_count))
+        };
         let note = || {
-            let it = &*p_info.as_ptr();
-            let writes = slice(it.p_descriptor_writes, it.descriptor_write_count);
-            points_of(it.stage_flags).for_each(|point| gpu.push(commands, POINTS[point], (it.layout, it.set), writes));
+            points_of(it.stage_flags).for_each(|point| {
+                // SAFETY: VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: each is valid, with its chain and
+                // its arrays (VUID-VkPushDescriptorSetInfo-pDescriptorWrites-06494).
+                unsafe { gpu.push(commands, POINTS[point], (it.layout, it.set), writes) };
+            });
         };
         fence("vkCmdPushDescriptorSet2", note, || ());
     }
-    cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, next| {
-        next(commands, template, layout, set, p_data);
-        fence("vkCmdPushDescriptorSetWithTemplate", || gpu.push_by(commands, template, (layout, set), p_data), || ());
+    cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686: what the template says, until the call returns.
+        let note = || unsafe { gpu.push_by(commands, template, (layout, set), p_data) };
+        fence("vkCmdPushDescriptorSetWithTemplate", note, || ());
     }
-    cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, next| {
-        next(commands, p_info);
-        let note = || {
-            let it = &*p_info.as_ptr();
-            gpu.push_by(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data);
-        };
+    cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate2-pPushDescriptorSetWithTemplateInfo-parameter: a valid
+        // structure until the call returns.
+        let it = unsafe { read(p_info) };
+        // SAFETY: VUID-VkPushDescriptorSetWithTemplateInfo-pData-01686: what the template says, until the call returns.
+        let note = || unsafe { gpu.push_by(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
         fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
 }
@@ -97,48 +125,63 @@ const POINTS: [PipelineBindPoint; 3] =
 /// What a template writes, as writes of one descriptor each.
 struct Writes {
     all: Vec<WriteDescriptorSet>,
-    /// What they lead to.
-    #[expect(clippy::vec_box, reason = "their addresses are in the writes")]
-    _structures: Vec<Box<WriteDescriptorSetAccelerationStructureKHR>>,
+    /// What they lead to. All of it is there before the first address of it is taken: it does not move any more.
+    _structures: Vec<WriteDescriptorSetAccelerationStructureKHR>,
 }
 
 impl Writes {
-    /// `p_data` must be what the template takes.
-    fn of(template: &Template, p_data: Ptr<Opaque>, set: DescriptorSet) -> Writes {
-        let (mut all, mut structures) = (Vec::new(), Vec::new());
-        for entry in template.entries.iter() {
-            // Of inline blocks the count is one of bytes, and what they hold is known from the layout.
-            let is_inline = entry.descriptor_type == DescriptorType::INLINE_UNIFORM_BLOCK;
-            for at in 0..if is_inline { 0 } else { u64::from(entry.descriptor_count) } {
-                let data = Ptr::<Opaque>::new(p_data.0 + entry.offset + at * entry.stride);
-                let mut write = WriteDescriptorSet::zeroed();
-                write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
-                write.dst_set = set;
-                (write.dst_binding, write.descriptor_type) = (entry.dst_binding, entry.descriptor_type);
-                write.dst_array_element = entry.dst_array_element + at as u32;
-                write.descriptor_count = 1;
-                write.p_buffer_info = data.cast();
-                write.p_image_info = data.cast();
-                write.p_texel_buffer_view = data.cast();
-                if entry.descriptor_type == DescriptorType::ACCELERATION_STRUCTURE_KHR {
-                    let mut chained = Box::new(WriteDescriptorSetAccelerationStructureKHR::zeroed());
-                    chained.s_type = StructureType::WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR;
-                    chained.acceleration_structure_count = 1;
-                    chained.p_acceleration_structures = data.cast();
-                    write.p_next = Ptr::to(&*chained).cast();
-                    structures.push(chained);
-                }
-                all.push(write);
+    /// The writes are valid as long as this is, where `p_data` leads to what the template takes. It is not read here.
+    fn new(template: &Template, p_data: Ptr<Opaque>, set: DescriptorSet) -> Writes {
+        let places = || template.entries.iter().flat_map(move |entry| elements(entry, p_data));
+        let kind = DescriptorType::ACCELERATION_STRUCTURE_KHR;
+        let is_chained = |it: &DescriptorUpdateTemplateEntry| it.descriptor_type == kind;
+        let chained = places().filter(|it| is_chained(it.0)).map(|(_, _, data)| {
+            let mut chained = WriteDescriptorSetAccelerationStructureKHR::zeroed();
+            chained.s_type = StructureType::WRITE_DESCRIPTOR_SET_ACCELERATION_STRUCTURE_KHR;
+            chained.acceleration_structure_count = 1;
+            chained.p_acceleration_structures = data.cast();
+            chained
+        });
+        let structures: Vec<_> = chained.collect();
+        let mut behind = structures.iter();
+        let write = |(entry, at, data): (&DescriptorUpdateTemplateEntry, u32, Ptr<Opaque>)| {
+            let mut write = WriteDescriptorSet::zeroed();
+            write.s_type = StructureType::WRITE_DESCRIPTOR_SET;
+            write.dst_set = set;
+            (write.dst_binding, write.descriptor_type) = (entry.dst_binding, entry.descriptor_type);
+            write.dst_array_element = entry.dst_array_element.wrapping_add(at);
+            write.descriptor_count = 1;
+            write.p_buffer_info = data.cast();
+            write.p_image_info = data.cast();
+            write.p_texel_buffer_view = data.cast();
+            if is_chained(entry) {
+                write.p_next = behind.next().map_or(Ptr::NULL, |it| Ptr::to(it).cast());
             }
-        }
+            write
+        };
+        let all = places().map(write).collect();
         Writes { all, _structures: structures }
     }
+}
+
+/// The descriptors of an entry of a template: which of them, and where in the data.
+fn elements(
+    entry: &DescriptorUpdateTemplateEntry,
+    p_data: Ptr<Opaque>,
+) -> impl Iterator<Item = (&DescriptorUpdateTemplateEntry, u32, Ptr<Opaque>)> {
+    // Of inline blocks the count is one of bytes, and what they hold is known from the layout.
+    let is_inline = entry.descriptor_type == DescriptorType::INLINE_UNIFORM_BLOCK;
+    let first = p_data.0.wrapping_add(entry.offset);
+    (0..if is_inline { 0 } else { entry.descriptor_count }).map(move |at| {
+        let offset = u64::from(at).wrapping_mul(entry.stride);
+        (entry, at, Ptr::new(first.wrapping_add(offset)))
+    })
 }
 
 impl Gpu {
     /// # Safety
     ///
-    /// The data must be what the template takes.
+    /// `p_data` must lead to what the template takes, in its places.
     unsafe fn push_by(
         &self,
         handle: CommandBuffer,
@@ -147,8 +190,8 @@ impl Gpu {
         p_data: Ptr<Opaque>,
     ) {
         let Some(template) = self.state().templates.get(&template.0).cloned() else { return };
-        let writes = Writes::of(&template, p_data, DescriptorSet::default());
-        // SAFETY: the caller's word.
+        let writes = Writes::new(&template, p_data, DescriptorSet::default());
+        // SAFETY: the contract of this function: each write leads into the data, or into `writes`, which is alive.
         unsafe { self.push(handle, template.point, to, &writes.all) };
     }
 
@@ -156,7 +199,7 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The writes must be valid, with their chains.
+    /// The writes must be valid, with their chains, and with the arrays that their types ask for.
     unsafe fn push(
         &self,
         handle: CommandBuffer,
@@ -164,7 +207,7 @@ impl Gpu {
         (layout, number): (PipelineLayout, u32),
         writes: &[WriteDescriptorSet],
     ) {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function is that of the other.
         let push = unsafe { self.kept_push(bind_point, (layout, number), writes) };
         let mut state = self.state();
         let (Some(point), Some(layout)) = (point_of(bind_point), state.layouts.get(&layout.0).cloned()) else { return };
@@ -178,7 +221,7 @@ impl Gpu {
             let mut pushes = before.filter(|_| known.is_some()).map_or_else(Vec::new, |it| it.pushes.clone());
             let mut set = known.cloned().unwrap_or_else(|| Set::new(NO_POOL, &set_layout, 0));
             for write in writes {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: a valid write.
                 let bound = unsafe { state.bound_by(write) };
                 set.put_all((write.dst_binding, write.dst_array_element), bound);
             }
@@ -200,7 +243,7 @@ impl Gpu {
     ///
     /// # Safety
     ///
-    /// The writes must be valid, with their chains.
+    /// The writes must be valid, with their chains, and with the arrays that their types ask for.
     unsafe fn kept_push(
         &self,
         pipeline_bind_point: PipelineBindPoint,
@@ -220,7 +263,8 @@ impl Gpu {
             p_descriptor_writes: Ptr::to_slice(writes),
         };
         let place = |it: &WriteDescriptorSet| [it.dst_binding, it.dst_array_element, it.descriptor_count];
-        // SAFETY: a device that is alive, and the caller's word.
+        // SAFETY: this runs inside of a call for a command buffer of the device, which is alive until that returns; the
+        // parameters are of this command, and what they lead to is valid by the contract of this function.
         let call = unsafe {
             let facts = facts_of(self.device)?;
             Packed::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), facts)?
@@ -233,11 +277,53 @@ impl Gpu {
         let Some(push) = self.next.cmd_push_descriptor_set else { return };
         let mut arena = lavascope_marshal::Arena::default();
         let Some(params) = it.call.unpack(&mut arena) else { return };
-        // SAFETY: the parameters of a call of this kind, laid out in the arena, into a command buffer that the
-        // application records now.
+        // SAFETY: `kept_push` packed a call of this command, so `unpack` gives its parameters, and they lead into `arena`,
+        // which is alive. The command buffer is in the recording state: this runs inside of a command of the
+        // application for it. The set and its layout are what the application pushed for.
         unsafe {
             let it = &*params.cast::<CmdPushDescriptorSetParams>();
             push(handle, it.pipeline_bind_point, it.layout, it.set, it.descriptor_write_count, it.p_descriptor_writes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(binding: u32, kind: DescriptorType, count: u32, offset: u64) -> DescriptorUpdateTemplateEntry {
+        let mut it = DescriptorUpdateTemplateEntry::zeroed();
+        (it.dst_binding, it.descriptor_type, it.descriptor_count) = (binding, kind, count);
+        (it.offset, it.stride) = (offset, 8);
+        it
+    }
+
+    #[test]
+    fn a_template_writes_one_descriptor_after_the_other() {
+        let structures = DescriptorType::ACCELERATION_STRUCTURE_KHR;
+        let entries = [
+            entry(0, structures, 2, 0),
+            entry(1, DescriptorType::INLINE_UNIFORM_BLOCK, 16, 0),
+            entry(2, DescriptorType::UNIFORM_TEXEL_BUFFER, 1, 16),
+            entry(3, structures, 1, 24),
+        ];
+        let template = Template { entries: entries.into(), point: PipelineBindPoint::COMPUTE };
+        let data = [10_u64, 11, 12, 13];
+        // It moves, as it does on its way to whoever reads it.
+        let writes = Box::new(Writes::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));
+        let mut found = Vec::new();
+        for it in &writes.all {
+            assert_eq!((it.dst_set, it.descriptor_count), (DescriptorSet(7), 1));
+            let chained = it.p_next.cast::<WriteDescriptorSetAccelerationStructureKHR>();
+            // SAFETY: what the writes lead to is in `writes` and in `data`, and both are alive.
+            let value = unsafe {
+                match chained.as_ptr().as_ref() {
+                    Some(chained) => (*chained.p_acceleration_structures.as_ptr()).0,
+                    None => (*it.p_texel_buffer_view.as_ptr()).0,
+                }
+            };
+            found.push((it.dst_binding, it.dst_array_element, chained.is_null(), value));
+        }
+        assert_eq!(found, [(0, 0, false, 10), (0, 1, false, 11), (2, 0, true, 12), (3, 0, false, 13)]);
     }
 }

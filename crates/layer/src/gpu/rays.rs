@@ -28,13 +28,16 @@ unsafe extern "system" fn create(
     p_allocator: Ptr<Opaque>,
     p_made: Ptr<Pipeline>,
 ) -> Result {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkCreateRayTracingPipelinesKHR-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_ray_tracing_pipelines_khr else { return Result::ERROR_INITIALIZATION_FAILED };
-    // SAFETY: the application's own parameters, valid as the specification demands, here and below.
+    // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: an array of so many until the call returns.
     let infos = unsafe { slice(p_infos, count) };
-    let plan = |it: &RayTracingPipelineCreateInfoKHR| gpu.plan_khr(it);
+    // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: each is valid, with its chain and its arrays.
+    let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_khr(it) };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
+    // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
     let plans = fence("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<Plan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
@@ -42,14 +45,16 @@ unsafe extern "system" fn create(
     };
     let changed: Vec<_> = infos.iter().zip(&plans).map(change).collect();
     if plans.iter().all(Option::is_none) {
-        // SAFETY: as above.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         return unsafe { next(device, deferred, cache, count, p_infos, p_allocator, p_made) };
     }
     let none = DeferredOperationKHR::default();
-    // SAFETY: as above.
+    // SAFETY: the driver's function, with the application's parameters, but for a cache of the device, nothing that is
+    // deferred, and infos that have code of ours, whose stages, modules and constants live in `plans`.
     let create = |cache, infos| unsafe { next(device, none, cache, count, infos, p_allocator, p_made) };
-    // SAFETY: as above.
-    let result = unsafe { gpu.create_planned((p_infos, &changed), cache, plans, p_made, create) };
+    // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pPipelines-parameter: places for `count` handles, which is as many as
+    // there are infos and plans; they are made with `p_allocator`.
+    let result = unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) };
     match result {
         Result::SUCCESS if deferred.0 != 0 => Result::OPERATION_NOT_DEFERRED_KHR,
         _ => result,
@@ -64,31 +69,39 @@ unsafe extern "system" fn create_nv(
     p_allocator: Ptr<Opaque>,
     p_made: Ptr<Pipeline>,
 ) -> Result {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkCreateRayTracingPipelinesNV-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_ray_tracing_pipelines_nv else { return Result::ERROR_INITIALIZATION_FAILED };
-    // SAFETY: the application's own parameters, valid as the specification demands, here and below.
+    // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: an array of so many until the call returns.
     let infos = unsafe { slice(p_infos, count) };
     let plan = |it: &RayTracingPipelineCreateInfoNV| {
-        // SAFETY: as above.
+        // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pCreateInfos-parameter: each is valid, with its chain and its stages.
         unsafe { gpu.plan_rays(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count), &[]) }
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
+    // Upkeep, as above.
     let plans = fence("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoNV, &Option<Plan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
         RayTracingPipelineCreateInfoNV { p_stages: stages, ..*info }
     };
     let changed: Vec<_> = infos.iter().zip(&plans).map(change).collect();
-    // SAFETY: as above.
+    // SAFETY: the driver's function, with the application's parameters, but for a cache of the device and infos that have
+    // code of ours, whose stages, modules and constants live in `plans`.
     let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
-    // SAFETY: as above.
-    unsafe { gpu.create_planned((p_infos, &changed), cache, plans, p_made, create) }
+    // SAFETY: VUID-vkCreateRayTracingPipelinesNV-pPipelines-parameter: places for `count` handles, which is as many as
+    // there are infos and plans; they are made with `p_allocator`.
+    unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
 }
 
 impl Gpu {
-    fn plan_khr(&self, info: &RayTracingPipelineCreateInfoKHR) -> Option<Plan> {
-        // SAFETY: a valid info.
+    /// # Safety
+    ///
+    /// The info must be valid, with its chain and its arrays.
+    unsafe fn plan_khr(&self, info: &RayTracingPipelineCreateInfoKHR) -> Option<Plan> {
+        // SAFETY: the contract of this function: the info leads to an array of as many stages as it says, and to null or
+        // to a valid list of libraries (VUID-VkRayTracingPipelineCreateInfoKHR-pLibraryInfo-parameter).
         unsafe {
             let libraries = info.p_library_info.as_ptr().as_ref();
             let libraries = libraries.map_or(&[][..], |it| slice(it.p_libraries, it.library_count));

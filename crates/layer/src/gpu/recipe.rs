@@ -90,7 +90,7 @@ impl Recipe {
     ///
     /// # Safety
     ///
-    /// The info must be that of a valid call.
+    /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
     pub(super) unsafe fn graphics(
         info: &GraphicsPipelineCreateInfo,
         facts: &(impl Facts + ?Sized),
@@ -110,17 +110,18 @@ impl Recipe {
             return None;
         }
         let image = (&raw const params).cast();
-        // SAFETY: the caller's word.
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
         let call = unsafe { Packed::new(Command::CreateGraphicsPipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(Recipe { call, layout, sources, kind: Kind::Graphics, pass })
     }
 
-    /// As above, for a compute pipeline.
+    /// Keeps what one compute pipeline is made of; none where that cannot be kept whole.
     ///
     /// # Safety
     ///
-    /// As above.
+    /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
     pub(super) unsafe fn compute(
         info: &ComputePipelineCreateInfo,
         facts: &(impl Facts + ?Sized),
@@ -136,7 +137,8 @@ impl Recipe {
             p_pipelines: super::place(&mut place),
         };
         let image = (&raw const params).cast();
-        // SAFETY: the caller's word.
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
         let call = unsafe { Packed::new(Command::CreateComputePipelines, image, facts) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(Recipe { call, layout, sources, kind: Kind::Compute, pass: None })
@@ -154,11 +156,12 @@ impl Packed {
     ///
     /// # Safety
     ///
-    /// The image must be the parameters of a valid call of the command.
+    /// `image` must point to the parameters of a call of the command whose pointers obey its VUIDs, and stay until this
+    /// returns.
     pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<Packed> {
         let met = Met::default();
         let mut stream = Stream::default();
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
         let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
         // What was left out cannot be made again.
         check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
@@ -230,7 +233,9 @@ impl Gpu {
 
     pub(super) fn destroy_passes(&self, passes: Vec<Arc<Pass>>) {
         if let Some(destroy) = self.next.destroy_render_pass {
-            // SAFETY: the application destroyed them, and nobody needs them.
+            // SAFETY: the application destroyed each, so that all uses of it are over
+            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `Passes` kept it, and gives it
+            // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`keeps_pass`).
             passes.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
         }
     }

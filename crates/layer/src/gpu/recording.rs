@@ -2,6 +2,12 @@
 //!
 //! This is done for every draw, on the thread of the application: nothing is allocated, and no lock is taken, as long
 //! as what is bound was bound before.
+//!
+//! Whoever calls in here with a command buffer is in a hook of a command that is recorded into it. So it is being
+//! recorded (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is
+//! externally synchronized until the hook returns: commands of ours may be recorded beside the application's.
+
+use std::sync::Arc;
 
 use lavascope_abi::*;
 use lavascope_instrument::{ROOT_TOUCHES, Table};
@@ -35,19 +41,17 @@ impl Gpu {
     /// A command buffer begins anew, or is no more: what it had is free.
     pub(super) fn clear_commands(&self, handle: u64, is_freed: bool) {
         let Some(slot) = self.slot(handle) else { return };
-        let Some(mut old) = slot.take() else { return };
-        let pushed_sets = std::mem::take(&mut old.pushed_sets);
-        let (blocks, pools) = old.renew();
-        if is_freed {
-            self.slots.remove(handle, 0);
-            let mut state = self.state();
-            if let Some(all) = state.pools.get_mut(&old.pool) {
+        let renew = |old: &mut Commands| (std::mem::take(&mut old.pushed_sets), old.renew());
+        let (pushed_sets, (blocks, pools)) = if is_freed {
+            let Some(mut old) = self.slots.remove(handle) else { return };
+            if let Some(all) = self.state().pools.get_mut(&old.pool) {
                 all.retain(|it| *it != handle);
             }
-            state.free_slots.push(slot);
+            renew(&mut old)
         } else {
-            slot.put(old);
-        }
+            let Some(mut old) = slot.hold() else { return };
+            renew(&mut old)
+        };
         if !pushed_sets.is_empty() {
             let mut state = self.state();
             pushed_sets.iter().for_each(|it| drop(state.sets.remove(it)));
@@ -59,10 +63,48 @@ impl Gpu {
     #[inline(never)]
     pub(super) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> After {
         let Some(slot) = self.slot(handle.0) else { return After::default() };
-        let Some(mut commands) = slot.take() else { return After::default() };
-        let after = self.record_draw(&mut commands, handle, point, command);
-        slot.put(commands);
-        after
+        let Some(mut commands) = slot.hold() else { return After::default() };
+        self.record_draw(&mut commands, handle, point, command)
+    }
+
+    /// Everything is switched off: a draw or dispatch whose shaders have code of ours gets tables by which all is
+    /// right. Gives what is done behind it. Relies on what is bound alone, and on nothing that was chosen before.
+    #[cold]
+    pub(super) fn permit_draw(&self, handle: CommandBuffer, point: usize) -> After {
+        let Some(slot) = self.slot(handle.0) else { return After::default() };
+        let Some(mut commands) = slot.hold() else { return After::default() };
+        if commands.points[point].objects.is_new() {
+            self.combine(&mut commands, handle, point);
+        }
+        commands.points[point].chosen = None;
+        let Some(first) = commands.points[point].pipeline.as_ref().map(|it| Arc::clone(&it.first)) else {
+            return After::default();
+        };
+        self.bind_form(&mut commands, handle, point, &first);
+        first.fixed.iter().for_each(|it| it.permit(self.everywhere));
+        if first.fixed.is_empty() && !first.stages.is_empty() {
+            let form = self.form(&mut commands, &first);
+            self.tell_quietly(&mut commands, handle, point, &form);
+        }
+        let binds_set = first.way == Way::Set && !first.stages.is_empty();
+        let is_disturbing = binds_set && commands.points[point].is_disturbed_by(&first.layout);
+        self.after(&mut commands, point, (binds_set, is_disturbing))
+    }
+
+    /// Everything is switched off, and command buffers that were recorded before are about to be submitted. What is
+    /// bound to their sets by now is not followed any more, so their tables say that all is right.
+    #[cold]
+    pub(super) fn permit(&self, commands: &[u64]) {
+        for slot in self.with_draws(commands).iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|it| it.permit(self.everywhere));
+        }
+    }
+
+    /// The same for command buffers that were submitted before, and may wait for the host.
+    #[cold]
+    pub(super) fn permit_submitted(&self) {
+        let commands: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
+        self.permit(&commands);
     }
 
     #[inline(always)]
@@ -118,11 +160,10 @@ impl Gpu {
         is_fixed: bool,
     ) -> After {
         let Some(slot) = self.slot(handle.0) else { return After::default() };
-        let Some(mut commands) = slot.take() else { return After::default() };
+        let Some(mut commands) = slot.hold() else { return After::default() };
         let after = self.record_generated(&mut commands, handle, point, (command, is_fixed));
         // For what is drawn next it is chosen anew.
         commands.points[point].chosen = None;
-        slot.put(commands);
         after
     }
 
@@ -153,8 +194,8 @@ impl Gpu {
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
         {
-            // SAFETY: a pipeline that differs from the application's in its shaders alone, into a command buffer
-            // that it records now.
+            // SAFETY: the command buffer is being recorded, as the module says. The pipeline differs from the one that
+            // the application bound in its shaders alone, and is destroyed with that.
             unsafe { bind(handle, POINTS[point], variant.handle) };
             *bound = variant.handle;
         }
@@ -244,14 +285,16 @@ impl Gpu {
             return;
         };
         let bytes = root.device_address.to_ne_bytes();
-        // SAFETY: a layout of ours whose push constants reach to the tail, into a command buffer that is recorded now.
+        // SAFETY: the command buffer is being recorded, as the module says. `Form::push` has a layout of ours, whose
+        // push constants reach to the tail, and all of the stages that have them; the bytes are `TAIL_BYTES`.
         unsafe { push(handle, layout, stages, tail, TAIL_BYTES, Ptr::to_slice(&bytes)) };
         commands.pushed.disturb(&form.variant.layout);
     }
 
     fn bind_set(&self, handle: CommandBuffer, point: usize, variant: &Variant, set: DescriptorSet) {
         let (Some(bind), Some(layout)) = (self.next.cmd_bind_descriptor_sets, variant.layout.own) else { return };
-        // SAFETY: a set of ours and a layout of ours with it, into a command buffer that the application records now.
+        // SAFETY: the command buffer is being recorded, as the module says. The layout is ours and has our set at this
+        // number; the set is of the command buffer, or of the pipeline, and stays as long as that.
         unsafe { bind(handle, POINTS[point], layout, self.set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
@@ -277,7 +320,8 @@ impl Gpu {
     pub(super) fn bind_compute_again(&self, handle: CommandBuffer, commands: &Commands) {
         let point = &commands.points[1];
         if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
-            // SAFETY: what the application bound, as the driver has it.
+            // SAFETY: the command buffer is being recorded, as the module says. It is the pipeline that is bound for
+            // compute by the application, or a form of it, and must be alive when the command buffer is submitted.
             unsafe { bind(handle, POINTS[1], point.driver_pipeline) };
         }
         let binds = point.binds.iter().filter(|it| it.can_be_made_again()).cloned().collect();
@@ -300,7 +344,8 @@ impl Gpu {
             let sets: Vec<DescriptorSet> = it.sets.iter().map(|it| DescriptorSet(*it)).collect();
             let (count, offset_count) = (sets.len() as u32, it.offsets.len() as u32);
             let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&it.offsets));
-            // SAFETY: what the application bound itself, into a command buffer that it records now.
+            // SAFETY: the command buffer is being recorded, as the module says. The application bound these sets
+            // itself, with these offsets and this layout or one that ours stands in for; the lists outlive the call.
             unsafe { bind(handle, POINTS[point], layout, it.first, count, sets, offset_count, offsets) };
         }
         after.in_buffers.iter().for_each(|it| self.bind_buffers_again(handle, it));

@@ -56,7 +56,7 @@ impl Scope {
     ///
     /// # Safety
     ///
-    /// The info must be valid, with its chain.
+    /// The info must be that of a stage of a valid call that has not returned.
     pub(super) unsafe fn mark(
         &self,
         state: &State,
@@ -64,9 +64,9 @@ impl Scope {
         mut source: Source,
     ) -> Option<Source> {
         if self.selects {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the chain of a stage of a valid call.
             let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { is_marked(info.p_next) };
-            // SAFETY: as above.
+            // SAFETY: the contract of this function, which is that of `names_of`.
             source.is_taken = is_marked || self.takes_names(&unsafe { names_of(state, info, &source.words) });
         }
         Some(source)
@@ -81,14 +81,15 @@ impl Scope {
 ///
 /// # Safety
 ///
-/// The chain must be that of a valid info.
+/// The chain must be that of an info of a valid call that has not returned.
 pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
     let ty = StructureType::VALIDATION_FEATURES_EXT;
-    // SAFETY: the caller's word, and the structure of this type.
-    let features = unsafe {
-        let found = find_in_chain::<ValidationFeaturesEXT>(chain, ty).map(|it| &*it.as_ptr());
-        found.map_or(&[][..], |it| slice(it.p_enabled_validation_features, it.enabled_validation_feature_count))
-    };
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    let Some(found) = (unsafe { find_in_chain::<ValidationFeaturesEXT>(chain, ty) }) else { return false };
+    // SAFETY: a structure of the chain, which stays until the call returns.
+    let found = unsafe { &*found.as_ptr() };
+    // SAFETY: VUID-VkValidationFeaturesEXT-pEnabledValidationFeatures-parameter: as many as it says.
+    let features = unsafe { slice(found.p_enabled_validation_features, found.enabled_validation_feature_count) };
     features.contains(&ValidationFeatureEnableEXT::GPU_ASSISTED_EXT)
 }
 
@@ -96,14 +97,17 @@ pub(super) unsafe fn is_marked(chain: Ptr<Opaque>) -> bool {
 ///
 /// # Safety
 ///
-/// The info must be valid, with its chain.
+/// The info must be that of a stage of a valid call that has not returned.
 unsafe fn names_of(state: &State, info: &PipelineShaderStageCreateInfo, words: &[u32]) -> Vec<String> {
     let ty = StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT;
-    // SAFETY: the caller's word, and the structure of this type.
-    let (entry, chained) = unsafe {
-        let chained = find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty);
-        (text(info.p_name), chained.and_then(|it| text((*it.as_ptr()).p_object_name)))
-    };
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pNext-pNext, by the contract of this function: a valid chain; the
+    // type is that of the structure.
+    let chained = unsafe { find_in_chain::<DebugUtilsObjectNameInfoEXT>(info.p_next, ty) };
+    // SAFETY: a structure of the chain. VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null or
+    // null-terminated.
+    let chained = chained.and_then(|it| unsafe { text((*it.as_ptr()).p_object_name) });
+    // SAFETY: VUID-VkPipelineShaderStageCreateInfo-pName-parameter, by the contract of this function: null-terminated.
+    let entry = unsafe { text(info.p_name) };
     let own = state.names.get(ObjectType::SHADER_MODULE, info.module.0);
     let told = [entry, chained].into_iter().flatten().map(|it| it.to_string_lossy().into_owned());
     let sources = Module::parse(words).map(|it| it.sources()).unwrap_or_default();

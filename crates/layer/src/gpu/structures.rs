@@ -15,7 +15,7 @@ use super::draws::COMPUTE;
 use super::tell::{Finding, message_object, named};
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 use crate::messages::MessageObject;
 
 /// Structures that are gone and still remembered.
@@ -109,21 +109,25 @@ unsafe extern "system" fn create(
     p_allocator: Ptr<Opaque>,
     p_made: Ptr<AccelerationStructureKHR>,
 ) -> Result {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkCreateAccelerationStructureKHR-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_acceleration_structure_khr else { return Result::ERROR_INITIALIZATION_FAILED };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     let result = unsafe { next(device, p_info, p_allocator, p_made) };
     if result == Result::SUCCESS {
-        // SAFETY: a call that succeeded had a valid info, and wrote the structure.
+        // SAFETY: VUID-vkCreateAccelerationStructureKHR-pCreateInfo-parameter: a valid structure until the call returns;
+        // VUID-vkCreateAccelerationStructureKHR-pAccelerationStructure-parameter: a place for the handle, which the call
+        // has written.
         let (ty, made) = unsafe { ((*p_info.as_ptr()).type_, *p_made.as_ptr()) };
-        fence("vkCreateAccelerationStructureKHR", || gpu.add_structure(made, ty), || ());
+        while_on("vkCreateAccelerationStructureKHR", || gpu.add_structure(made, ty), || ());
     }
     result
 }
 
 unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, p_allocator: Ptr<Opaque>) {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkDestroyAccelerationStructureKHR-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
@@ -132,7 +136,7 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureKHR, 
     };
     fence("vkDestroyAccelerationStructureKHR", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_khr {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(device, it, p_allocator) };
     }
 }
@@ -143,14 +147,17 @@ unsafe extern "system" fn build(
     p_infos: Ptr<AccelerationStructureBuildGeometryInfoKHR>,
     pp_ranges: Ptr<Ptr<AccelerationStructureBuildRangeInfoKHR>>,
 ) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdBuildAccelerationStructuresKHR-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    // SAFETY: the application's own parameters, valid as the specification demands.
+    // SAFETY: VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-parameter and
+    // VUID-vkCmdBuildAccelerationStructuresKHR-ppBuildRangeInfos-parameter: arrays of `count` until the call returns, and
+    // VUID-vkCmdBuildAccelerationStructuresKHR-ppBuildRangeInfos-03676: as many ranges as each info has geometries.
     let inputs = || unsafe { inputs(slice(p_infos, count), slice(pp_ranges, count)) };
     let name = "vkCmdBuildAccelerationStructuresKHR";
-    fence(name, || gpu.look_at(commands, name, &inputs()), || ());
+    while_on(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_khr {
-        // SAFETY: as above.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, pp_ranges) };
     }
 }
@@ -163,17 +170,21 @@ unsafe extern "system" fn build_indirect(
     p_strides: Ptr<u32>,
     pp_counts: Ptr<Ptr<u32>>,
 ) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdBuildAccelerationStructuresIndirectKHR-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    // SAFETY: the application's own parameters, valid as the specification demands.
+    // SAFETY: VUID-vkCmdBuildAccelerationStructuresIndirectKHR-pInfos-parameter and the same rule for
+    // pIndirectDeviceAddresses, pIndirectStrides and ppMaxPrimitiveCounts: arrays of `count` until the call returns; and
+    // VUID-vkCmdBuildAccelerationStructuresIndirectKHR-ppMaxPrimitiveCounts-03653: a count for each geometry of each
+    // info.
     let inputs = || unsafe {
         let places = slice(p_addresses, count).iter().copied().zip(slice(p_strides, count).iter().copied());
         indirect_inputs(slice(p_infos, count), &places.collect::<Vec<_>>(), slice(pp_counts, count))
     };
     let name = "vkCmdBuildAccelerationStructuresIndirectKHR";
-    fence(name, || gpu.look_at(commands, name, &inputs()), || ());
+    while_on(name, || gpu.look_at(commands, name, &inputs()), || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structures_indirect_khr {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(commands, count, p_infos, p_addresses, p_strides, pp_counts) };
     }
 }
@@ -202,9 +213,9 @@ unsafe fn inputs(
 ) -> Vec<Input> {
     let mut all = Vec::new();
     for (at, (info, ranges)) in infos.iter().zip(ranges).enumerate() {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: there is a range for each geometry.
         let ranges = unsafe { slice(*ranges, info.geometry_count) };
-        // SAFETY: as above.
+        // SAFETY: the contract of this function: a valid info.
         for (number, instances) in unsafe { instances_of(info) } {
             let Some(range) = ranges.get(number).filter(|it| it.primitive_count > 0) else { continue };
             let input = Input::new((at, number), info, &instances, range.primitive_count);
@@ -226,9 +237,9 @@ unsafe fn indirect_inputs(
 ) -> Vec<Input> {
     let mut all = Vec::new();
     for (at, ((info, (address, stride)), counts)) in infos.iter().zip(places).zip(counts).enumerate() {
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: there is a count for each geometry.
         let counts = unsafe { slice(*counts, info.geometry_count) };
-        // SAFETY: as above.
+        // SAFETY: the contract of this function: a valid info.
         for (number, instances) in unsafe { instances_of(info) } {
             let Some(count) = counts.get(number).copied().filter(|it| *it > 0) else { continue };
             let range = address.wrapping_add(u64::from(*stride).wrapping_mul(number as u64));
@@ -249,7 +260,10 @@ unsafe fn instances_of(
     if info.type_ != AccelerationStructureTypeKHR::TOP_LEVEL_KHR {
         return Vec::new();
     }
-    // SAFETY: the caller's word: one of the two lists of geometries is there.
+    // SAFETY: the contract of this function: one of the two lists is there, with as many geometries as the info says, and
+    // the other is null (VUID-VkAccelerationStructureBuildGeometryInfoKHR-pGeometries-03788,
+    // VUID-VkAccelerationStructureBuildGeometryInfoKHR-pGeometries-parameter and
+    // VUID-VkAccelerationStructureBuildGeometryInfoKHR-ppGeometries-parameter).
     let geometries = unsafe {
         let pointers = slice(info.pp_geometries, info.geometry_count);
         let mut geometries: Vec<_> = pointers.iter().map(|it| &*it.as_ptr()).collect();
@@ -285,7 +299,8 @@ impl Gpu {
         let mut info = AccelerationStructureDeviceAddressInfoKHR::zeroed();
         info.s_type = StructureType::ACCELERATION_STRUCTURE_DEVICE_ADDRESS_INFO_KHR;
         info.acceleration_structure = made;
-        // SAFETY: a structure that was just made, and an info of ours.
+        // SAFETY: the hook of the application's call made the structure, and it is not known to anybody else yet; the info
+        // is ours and lives until the call returns.
         let address = unsafe { ask(self.device, Ptr::to(&info)) };
         let mut state = self.state();
         state.structures.live.insert(made.0, Made { handle: made.0, ty, address });
@@ -298,9 +313,9 @@ impl Gpu {
         }
         let (words, known_count) = instances::table(self.state().structures.references());
         let Some(slot) = self.slot(handle.0) else { return };
-        let Some(mut commands) = slot.take() else { return };
+        let Some(mut commands) = slot.hold() else { return };
         let looked = self.record_looks((handle, command), &mut commands, inputs, (&words, known_count));
-        slot.put(commands);
+        drop(commands);
         if looked.is_none() {
             self.say(NOT_LOOKED_AT);
         }
@@ -323,7 +338,9 @@ impl Gpu {
         let all: Vec<Region> = all.collect::<Option<_>>()?;
         self.barrier(handle, Barrier::BEFORE)?;
         let stages = ShaderStageFlags::COMPUTE;
-        // SAFETY: a pipeline of ours, into a command buffer that the application records now.
+        // SAFETY: a pipeline of ours, which lives as long as the device; the command buffer is in the recording state,
+        // outside of rendering: the application's build, which this runs in, wants that of it
+        // (VUID-vkCmdBuildAccelerationStructuresKHR-renderpass).
         unsafe { bind(handle, PipelineBindPoint::COMPUTE, looking.pipeline) };
         for (input, found) in inputs.iter().zip(all) {
             let look = Look {
@@ -337,7 +354,9 @@ impl Gpu {
                 range: input.range,
             };
             let constants = look.push();
-            // SAFETY: as above, with a layout of ours; the instances are what the build reads next.
+            // SAFETY: the command buffer is in the state that is said above. The layout is that of the pipeline, with
+            // `PUSH_BYTES` of push constants for this stage, and `constants` has as many. The dispatch reads what the
+            // build reads next, and writes into regions of the command buffer.
             unsafe {
                 push(handle, looking.layout, stages, 0, PUSH_BYTES, Ptr::to_slice(&constants).cast());
                 dispatch(handle, input.count.div_ceil(GROUP), 1, 1);
@@ -350,7 +369,8 @@ impl Gpu {
         self.barrier(handle, Barrier::BEHIND)?;
         let bound = commands.compute_pipeline();
         if bound.0 != 0 {
-            // SAFETY: what the application bound, as the driver has it.
+            // SAFETY: `compute_pipeline` is what the driver has bound for the application, which may not destroy it while
+            // the command buffer is recorded; the command buffer is in the state that is said above.
             unsafe { bind(handle, PipelineBindPoint::COMPUTE, bound) };
         }
         self.bind_objects_again(commands, handle, COMPUTE);
@@ -365,7 +385,8 @@ impl Gpu {
         let (from, to) = (PipelineStageFlags(it.stages.0), PipelineStageFlags(it.stages.1));
         let barrier = self.next.cmd_pipeline_barrier?;
         let none = DependencyFlags::default();
-        // SAFETY: a barrier of ours, into a command buffer that the application records now, outside of rendering.
+        // SAFETY: a barrier of ours, which lives until the call returns. Whoever calls this is inside of a command of the
+        // application for this command buffer that is outside of rendering: a build, or the end of a primary one.
         unsafe { barrier(handle, from, to, none, 1, Ptr::to(&memory), 0, Ptr::NULL, 0, Ptr::NULL) };
         Some(())
     }
@@ -387,7 +408,8 @@ impl Gpu {
         create.stage.stage = ShaderStageFlags::COMPUTE;
         create.stage.module = module;
         create.stage.p_name = Ptr::to_slice(c"main".to_bytes_with_nul());
-        // SAFETY: a device that is alive, infos and places of ours.
+        // SAFETY: this runs inside of a call for a command buffer of the device, which is alive until that returns; infos
+        // and places are ours, and live as long as this function. The sets' layouts live as long as the device.
         unsafe {
             let layout = place(&mut looking.layout);
             is_fine((self.next.create_pipeline_layout?)(self.device, Ptr::to(&info), Ptr::NULL, layout))?;
@@ -405,7 +427,8 @@ impl Gpu {
     pub(super) fn end_looking(&self) {
         let made = [&self.looking, &self.looking_nv].into_iter().filter_map(|it| *it.get()?);
         made.for_each(|looking| {
-            // SAFETY: objects of ours, and the device does not use them any more.
+            // SAFETY: made by `make_looking`. `Gpu::end` alone calls this, once, where the device is idle and about to be
+            // destroyed (VUID-vkDestroyDevice-device-00378 wants what was made of it to be gone).
             unsafe {
                 if let Some(destroy) = self.next.destroy_pipeline {
                     destroy(self.device, looking.pipeline, Ptr::NULL);
@@ -616,12 +639,12 @@ mod tests {
         let mut bottom = info;
         bottom.type_ = AccelerationStructureTypeKHR::BOTTOM_LEVEL_KHR;
         let ranges = [Ptr::to(&range), Ptr::to(&range)];
-        // SAFETY: infos and ranges of ours.
+        // SAFETY: the infos lead to one geometry each, of this function, and the ranges are as many.
         let found = unsafe { inputs(&[bottom, info], &ranges) };
         let expected = Input { place: (1, 0), target: 7, address: 0x1040, has_addresses: false, count: 5, range: 0 };
         assert_eq!(found, [expected]);
         let (counts, places) = ([Ptr::to(&9), Ptr::to(&9)], [(0x100, 16), (0x9000, 32)]);
-        // SAFETY: as above.
+        // SAFETY: the infos lead to one geometry each, of this function, and the counts are as many.
         let found = unsafe { indirect_inputs(&[bottom, info], &places, &counts) };
         assert_eq!(found, [Input { address: 0x1000, count: 9, range: 0x9000, ..expected }]);
     }

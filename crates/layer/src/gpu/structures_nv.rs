@@ -13,7 +13,7 @@ use super::structures::{Barrier, Build, Extension, Made, NOT_LOOKED_AT, ROOM};
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 
 const BUILD: &str = "vkCmdBuildAccelerationStructureNV";
 /// The words of an instance.
@@ -37,17 +37,20 @@ unsafe extern "system" fn create(
     p_allocator: Ptr<Opaque>,
     p_made: Ptr<AccelerationStructureNV>,
 ) -> Result {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkCreateAccelerationStructureNV-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.create_acceleration_structure_nv else { return Result::ERROR_INITIALIZATION_FAILED };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     let result = unsafe { next(device, p_info, p_allocator, p_made) };
     if result == Result::SUCCESS {
-        // SAFETY: a call that succeeded had a valid info, and wrote the structure.
+        // SAFETY: VUID-vkCreateAccelerationStructureNV-pCreateInfo-parameter: a valid structure until the call returns;
+        // VUID-vkCreateAccelerationStructureNV-pAccelerationStructure-parameter: a place for the handle, which the call
+        // has written.
         let (ty, made) = unsafe { ((*p_info.as_ptr()).info.type_, *p_made.as_ptr()) };
         // Until it has memory nothing can refer to it.
         let made = Made { handle: made.0, ty, address: 0 };
-        fence(
+        while_on(
             "vkCreateAccelerationStructureNV",
             || _ = gpu.state().structures_nv.live.insert(made.handle, made),
             || (),
@@ -61,24 +64,27 @@ unsafe extern "system" fn bind(
     count: u32,
     p_infos: Ptr<BindAccelerationStructureMemoryInfoNV>,
 ) -> Result {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkBindAccelerationStructureMemoryNV-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.bind_acceleration_structure_memory_nv else {
         return Result::ERROR_INITIALIZATION_FAILED;
     };
-    // SAFETY: the application's own parameters.
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     let result = unsafe { next(device, count, p_infos) };
     if result == Result::SUCCESS {
-        // SAFETY: a call that succeeded had valid infos.
+        // SAFETY: VUID-vkBindAccelerationStructureMemoryNV-pBindInfos-parameter: an array of so many until the call
+        // returns.
         let infos = unsafe { slice(p_infos, count) };
         let ask = || infos.iter().for_each(|it| gpu.structure_has_memory(it.acceleration_structure));
-        fence("vkBindAccelerationStructureMemoryNV", ask, || ());
+        while_on("vkBindAccelerationStructureMemoryNV", ask, || ());
     }
     result
 }
 
 unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p_allocator: Ptr<Opaque>) {
-    // SAFETY: a device that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose device is alive until the call returns
+    // (VUID-vkDestroyAccelerationStructureNV-device-parameter).
     let Some(gpu) = (unsafe { gpu_of(device.0) }) else { return };
     let forget = || {
         let mut state = gpu.state();
@@ -87,7 +93,7 @@ unsafe extern "system" fn destroy(device: Device, it: AccelerationStructureNV, p
     };
     fence("vkDestroyAccelerationStructureNV", forget, || ());
     if let Some(next) = gpu.next.destroy_acceleration_structure_nv {
-        // SAFETY: the application's own parameters.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe { next(device, it, p_allocator) };
     }
 }
@@ -103,18 +109,19 @@ unsafe extern "system" fn build(
     scratch: Buffer,
     scratch_offset: u64,
 ) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdBuildAccelerationStructureNV-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
-    // SAFETY: the application's own parameters, valid as the specification demands.
+    // SAFETY: VUID-vkCmdBuildAccelerationStructureNV-pInfo-parameter: a valid structure until the call returns.
     let info = || unsafe { &*p_info.as_ptr() };
     let look = || {
         if let Some(input) = Input::of(info(), (instance_data, instance_offset), target) {
             gpu.look_at_bound(commands, &input);
         }
     };
-    fence(BUILD, look, || ());
+    while_on(BUILD, look, || ());
     if let Some(next) = gpu.next.cmd_build_acceleration_structure_nv {
-        // SAFETY: as above.
+        // SAFETY: the driver's function, with the parameters that the application called ours with.
         unsafe {
             next(commands, p_info, instance_data, instance_offset, update, target, source, scratch, scratch_offset);
         }
@@ -154,7 +161,8 @@ impl Input {
     /// What is bound for the shader. The host sees nothing of it.
     fn region(&self) -> Region {
         let words = self.count.saturating_mul(INSTANCE_WORDS).saturating_add(self.first_word);
-        Region::of_application(self.buffer, self.offset, words)
+        // SAFETY: it is bound for the shader that looks at the instances, and nobody reads or writes it as the host.
+        unsafe { Region::of_application(self.buffer, self.offset, words) }
     }
 }
 
@@ -163,7 +171,8 @@ impl Gpu {
     fn structure_has_memory(&self, it: AccelerationStructureNV) {
         let Some(ask) = self.next.get_acceleration_structure_handle_nv else { return };
         let mut reference = 0_u64;
-        // SAFETY: a structure that has memory, and a place of ours for eight bytes.
+        // SAFETY: the application's call, in which this runs, has given memory to the structure
+        // (VUID-vkGetAccelerationStructureHandleNV-accelerationStructure-02787); the place is ours and has eight bytes.
         let result = unsafe { ask(self.device, it, size_of::<u64>() as u64, super::place(&mut reference).cast()) };
         if result == Result::SUCCESS {
             let mut state = self.state();
@@ -185,9 +194,9 @@ impl Gpu {
             return self.say(NOT_LOOKED_AT);
         }
         let Some(slot) = self.slot(handle.0) else { return };
-        let Some(mut commands) = slot.take() else { return };
+        let Some(mut commands) = slot.hold() else { return };
         let looked = self.record_bound_look(handle, &mut commands, input, known);
-        slot.put(commands);
+        drop(commands);
         if looked.is_none() {
             self.say(NOT_LOOKED_AT);
         }
@@ -205,15 +214,18 @@ impl Gpu {
         let (bind, push, dispatch) =
             (self.next.cmd_bind_pipeline?, self.next.cmd_push_constants?, self.next.cmd_dispatch?);
         let bind_sets = self.next.cmd_bind_descriptor_sets?;
-        let known = self.or_fail(commands.allocate_table(self, &words))?;
+        let known = self.or_fail(commands.allocate_words(self, &words))?;
         let found = vec![0; instances::found_words(ROOM) as usize];
-        let found = self.or_fail(commands.allocate_table(self, &found))?;
+        let found = self.or_fail(commands.allocate_words(self, &found))?;
         let set = self.or_fail(commands.write_set(self, [input.region(), known, found, found]))?;
         let look = BoundLook { first_word: input.first_word, count: input.count, known_count, room: ROOM };
         let (point, constants) = (PipelineBindPoint::COMPUTE, look.push());
         self.barrier(handle, Barrier::BEFORE)?;
-        // SAFETY: objects of ours, into a command buffer that the application records now; the instances are what the
-        // build reads next, in a buffer that is made to be bound.
+        // SAFETY: the command buffer is in the recording state, outside of rendering: the application's build, which this
+        // runs in, wants that of it (VUID-vkCmdBuildAccelerationStructureNV-renderpass). Pipeline and layout are ours and
+        // live as long as the device, with one set and `BOUND_PUSH_BYTES` of push constants, which is what `constants`
+        // has; the set lives as long as what the command buffer records. The instances are what the build reads next, in
+        // a buffer that can be bound (`State::bindable`).
         unsafe {
             bind(handle, point, looking.pipeline);
             bind_sets(handle, point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);
@@ -242,7 +254,7 @@ impl Gpu {
     /// The info must be valid, with its chain.
     pub(super) unsafe fn buffer_usage(&self, info: &BufferCreateInfo) -> BufferUsageFlags {
         let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
-        // SAFETY: the caller's word, and the structure of this type.
+        // SAFETY: the contract of this function, and this is the structure of this type.
         let is_elsewhere = unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty) }.is_some();
         let has_builds = self.next.cmd_build_acceleration_structure_nv.is_some();
         if has_builds && !is_elsewhere { with_storage(info.usage) } else { info.usage }

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lavascope_abi::*;
 use lavascope_instrument::{CELL_WORDS, Instrumented, ROOT_OUTPUT_WORDS, ROOT_WORDS, Requirement, Table};
 
+use super::addresses::lead_to;
 use super::arena::{Region, is_fine};
 use super::layouts::{Layout, Way};
 use super::names::Name;
@@ -164,6 +165,16 @@ impl Fixed {
         Some(())
     }
 
+    /// Everything is switched off: from now on all is right.
+    #[cold]
+    pub(super) fn permit(&self, everywhere: Region) {
+        lead_to(self.root, everywhere);
+        if let Some(FixedTable { region, now, .. }) = &mut *lock(&self.table) {
+            region.permit();
+            *now = region.read();
+        }
+    }
+
     /// A draw with such a table of descriptors: what is larger counts. It may be read meanwhile; it only grows.
     pub(super) fn add(&self, words: &[u32]) {
         let mut table = lock(&self.table);
@@ -306,8 +317,8 @@ impl Checked {
 }
 
 impl Gpu {
-    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None where
-    /// that would have to be made, and cannot be.
+    /// The form for a draw to which so much is bound: the one that was selected, or one that expects nothing. None
+    /// where that would have to be made, and cannot be.
     pub(super) fn form_for(&self, checked: &Checked, selected: &Arc<Variant>, table: &[u32]) -> Option<Arc<Variant>> {
         if selected.is_fit_for(table) {
             return Some(Arc::clone(selected));
@@ -353,24 +364,32 @@ impl Gpu {
         };
         let mut arena = lavascope_marshal::Arena::default();
         let image = recipe.unpack(&mut arena)?;
-        // SAFETY: the parameters of a call of this kind, laid out in the arena, and ours to change.
-        unsafe {
-            match recipe.kind {
-                Kind::Graphics => {
-                    let infos = (*image.cast::<CreateGraphicsPipelinesParams>()).p_create_infos;
-                    self.make_graphics(checked, recipe, &mut *infos.as_mut_ptr(), style)
-                }
-                Kind::Compute => {
-                    let infos = (*image.cast::<CreateComputePipelinesParams>()).p_create_infos;
-                    self.make_compute(checked, recipe, &mut *infos.as_mut_ptr(), style)
-                }
+        match recipe.kind {
+            Kind::Graphics => {
+                // SAFETY: `Recipe::graphics` packed the parameters of this command, which are laid out again in the
+                // arena.
+                let infos = unsafe { (*image.cast::<CreateGraphicsPipelinesParams>()).p_create_infos };
+                // SAFETY: it packed one info, which is in the arena: that is ours alone, and outlives this.
+                let info = unsafe { &mut *infos.as_mut_ptr() };
+                // SAFETY: the info of a valid call, but for objects that may be gone by now.
+                unsafe { self.make_graphics(checked, recipe, info, style) }
+            }
+            Kind::Compute => {
+                // SAFETY: `Recipe::compute` packed the parameters of this command, which are laid out again in the
+                // arena.
+                let infos = unsafe { (*image.cast::<CreateComputePipelinesParams>()).p_create_infos };
+                // SAFETY: it packed one info, which is in the arena: that is ours alone, and outlives this.
+                let info = unsafe { &mut *infos.as_mut_ptr() };
+                // SAFETY: the info of a valid call, but for objects that may be gone by now.
+                unsafe { self.make_compute(checked, recipe, info, style) }
             }
         }
     }
 
     /// # Safety
     ///
-    /// The info must be valid but for modules and the layout.
+    /// The info must be that of the recipe, laid out in memory of ours with all that it leads to: valid but for
+    /// modules, the layout and the base pipeline, which may be gone.
     unsafe fn make_graphics(
         &self,
         checked: &Checked,
@@ -378,19 +397,21 @@ impl Gpu {
         info: &mut GraphicsPipelineCreateInfo,
         style: &Style,
     ) -> Option<Arc<Variant>> {
-        // SAFETY: the caller's word.
-        let plan = unsafe {
-            let stages = super::slice(info.p_stages, info.stage_count);
-            self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style)?
-        };
+        // SAFETY: VUID-VkGraphicsPipelineCreateInfo-pStages-06600, by the contract of this function: as many as it
+        // says.
+        let stages = unsafe { super::slice(info.p_stages, info.stage_count) };
+        // SAFETY: the stages of a call that was valid, in memory that outlives the plan; modules may be gone.
+        let plan = unsafe { self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style) }?;
         info.p_stages = Ptr::to_slice(&plan.infos);
         info.layout = recipe.layout.own?;
         info.base_pipeline_handle = Pipeline::default();
         info.base_pipeline_index = -1;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_graphics_pipelines?, Pipeline::default());
-        // SAFETY: a valid info, and a place of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`, and a cache of ours. The contract of this
+        // function for the info, in which stages, layout and base are ours by now, and its render pass is kept by the
+        // recipe.
         let result = unsafe { create(self.device, self.cache, 1, Ptr::to(info), Ptr::NULL, place(&mut made)) };
         if result != Result::SUCCESS {
             self.drop_plan(&plan);
@@ -401,7 +422,7 @@ impl Gpu {
 
     /// # Safety
     ///
-    /// As above.
+    /// As for [`Gpu::make_graphics`].
     unsafe fn make_compute(
         &self,
         checked: &Checked,
@@ -409,19 +430,18 @@ impl Gpu {
         info: &mut ComputePipelineCreateInfo,
         style: &Style,
     ) -> Option<Arc<Variant>> {
-        // SAFETY: the caller's word.
-        let plan = unsafe {
-            let stages = std::slice::from_ref(&info.stage);
-            self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style)?
-        };
+        let stages = std::slice::from_ref(&info.stage);
+        // SAFETY: the stage of a call that was valid, in memory that outlives the plan; its module may be gone.
+        let plan = unsafe { self.plan_with(&recipe.layout, recipe.sources.clone(), stages, style) }?;
         info.stage = *plan.infos.first()?;
         info.layout = recipe.layout.own?;
         info.base_pipeline_handle = Pipeline::default();
         info.base_pipeline_index = -1;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_compute_pipelines?, Pipeline::default());
-        // SAFETY: a valid info, and a place of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`, and a cache of ours. The contract of this
+        // function for the info, in which stage, layout and base are ours by now.
         let result = unsafe { create(self.device, self.cache, 1, Ptr::to(info), Ptr::NULL, place(&mut made)) };
         if result != Result::SUCCESS {
             self.drop_plan(&plan);
@@ -436,7 +456,9 @@ impl Gpu {
             return self.destroy_objects(objects.own());
         }
         if let Some(destroy) = self.next.destroy_pipeline {
-            // SAFETY: a pipeline of ours; the application says that the device does not use it any more.
+            // SAFETY: a pipeline of ours, which `take_own` gave out once, or that nobody was given. The application
+            // destroys its own pipeline, so that by VUID-vkDestroyPipeline-pipeline-00765 all work that has either is
+            // over.
             unsafe { destroy(self.device, form.handle, Ptr::NULL) };
         }
     }
@@ -471,7 +493,9 @@ impl Gpu {
         info.p_set_layouts = Ptr::to(&self.set_layout);
         let mut set = DescriptorSet::default();
         let allocate = self.next.allocate_descriptor_sets?;
-        // SAFETY: a pool and a layout of ours.
+        // SAFETY: a device that is alive by the contract of `Gpu::begin`; a layout of ours, and a pool of ours, which
+        // the caller alone has (it was taken out of the state, or belongs to a command buffer that is held). The place
+        // is for one set.
         is_fine(unsafe { allocate(self.device, Ptr::to(&info), place(&mut set)) })?;
         self.rewrite_set(set, regions)?;
         Some(set)
@@ -491,7 +515,8 @@ impl Gpu {
             ..write
         });
         let update = self.next.update_descriptor_sets?;
-        // SAFETY: a set and buffers of ours.
+        // SAFETY: a set of ours that no work uses, and regions of buffers of ours, which live as long as the device;
+        // the writes and what they lead to outlive the call.
         unsafe { update(self.device, TABLES as u32, Ptr::to_slice(&writes), 0, Ptr::NULL) };
         Some(())
     }
@@ -501,18 +526,17 @@ impl Gpu {
 ///
 /// # Safety
 ///
-/// The chain must be valid, and ours to change.
+/// The chain must have been that of a valid call, and be in memory of ours that nobody else uses.
 unsafe fn make_independent(flags: &mut PipelineCreateFlags, chain: Ptr<Opaque>) {
     let unwanted = PipelineCreateFlags::DERIVATIVE.0
         | PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.0
         | PipelineCreateFlags::EARLY_RETURN_ON_FAILURE.0;
     flags.0 &= !unwanted;
     let ty = StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO;
-    // SAFETY: the caller's word, and the structure of this type.
-    unsafe {
-        if let Some(it) = find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) {
-            (*it.as_mut_ptr()).flags.0 &= !u64::from(unwanted);
-        }
+    // SAFETY: the contract of this function: a valid chain; the type is that of the structure.
+    if let Some(it) = unsafe { find_in_chain::<PipelineCreateFlags2CreateInfo>(chain, ty) } {
+        // SAFETY: a structure of the chain, which by the contract of this function is ours to change.
+        unsafe { (*it.as_mut_ptr()).flags.0 &= !u64::from(unwanted) };
     }
 }
 

@@ -8,7 +8,7 @@ use lavascope_abi::*;
 use super::structures::Barrier;
 use super::{Gpu, gpu_of};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::while_on;
 
 /// Puts our function into a table.
 pub(super) fn install(table: &mut DeviceTable) {
@@ -19,26 +19,28 @@ pub(super) fn install(table: &mut DeviceTable) {
 }
 
 unsafe extern "system" fn begin_rendering(commands: CommandBuffer, p_info: Ptr<RenderingInfo>) {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkCmdBeginRendering-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return };
     let Some(next) = gpu.next.cmd_begin_rendering else { return };
     let note = || {
-        // SAFETY: the application's own parameters, valid as the specification demands.
+        // SAFETY: VUID-vkCmdBeginRendering-pRenderingInfo-parameter: a valid structure until the call returns.
         let flags = unsafe { (*p_info.as_ptr()).flags.0 };
         let is_suspended = flags & RenderingFlags::SUSPENDING.0 != 0;
         gpu.slot(commands.0).and_then(|it| it.with(|it| it.is_suspended = is_suspended));
     };
-    fence("vkCmdBeginRendering", note, || ());
-    // SAFETY: as above.
+    while_on("vkCmdBeginRendering", note, || ());
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { next(commands, p_info) };
 }
 
 unsafe extern "system" fn end(commands: CommandBuffer) -> Result {
-    // SAFETY: a command buffer that is alive.
+    // SAFETY: the loader calls this with the parameters of the application, whose command buffer is alive until the call
+    // returns (VUID-vkEndCommandBuffer-commandBuffer-parameter).
     let Some(gpu) = (unsafe { gpu_of(commands.0) }) else { return Result::ERROR_INITIALIZATION_FAILED };
     let Some(next) = gpu.next.end_command_buffer else { return Result::ERROR_INITIALIZATION_FAILED };
-    fence("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
-    // SAFETY: the application's own parameters.
+    while_on("vkEndCommandBuffer", || gpu.make_visible(commands), || ());
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { next(commands) }
 }
 

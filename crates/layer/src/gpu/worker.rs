@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use super::Gpu;
 use super::pipelines::Style;
 use super::variants::{Checked, lock};
-use crate::fence::fence;
+use crate::fence::while_on;
 
 /// The thread, if it runs.
 #[derive(Default)]
@@ -35,13 +35,15 @@ impl Worker {
 
 impl Gpu {
     /// Has a pipeline made again, soon.
-    pub(super) fn ask_worker(&'static self, checked: Arc<Checked>, style: Style) {
+    pub(super) fn ask_worker(self: &Arc<Gpu>, checked: Arc<Checked>, style: Style) {
         let mut running = lock(&self.worker.0);
         if running.is_none() {
             let (jobs, asked) = channel::<Job>();
+            // Not for ever: the thread ends before the device does (`Worker::end`).
+            let gpu = Arc::clone(self);
             let work = move || {
                 for (checked, style) in asked {
-                    fence("a pipeline made again", || self.make_full(&checked, &style), || ());
+                    while_on("a pipeline made again", || gpu.make_full(&checked, &style), || ());
                 }
             };
             let thread = std::thread::Builder::new().name("lavascope-gpu".to_owned()).spawn(work);

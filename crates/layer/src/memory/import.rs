@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
@@ -18,7 +19,7 @@ use crate::DeviceTable;
 use crate::application::{chain_types, find_in_chain};
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 use crate::instance::{InstanceData, has_name};
 use crate::report;
 
@@ -258,9 +259,9 @@ unsafe extern "system" fn allocate(
     p_allocator: Ptr<Opaque>,
     p_memory: Ptr<DeviceMemory>,
 ) -> Result {
-    // SAFETY: a device that is alive.
-    let key = unsafe { dispatch_key(device.0) };
-    let memories = WATCHED_DEVICES.get(key).and_then(|it| it.names().memories.as_ref());
+    // SAFETY: VUID-vkAllocateMemory-device-parameter: the device is valid until the call returns.
+    let data = unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) };
+    let memories = data.and_then(|it| it.names().memories.as_ref());
     let Some((memories, import)) = memories.and_then(|it| Some((it, it.import.as_ref()?))) else {
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
@@ -270,7 +271,7 @@ unsafe extern "system" fn allocate(
         // SAFETY: as above.
         Some((info, unsafe { import.prepare(device, memories.visible, info) }?))
     };
-    if let Some((info, own)) = fence("vkAllocateMemory", prepare, || None) {
+    if let Some((info, own)) = while_on("vkAllocateMemory", prepare, || None) {
         let mut pointer = ImportMemoryHostPointerInfoEXT::zeroed();
         pointer.s_type = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
         pointer.p_next = info.p_next;
@@ -282,9 +283,12 @@ unsafe extern "system" fn allocate(
         if result == Result::SUCCESS {
             // SAFETY: a call that succeeded wrote the memory.
             let memory = unsafe { p_memory.as_ptr().read() };
+            // A panic must not free what the driver has by now.
+            let own = ManuallyDrop::new(own);
             let keep = || {
                 // Not before: to import it the driver may have to touch it.
                 let is_watched = import.faults.watch(&own);
+                let own = ManuallyDrop::into_inner(own);
                 import.owned().insert(memory.0, Owned { own, is_watched });
             };
             fence("vkAllocateMemory", keep, || ());
@@ -297,9 +301,9 @@ unsafe extern "system" fn allocate(
 
 /// In the place of the driver's function.
 unsafe extern "system" fn free(device: Device, memory: DeviceMemory, p_allocator: Ptr<Opaque>) {
-    // SAFETY: a device that is alive.
-    let key = unsafe { dispatch_key(device.0) };
-    let memories = WATCHED_DEVICES.get(key).and_then(|it| it.names().memories.as_ref());
+    // SAFETY: VUID-vkFreeMemory-device-parameter: the device is valid until the call returns.
+    let data = unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) };
+    let memories = data.and_then(|it| it.names().memories.as_ref());
     let Some(import) = memories.and_then(|it| it.import.as_ref()) else { return };
     // Before: the driver may give the same handle to another thread at once.
     let owned = fence("vkFreeMemory", || import.owned().remove(&memory.0), || None);

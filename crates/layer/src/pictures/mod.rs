@@ -22,9 +22,9 @@ use lavascope_settings::{Frames, Settings, Severity};
 use crate::DeviceTable;
 use crate::dispatch::dispatch_key;
 use crate::entry::WATCHED_DEVICES;
-use crate::fence::fence;
+use crate::fence::{fence, is_off, while_on};
 use crate::instance::{self, InstanceData};
-use crate::interface::{FAILED, SetLoaderData, out};
+use crate::interface::{FAILED, SetLoaderData, out, out_slice};
 use crate::messages::Messages;
 use shot::Staging;
 use writer::Writer;
@@ -111,7 +111,8 @@ stand_in! {
     }
 }
 
-/// Pictures of one device.
+/// Pictures of one device. By the contract of `begin` the device is alive until `end` has returned, and the functions
+/// are its own.
 pub(crate) struct Pictures {
     wanted: Arc<Wanted>,
     device: Device,
@@ -120,7 +121,7 @@ pub(crate) struct Pictures {
     set_loader_data: SetLoaderData,
     physical: Physical,
     state: Mutex<State>,
-    writer: Writer,
+    writer: Arc<Writer>,
     messages: Arc<Messages>,
 }
 
@@ -160,19 +161,22 @@ struct Swapchain {
 }
 
 impl Physical {
-    fn of(instance: &InstanceData, handle: PhysicalDevice) -> Option<Physical> {
+    /// # Safety
+    ///
+    /// The physical device must be one of the instance, and be alive for as long as the result is used.
+    unsafe fn of(instance: &InstanceData, handle: PhysicalDevice) -> Option<Physical> {
         let table = &instance.table;
         let (mut count, mut memory) = (0_u32, PhysicalDeviceMemoryProperties::zeroed());
         let families = table.get_physical_device_queue_family_properties?;
-        // SAFETY: a physical device that is alive, and places of ours.
+        // SAFETY: the contract of this function, for functions of the instance; the places are ours, and a null array
+        // asks for the count.
         unsafe {
             (table.get_physical_device_memory_properties?)(handle, out(&mut memory));
             families(handle, out(&mut count), Ptr::NULL);
         }
         let mut all = vec![QueueFamilyProperties::zeroed(); count as usize];
-        let p_all = Ptr::new(all.as_mut_ptr().expose_provenance() as u64);
-        // SAFETY: as above, with as many places as there are families.
-        unsafe { families(handle, out(&mut count), p_all) };
+        // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
+        unsafe { families(handle, out(&mut count), out_slice(&mut all)) };
         Some(Physical {
             handle,
             capabilities: table.get_physical_device_surface_capabilities_khr?,
@@ -186,7 +190,8 @@ impl Physical {
     ///
     /// # Safety
     ///
-    /// The info must be that of a valid `vkCreateSwapchainKHR`.
+    /// The info must be that of a valid `vkCreateSwapchainKHR` on a device of this physical device, that has not
+    /// returned.
     unsafe fn texels(&self, info: &SwapchainCreateInfoKHR) -> core::result::Result<Texels, &'static str> {
         let texels = Texels::of(info.image_format).ok_or("the format of its images cannot be shown")?;
         if info.flags.0 & SwapchainCreateFlagsKHR::PROTECTED_KHR.0 != 0 {
@@ -197,7 +202,8 @@ impl Physical {
             return Err("its image is shared with the display");
         }
         let mut surface = SurfaceCapabilitiesKHR::zeroed();
-        // SAFETY: the caller's word; a place of ours.
+        // SAFETY: VUID-VkSwapchainCreateInfoKHR-surface-parameter, by the contract of this function: the surface is
+        // alive. The physical device is by that of `of`, and the place is ours.
         let result = unsafe { (self.capabilities)(self.handle, info.surface, out(&mut surface)) };
         let copied = ImageUsageFlags::TRANSFER_SRC.0;
         if result != Result::SUCCESS || surface.supported_usage_flags.0 & copied == 0 {
@@ -209,7 +215,7 @@ impl Physical {
         let usage = ImageUsageFlags(info.image_usage.0 | copied);
         let mut properties = ImageFormatProperties::zeroed();
         let (format, ty, tiling) = (info.image_format, ImageType::_2D, ImageTiling::OPTIMAL);
-        // SAFETY: as above.
+        // SAFETY: a physical device that is alive by the contract of `of`, and a place of ours.
         let result = unsafe { (self.format)(self.handle, format, ty, tiling, usage, flags, out(&mut properties)) };
         if result != Result::SUCCESS {
             return Err("images of its format cannot be copied (VK_IMAGE_USAGE_TRANSFER_SRC_BIT)");
@@ -223,7 +229,9 @@ impl Pictures {
     ///
     /// # Safety
     ///
-    /// The device must have just been made, the functions must be its own, and the table must have its functions.
+    /// The device must have just been made on this physical device, which must be one of the instance. The functions
+    /// must be its own, and the table must have its functions. It must not be destroyed before `end` has returned, and
+    /// nobody may use the result after that.
     pub(crate) unsafe fn begin(
         instance: &InstanceData,
         (physical_device, device): (PhysicalDevice, Device),
@@ -236,11 +244,12 @@ impl Pictures {
             wanted,
             device,
             functions,
-            physical: Physical::of(instance, physical_device)?,
+            // SAFETY: the contract of this function: a physical device of the instance, which outlives its devices.
+            physical: unsafe { Physical::of(instance, physical_device) }?,
             set_loader_data: set_loader_data?,
             next: Next::install(table),
             state: Mutex::default(),
-            writer: Writer::default(),
+            writer: Arc::default(),
             messages: Arc::clone(&instance.messages),
         })
     }
@@ -252,7 +261,8 @@ impl Pictures {
         spares.into_iter().chain(lost).for_each(|it| self.destroy_staging(it));
         let open = swapchains.values().flat_map(|it| lock(&it.semaphores).values().copied().collect::<Vec<_>>());
         for it in retired.into_iter().chain(open) {
-            // SAFETY: of ours, and nobody waits for it any more.
+            // SAFETY: a semaphore that `semaphore` made on this device, taken out of the state, so that this is done
+            // once. The device is about to be destroyed, so that all that was submitted is over.
             unsafe { (self.functions.destroy_semaphore)(self.device, it, Ptr::NULL) };
         }
     }
@@ -276,32 +286,35 @@ fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// # Safety
 ///
-/// A dispatchable handle that is alive.
-unsafe fn pictures_of(handle: u64) -> Option<&'static Pictures> {
-    // SAFETY: the caller's word.
-    WATCHED_DEVICES.get(unsafe { dispatch_key(handle) })?.pictures.as_deref()
+/// `handle` must be a device or queue that is alive, and stays so while the result is used.
+unsafe fn pictures_of<'a>(handle: u64) -> Option<&'a Arc<Pictures>> {
+    // SAFETY: by the contract of this function the handle is alive, and so is what it belongs to while the result is
+    // used.
+    unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.pictures.as_ref()
 }
 
 unsafe extern "system" fn get_device_queue(device: Device, family: u32, index: u32, p_queue: Ptr<Queue>) {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        let Some(pictures) = pictures_of(device.0) else { return };
-        let Some(next) = pictures.next.get_device_queue else { return };
-        next(device, family, index, p_queue);
-        let queue = *p_queue.as_ptr();
-        fence("vkGetDeviceQueue", || _ = pictures.state().queues.insert(queue.0, family), || ());
-    }
+    // SAFETY: VUID-vkGetDeviceQueue-device-parameter: it is alive until the call returns.
+    let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return };
+    let Some(next) = pictures.next.get_device_queue else { return };
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    unsafe { next(device, family, index, p_queue) };
+    // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter: a place, which the call has written.
+    let queue = unsafe { *p_queue.as_ptr() };
+    fence("vkGetDeviceQueue", || _ = pictures.state().queues.insert(queue.0, family), || ());
 }
 
 unsafe extern "system" fn get_device_queue2(device: Device, p_info: Ptr<DeviceQueueInfo2>, p_queue: Ptr<Queue>) {
-    // SAFETY: the application's own parameters.
-    unsafe {
-        let Some(pictures) = pictures_of(device.0) else { return };
-        let Some(next) = pictures.next.get_device_queue2 else { return };
-        next(device, p_info, p_queue);
-        let (queue, family) = (*p_queue.as_ptr(), (*p_info.as_ptr()).queue_family_index);
-        fence("vkGetDeviceQueue2", || _ = pictures.state().queues.insert(queue.0, family), || ());
-    }
+    // SAFETY: VUID-vkGetDeviceQueue2-device-parameter: it is alive until the call returns.
+    let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return };
+    let Some(next) = pictures.next.get_device_queue2 else { return };
+    // SAFETY: what stood in the table for this command, with what the application passed to it.
+    unsafe { next(device, p_info, p_queue) };
+    // SAFETY: VUID-vkGetDeviceQueue2-pQueue-parameter: a place, which the call has written.
+    let queue = unsafe { *p_queue.as_ptr() };
+    // SAFETY: VUID-vkGetDeviceQueue2-pQueueInfo-parameter: a valid info, which stays until the call returns.
+    let family = unsafe { (*p_info.as_ptr()).queue_family_index };
+    fence("vkGetDeviceQueue2", || _ = pictures.state().queues.insert(queue.0, family), || ());
 }
 
 unsafe extern "system" fn create_swapchain_khr(
@@ -310,20 +323,21 @@ unsafe extern "system" fn create_swapchain_khr(
     p_allocator: Ptr<Opaque>,
     p_swapchain: Ptr<SwapchainKHR>,
 ) -> Result {
-    // SAFETY: the application's own parameters, here and below.
+    // SAFETY: VUID-vkCreateSwapchainKHR-device-parameter: it is alive until the call returns.
     let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return FAILED };
     let Some(next) = pictures.next.create_swapchain_khr else { return FAILED };
-    // SAFETY: as above.
+    // SAFETY: VUID-vkCreateSwapchainKHR-pCreateInfo-parameter: a valid info.
     let info = unsafe { *p_info.as_ptr() };
-    // SAFETY: as above.
+    // SAFETY: the info of a `vkCreateSwapchainKHR` on this device, that has not returned.
     let texels =
-        fence("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
+        while_on("vkCreateSwapchainKHR", || unsafe { pictures.physical.texels(&info) }, || Err("of a bug of ours"));
     let usage = ImageUsageFlags(info.image_usage.0 | ImageUsageFlags::TRANSFER_SRC.0);
     let own = SwapchainCreateInfoKHR { image_usage: usage, ..info };
-    // SAFETY: as above, with a usage that surface and format were found to allow.
+    // SAFETY: what stood in the table for this command, with what the application passed to it, or with a usage more
+    // that surface and format were found to allow; that info is ours and outlives the call.
     let result = unsafe { next(device, if texels.is_ok() { Ptr::to(&own) } else { p_info }, p_allocator, p_swapchain) };
     if result == Result::SUCCESS {
-        // SAFETY: a call that succeeded wrote it.
+        // SAFETY: VUID-vkCreateSwapchainKHR-pSwapchain-parameter: a place, which the call that succeeded has written.
         let swapchain = unsafe { *p_swapchain.as_ptr() };
         let (images, semaphores) = (OnceLock::new(), Mutex::default());
         let made = Arc::new(Swapchain { texels, extent: info.image_extent, images, semaphores });
@@ -333,7 +347,7 @@ unsafe extern "system" fn create_swapchain_khr(
 }
 
 unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: SwapchainKHR, p_allocator: Ptr<Opaque>) {
-    // SAFETY: the application's own parameters, here and below.
+    // SAFETY: VUID-vkDestroySwapchainKHR-device-parameter: it is alive until the call returns.
     let Some(pictures) = (unsafe { pictures_of(device.0) }) else { return };
     let forget = || {
         let mut state = pictures.state();
@@ -344,25 +358,25 @@ unsafe extern "system" fn destroy_swapchain_khr(device: Device, swapchain: Swapc
     // Before the driver may give the same handle to another one.
     fence("vkDestroySwapchainKHR", forget, || ());
     if let Some(next) = pictures.next.destroy_swapchain_khr {
-        // SAFETY: as above.
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
         unsafe { next(device, swapchain, p_allocator) };
     }
 }
 
 unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result {
-    // SAFETY: the application's own parameters, here and below.
+    // SAFETY: VUID-vkQueuePresentKHR-queue-parameter: it is alive until the call returns.
     let Some(pictures) = (unsafe { pictures_of(queue.0) }) else { return FAILED };
     let Some(next) = pictures.next.queue_present_khr else { return FAILED };
     let frame = FRAMES.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: as above.
+    // SAFETY: VUID-vkQueuePresentKHR-pPresentInfo-parameter: a valid info, which stays until the call returns.
     let info = unsafe { &*p_info.as_ptr() };
-    let shot = match pictures.wanted.has(frame) {
-        // SAFETY: as above.
+    let shot = match pictures.wanted.has(frame) && !is_off() {
+        // SAFETY: the parameters of a `vkQueuePresentKHR` that is passed on below.
         true => unsafe { pictures.shoot(queue, info, frame) },
         false => None,
     };
     let Some(mut shot) = shot else {
-        // SAFETY: as above.
+        // SAFETY: what stood in the table for this command, with what the application passed to it.
         let result = unsafe { next(queue, p_info) };
         if NOT_PRESENTED.contains(&result) {
             FRAMES.fetch_sub(1, Ordering::Relaxed);
@@ -371,12 +385,14 @@ unsafe extern "system" fn queue_present_khr(queue: Queue, p_info: Ptr<PresentInf
     };
     let waits = [shot.semaphore];
     let own = PresentInfoKHR { wait_semaphore_count: 1, p_wait_semaphores: Ptr::to_slice(&waits), ..*info };
-    // SAFETY: as above, with a semaphore of ours that is about to be signaled in the place of those that the copy waits
-    // for.
+    // SAFETY: what stood in the table for this command, with what the application passed to it but for the semaphores:
+    // the copy waits for those, and signals the one of ours that the present waits for. That info is ours and outlives
+    // the call.
     let result = unsafe { next(queue, Ptr::to(&own)) };
     if NOT_PRESENTED.contains(&result) {
         FRAMES.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: as above; this present did not wait.
+        // SAFETY: the parameters of this present, which did not take place, so that nothing has waited for the
+        // semaphore that the shot signals.
         unsafe { pictures.signal_again(queue, info, shot.semaphore) };
         shot.parts.clear();
     }

@@ -11,7 +11,7 @@ use lavascope_picture::{Texels, region, transition};
 use super::writer::{PATIENCE, Turn};
 use super::{Pictures, Swapchain, lock};
 use crate::fence::fence;
-use crate::interface::out;
+use crate::interface::{out, out_slice};
 
 /// What begins a picture in a buffer is aligned to: more than any format needs.
 const ALIGNMENT: u64 = 16;
@@ -44,7 +44,9 @@ pub(super) struct Part {
     image: Image,
 }
 
-/// A buffer that the host can read, and what is needed to fill it.
+/// A buffer that the host can read, and what is needed to fill it. `Pictures::staging` makes it on the device of the
+/// pictures, and `destroy_staging` takes it back; who has it has its objects alone. Those that are not made yet are
+/// null.
 #[derive(Default)]
 pub(super) struct Staging {
     family: u32,
@@ -67,7 +69,9 @@ impl Staging {
     /// The copy must be over.
     pub(super) unsafe fn bytes(&self) -> &[u8] {
         let first = std::ptr::with_exposed_provenance::<u8>(self.address as usize);
-        // SAFETY: mapped, and as large as the buffer; nobody writes by the caller's word.
+        // SAFETY: `make_buffer` mapped memory that is as large as the buffer, which stays mapped until the staging is
+        // destroyed. By the contract of this function the device does not write there now, and the host never does.
+        // Memory is initialized by the driver, or by the copy.
         unsafe { std::slice::from_raw_parts(first, self.bytes as usize) }
     }
 }
@@ -77,10 +81,10 @@ impl Pictures {
     ///
     /// # Safety
     ///
-    /// The parameters must be those of a `vkQueuePresentKHR` that was not passed on yet.
-    pub(super) unsafe fn shoot(&'static self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Option<Shot> {
+    /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
+    pub(super) unsafe fn shoot(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Option<Shot> {
         let prepare = || {
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function, which is that of `prepare`.
             let shot = unsafe { self.prepare(queue, info, frame) };
             shot.unwrap_or_else(|text| {
                 self.say(&text);
@@ -88,11 +92,15 @@ impl Pictures {
             })
         };
         let shot = fence("vkQueuePresentKHR", prepare, || None)?;
-        // SAFETY: as above.
+        // SAFETY: VUID-VkPresentInfoKHR-pWaitSemaphores-parameter: as many as the count says, until the present
+        // returns.
         let waits = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
         let Staging { commands, fence: done, .. } = shot.staging;
         // Not behind a fence of ours: from here on the present must know whether the semaphores were waited for.
-        // SAFETY: as above; what is signaled is of ours, and nobody waits for it.
+        // SAFETY: host access to the queue of a present is externally synchronized.
+        // VUID-vkQueuePresentKHR-pWaitSemaphores-03268: each semaphore that is waited for is signaled, or about to be.
+        // The commands were just recorded. Nobody waits for the fence, and the present before that waited for the
+        // semaphore is over: its image was acquired again.
         let result = unsafe { self.submit(queue, waits, &[commands], &[shot.semaphore], done) };
         if result != Result::SUCCESS {
             let give_back = || {
@@ -109,18 +117,22 @@ impl Pictures {
     ///
     /// # Safety
     ///
-    /// The parameters must be those of the present, whose shot signals the semaphore.
+    /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that did not take place and has not
+    /// returned to the application. Its shot must signal the semaphore.
     pub(super) unsafe fn signal_again(&self, queue: Queue, info: &PresentInfoKHR, semaphore: Semaphore) {
-        // SAFETY: the caller's word.
-        unsafe {
-            let signals = slice(info.p_wait_semaphores, info.wait_semaphore_count);
-            self.submit(queue, &[semaphore], &[], signals, Fence(0));
-        }
+        // SAFETY: VUID-VkPresentInfoKHR-pWaitSemaphores-parameter: as many as the count says, until the present
+        // returns.
+        let signals = unsafe { slice(info.p_wait_semaphores, info.wait_semaphore_count) };
+        // SAFETY: host access to the queue of a present is externally synchronized. By the contract of this function
+        // the shot signals the semaphore and nobody waits for it; the copy has waited for the others, so that they may
+        // be signaled.
+        unsafe { self.submit(queue, &[semaphore], &[], signals, Fence(0)) };
     }
 
     /// # Safety
     ///
-    /// Nobody else may use the queue meanwhile, and all must be as `vkQueueSubmit` wants it.
+    /// The queue must be of this device, and nobody else may use it until this returns. The semaphores, the commands
+    /// and the fence must be such as the VUIDs of `vkQueueSubmit` ask for.
     unsafe fn submit(
         &self,
         queue: Queue,
@@ -140,14 +152,18 @@ impl Pictures {
             p_signal_semaphores: Ptr::to_slice(signals),
             ..SubmitInfo::zeroed()
         };
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function; the info and its lists outlive the call.
         unsafe { (self.functions.queue_submit)(queue, 1, Ptr::to(&info), fence) }
     }
 
     /// All that a submission needs; none where there is nothing to copy.
-    unsafe fn prepare(&'static self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Outcome<Option<Shot>> {
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
+    unsafe fn prepare(&self, queue: Queue, info: &PresentInfoKHR, frame: u64) -> Outcome<Option<Shot>> {
         let family = self.family(queue)?;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the info of a valid present.
         let parts = unsafe { self.parts(info) }?;
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let semaphore = self.semaphore(first)?;
@@ -155,7 +171,10 @@ impl Pictures {
         let turn =
             self.writer.turn(PATIENCE).ok_or("the device does not finish what it copied, so pictures are left out")?;
         let staging = self.staging(family, bytes)?;
-        if let Err(text) = self.record(&staging, &parts) {
+        // SAFETY: the staging is one of nobody else's, whose last copy is over. By the contract of this function the
+        // images are about to be presented, so that they are in the layout for it and nobody else uses them.
+        let recorded = unsafe { self.record(&staging, &parts) };
+        if let Err(text) = recorded {
             self.destroy_staging(staging);
             return Err(text);
         }
@@ -179,12 +198,12 @@ impl Pictures {
     ///
     /// # Safety
     ///
-    /// The info must be that of a valid present.
+    /// The info must be that of a valid `vkQueuePresentKHR` on this device that was not passed on yet.
     unsafe fn parts(&self, info: &PresentInfoKHR) -> Outcome<Vec<Part>> {
-        // SAFETY: the caller's word.
-        let (swapchains, indices) = unsafe {
-            (slice(info.p_swapchains, info.swapchain_count), slice(info.p_image_indices, info.swapchain_count))
-        };
+        // SAFETY: VUID-VkPresentInfoKHR-pSwapchains-parameter: as many as the count says, until the present returns.
+        let swapchains = unsafe { slice(info.p_swapchains, info.swapchain_count) };
+        // SAFETY: VUID-VkPresentInfoKHR-pImageIndices-parameter: as many as the count says, until the present returns.
+        let indices = unsafe { slice(info.p_image_indices, info.swapchain_count) };
         let (mut parts, mut end) = (Vec::new(), 0_u64);
         for (window, (handle, index)) in swapchains.iter().zip(indices).enumerate() {
             let known = self.state().swapchains.get(&handle.0).cloned();
@@ -199,7 +218,8 @@ impl Pictures {
                     continue;
                 }
             };
-            let image = self.image(&swapchain, *handle, *index)?;
+            // SAFETY: VUID-VkPresentInfoKHR-pSwapchains-parameter: the swapchain is alive until the present returns.
+            let image = unsafe { self.image(&swapchain, *handle, *index) }?;
             let (offset, extent, index) = (end.next_multiple_of(ALIGNMENT), swapchain.extent, *index);
             end = offset + texels.bytes(extent);
             parts.push(Part { window, texels, extent, offset, swapchain, index, image });
@@ -207,17 +227,20 @@ impl Pictures {
         Ok(parts)
     }
 
-    fn image(&self, swapchain: &Swapchain, handle: SwapchainKHR, index: u32) -> Outcome<Image> {
+    /// # Safety
+    ///
+    /// The handle must be that of the swapchain, which must be alive until this returns.
+    unsafe fn image(&self, swapchain: &Swapchain, handle: SwapchainKHR, index: u32) -> Outcome<Image> {
         let missing = || format!("a swapchain has no image {index}, so there is no picture of it");
         if swapchain.images.get().is_none() {
             let ask = self.next.get_swapchain_images_khr.ok_or_else(missing)?;
             let mut count = 0_u32;
-            // SAFETY: a swapchain that is alive, and places of ours.
+            // SAFETY: the contract of this function, for a device that is alive by that of `Pictures::begin`; a null
+            // array asks for the count, whose place is ours.
             unsafe { ask(self.device, handle, out(&mut count), Ptr::NULL) };
             let mut images = vec![Image(0); count as usize];
-            let p_images = Ptr::new(images.as_mut_ptr().expose_provenance() as u64);
-            // SAFETY: as above, with as many places as there are images.
-            unsafe { ask(self.device, handle, out(&mut count), p_images) };
+            // SAFETY: as for the count, with an array of ours that has as many elements as the count says.
+            unsafe { ask(self.device, handle, out(&mut count), out_slice(&mut images)) };
             // Whoever was faster has the same.
             _ = swapchain.images.set(images);
         }
@@ -231,7 +254,7 @@ impl Pictures {
             return Ok(*it);
         }
         let (info, mut made) = (SemaphoreCreateInfo::zeroed(), Semaphore(0));
-        // SAFETY: a device that is alive, and places of ours.
+        // SAFETY: a device that is alive by the contract of `Pictures::begin`; the info and the place are ours.
         let result =
             unsafe { (self.functions.create_semaphore)(self.device, Ptr::to(&info), Ptr::NULL, out(&mut made)) };
         succeeded("a semaphore", result)?;
@@ -264,48 +287,50 @@ impl Pictures {
         let info =
             BufferCreateInfo { size: made.bytes, usage: BufferUsageFlags::TRANSFER_DST, ..BufferCreateInfo::zeroed() };
         let mut needs = MemoryRequirements::zeroed();
-        // SAFETY: a device that is alive, and places of ours.
-        unsafe {
-            let result = (functions.create_buffer)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.buffer));
-            succeeded("a buffer", result)?;
-            (functions.get_buffer_memory_requirements)(device, made.buffer, out(&mut needs));
-        }
+        // SAFETY: a device that is alive by the contract of `Pictures::begin`; the info and the place are ours.
+        let result = unsafe { (functions.create_buffer)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.buffer)) };
+        succeeded("a buffer", result)?;
+        // SAFETY: the buffer was just made on this device; the place is ours.
+        unsafe { (functions.get_buffer_memory_requirements)(device, made.buffer, out(&mut needs)) };
         let info = MemoryAllocateInfo {
             allocation_size: needs.size,
             memory_type_index: self.memory_type(needs.memory_type_bits).ok_or("no memory of the device is readable")?,
             ..MemoryAllocateInfo::zeroed()
         };
         let flags = MemoryMapFlags::default();
-        // SAFETY: as above; a buffer without memory, and memory of a type that it allows.
-        unsafe {
-            let result = (functions.allocate_memory)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.memory));
-            succeeded("memory", result)?;
-            succeeded("memory", (functions.bind_buffer_memory)(device, made.buffer, made.memory, 0))?;
-            let place = out(&mut made.address).cast();
-            succeeded("memory", (functions.map_memory)(device, made.memory, 0, WHOLE_SIZE, flags, place))
-        }
+        // SAFETY: as for the buffer; the type of memory is one that the device has.
+        let result = unsafe { (functions.allocate_memory)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.memory)) };
+        succeeded("memory", result)?;
+        // SAFETY: both were just made: the buffer has no memory yet, which is as large as it needs and of a type that
+        // it allows.
+        succeeded("memory", unsafe { (functions.bind_buffer_memory)(device, made.buffer, made.memory, 0) })?;
+        let place = out(&mut made.address).cast();
+        // SAFETY: `memory_type` gives memory that the host sees, which is not mapped yet; the place is ours.
+        succeeded("memory", unsafe { (functions.map_memory)(device, made.memory, 0, WHOLE_SIZE, flags, place) })
     }
 
     fn make_commands(&self, made: &mut Staging) -> Outcome<()> {
         let (device, functions) = (self.device, &self.functions);
         let info = CommandPoolCreateInfo { queue_family_index: made.family, ..CommandPoolCreateInfo::zeroed() };
         let fence = FenceCreateInfo::zeroed();
-        // SAFETY: a device that is alive, and places of ours.
-        unsafe {
-            let result = (functions.create_command_pool)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.pool));
-            succeeded("a command pool", result)?;
-            let info = CommandBufferAllocateInfo {
-                command_pool: made.pool,
-                command_buffer_count: 1,
-                ..CommandBufferAllocateInfo::zeroed()
-            };
-            let result = (functions.allocate_command_buffers)(device, Ptr::to(&info), out(&mut made.commands));
-            succeeded("a command buffer", result)?;
-            // The loader does it for the application's own.
-            succeeded("a command buffer", (self.set_loader_data)(device, made.commands.0))?;
-            let result = (functions.create_fence)(device, Ptr::to(&fence), Ptr::NULL, out(&mut made.fence));
-            succeeded("a fence", result)
-        }
+        // SAFETY: a device that is alive by the contract of `Pictures::begin`, and has a queue of the family; the info
+        // and the place are ours.
+        let result = unsafe { (functions.create_command_pool)(device, Ptr::to(&info), Ptr::NULL, out(&mut made.pool)) };
+        succeeded("a command pool", result)?;
+        let info = CommandBufferAllocateInfo {
+            command_pool: made.pool,
+            command_buffer_count: 1,
+            ..CommandBufferAllocateInfo::zeroed()
+        };
+        // SAFETY: the pool was just made, and nobody else has it; the place is for one command buffer.
+        let result = unsafe { (functions.allocate_command_buffers)(device, Ptr::to(&info), out(&mut made.commands)) };
+        succeeded("a command buffer", result)?;
+        // The loader does it for the application's own.
+        // SAFETY: the loader's layer interface has a layer call this for each dispatchable object that it makes itself.
+        succeeded("a command buffer", unsafe { (self.set_loader_data)(device, made.commands.0) })?;
+        // SAFETY: as for the pool.
+        let result = unsafe { (functions.create_fence)(device, Ptr::to(&fence), Ptr::NULL, out(&mut made.fence)) };
+        succeeded("a fence", result)
     }
 
     /// A type of memory that the host reads, best through its caches.
@@ -320,33 +345,43 @@ impl Pictures {
     }
 
     /// The images become copies, and are behind that as they were.
-    fn record(&self, staging: &Staging, parts: &[Part]) -> Outcome<()> {
+    ///
+    /// # Safety
+    ///
+    /// The last copy of the staging must be over. The images must be those of a present that was not passed on yet, so
+    /// that they are in the layout for that, and large enough for the extent of their parts, as the staging must be for
+    /// all.
+    unsafe fn record(&self, staging: &Staging, parts: &[Part]) -> Outcome<()> {
         let (functions, commands) = (&self.functions, staging.commands);
         let begin = CommandBufferBeginInfo {
             flags: CommandBufferUsageFlags::ONE_TIME_SUBMIT,
             ..CommandBufferBeginInfo::zeroed()
         };
         let none = CommandPoolResetFlags::default();
-        // SAFETY: a pool of ours, whose commands are over; structures of ours; images of the application that it is about
-        // to present, so they are in the layout for that and nobody else uses them.
-        unsafe {
-            let result = (functions.reset_command_pool)(self.device, staging.pool, none);
-            succeeded("a command buffer", result)?;
-            succeeded("a command buffer", (functions.begin_command_buffer)(commands, Ptr::to(&begin)))?;
-            self.change_layouts(commands, parts, (PRESENTED, COPIED));
-            for part in parts {
-                let region = BufferImageCopy { buffer_offset: part.offset, ..region(part.extent) };
-                let copy = functions.cmd_copy_image_to_buffer;
-                copy(commands, part.image, COPIED, staging.buffer, 1, Ptr::to(&region));
-            }
-            self.change_layouts(commands, parts, (COPIED, PRESENTED));
-            succeeded("a command buffer", (functions.end_command_buffer)(commands))
+        // SAFETY: a pool of a staging that is ours alone, whose commands are over by the contract of this function.
+        let result = unsafe { (functions.reset_command_pool)(self.device, staging.pool, none) };
+        succeeded("a command buffer", result)?;
+        // SAFETY: the one command buffer of that pool, which was just reset.
+        succeeded("a command buffer", unsafe { (functions.begin_command_buffer)(commands, Ptr::to(&begin)) })?;
+        // SAFETY: it is being recorded, and by the contract of this function the images are in the first layout.
+        unsafe { self.change_layouts(commands, parts, (PRESENTED, COPIED)) };
+        for part in parts {
+            let region = BufferImageCopy { buffer_offset: part.offset, ..region(part.extent) };
+            let copy = functions.cmd_copy_image_to_buffer;
+            // SAFETY: it is being recorded; the image is in this layout by now and has the usage, and by the contract
+            // of this function image and buffer are large enough.
+            unsafe { copy(commands, part.image, COPIED, staging.buffer, 1, Ptr::to(&region)) };
         }
+        // SAFETY: it is being recorded, and the images are in the first layout by now.
+        unsafe { self.change_layouts(commands, parts, (COPIED, PRESENTED)) };
+        // SAFETY: it is being recorded.
+        succeeded("a command buffer", unsafe { (functions.end_command_buffer)(commands) })
     }
 
     /// # Safety
     ///
-    /// The images must be in the first layout, and the commands are being recorded.
+    /// The command buffer must be one of ours that is being recorded, and the images must be in the first layout by
+    /// then.
     unsafe fn change_layouts(&self, commands: CommandBuffer, parts: &[Part], layouts: (ImageLayout, ImageLayout)) {
         let images: Vec<ImageMemoryBarrier> = parts.iter().map(|it| transition(it.image, layouts)).collect();
         // What was copied is for the host.
@@ -359,14 +394,17 @@ impl Pictures {
         let and_host = PipelineStageFlags(all.0 | PipelineStageFlags::HOST.0);
         let (count, p_images) = (images.len() as u32, Ptr::to_slice(&images));
         let (none, barrier) = (DependencyFlags::default(), self.functions.cmd_pipeline_barrier);
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function; the barriers outlive the call.
         unsafe { barrier(commands, all, and_host, none, 1, Ptr::to(&copied), 0, Ptr::NULL, count, p_images) };
     }
 
+    /// The staging must be one of this device whose copy is over: who has it knows, or the device is about to be
+    /// destroyed.
     pub(super) fn destroy_staging(&self, it: Staging) {
         let (device, functions) = (self.device, &self.functions);
-        // SAFETY: objects of ours, or none, that nobody uses; the pool has the command buffer, and freeing memory
-        // unmaps it.
+        // SAFETY: objects that `staging` made on this device, or null, and by the invariant of the type nobody else has
+        // them. Stagings are destroyed before they are submitted, or when their copy is over. The pool takes its
+        // command buffer along, and freeing memory unmaps it.
         unsafe {
             (functions.destroy_fence)(device, it.fence, Ptr::NULL);
             (functions.destroy_command_pool)(device, it.pool, Ptr::NULL);
@@ -385,11 +423,11 @@ fn succeeded(what: &str, result: Result) -> Outcome<()> {
 
 /// # Safety
 ///
-/// There must be so many, and they must stay as long as they are looked at.
+/// `first` must lead to `count` elements, which stay unchanged while `'a` lasts.
 unsafe fn slice<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
     match count {
         0 => &[],
-        // SAFETY: the caller's word.
+        // SAFETY: `first` leads to `count` elements while `'a` lasts, by the contract of this function.
         count => unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) },
     }
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ struct Running {
 }
 
 /// One of the pictures that may be under way.
-pub(super) struct Turn(&'static Writer);
+pub(super) struct Turn(Arc<Writer>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -56,7 +56,7 @@ impl Drop for Turn {
 
 impl Writer {
     /// Waits until there may be one picture more; none where that takes too long.
-    pub(super) fn turn(&'static self, patience: Duration) -> Option<Turn> {
+    pub(super) fn turn(self: &Arc<Writer>, patience: Duration) -> Option<Turn> {
         let full = |it: &mut usize| *it >= UNDER_WAY_MAX;
         let patience = if self.is_stuck.load(Ordering::Relaxed) { Duration::ZERO } else { patience };
         let waited = self.is_less.wait_timeout_while(lock(&self.under_way), patience, full);
@@ -68,7 +68,7 @@ impl Writer {
         *under_way += 1;
         PROCESS.store(std::process::id(), Ordering::Relaxed);
         BEGUN.fetch_add(1, Ordering::Relaxed);
-        Some(Turn(self))
+        Some(Turn(Arc::clone(self)))
     }
 
     /// Finishes what is under way, and ends.
@@ -99,11 +99,13 @@ pub(crate) fn end_process() {
 
 impl Pictures {
     /// Has a picture written when its copy is over.
-    pub(super) fn write(&'static self, shot: Shot) {
+    pub(super) fn write(self: &Arc<Pictures>, shot: Shot) {
         let mut running = lock(&self.writer.running);
         if running.is_none() {
             let (shots, asked) = channel::<Shot>();
-            let work = move || asked.into_iter().for_each(|it| fence("a picture", || self.finish(it), || ()));
+            // Not for ever: the thread ends before the device does (`Writer::end`).
+            let pictures = Arc::clone(self);
+            let work = move || asked.into_iter().for_each(|it| fence("a picture", || pictures.finish(it), || ()));
             let thread = std::thread::Builder::new().name("lavascope-pictures".to_owned()).spawn(work);
             *running = thread.ok().map(|thread| Running { shots, thread });
         }
@@ -122,14 +124,15 @@ impl Pictures {
         let Shot { frame, parts, staging, turn, .. } = shot;
         let (device, fence, functions) = (self.device, [staging.fence], &self.functions);
         let p_fence = Ptr::to_slice(&fence);
-        // SAFETY: a fence of ours, and the device lives until this thread has ended.
+        // SAFETY: the fence of a staging, which `make_commands` made on this device and nobody destroys while we have
+        // it. The device is alive until `end` has returned, which waits for this thread.
         let result = unsafe { (functions.wait_for_fences)(device, 1, p_fence, Bool32::TRUE, u64::MAX) };
         if result != Result::SUCCESS {
             // What the device does with it nobody knows, so it is not used again.
             self.state().lost.push(staging);
             return self.say(&format!("there is no picture of frame {frame}: vkWaitForFences gives {result:?}"));
         }
-        // SAFETY: the copy is over.
+        // SAFETY: the copy is over: the fence that its submission signals was waited for.
         let bytes = unsafe { staging.bytes() };
         for part in &parts {
             let (first, size) = (part.offset as usize, part.texels.bytes(part.extent) as usize);
@@ -140,7 +143,8 @@ impl Pictures {
                 Err(error) => self.say(&error.to_string()),
             }
         }
-        // SAFETY: signaled, and nobody waits for it.
+        // SAFETY: the fence of the staging, whose submission is over (VUID-vkResetFences-pFences-01123); nobody else
+        // has it.
         unsafe { (functions.reset_fences)(device, 1, p_fence) };
         self.state().spares.push(staging);
         drop(turn);
@@ -177,17 +181,20 @@ mod tests {
         assert_eq!([folder(&own), folder(&own)], [own.clone(), own]);
         std::fs::create_dir_all(&others).expect("it can be made");
         let lock = File::open(&others).expect("it is there");
-        flock(&lock, FlockOperation::LockExclusive).expect("nobody has it");
+        assert_eq!(files::claim(&lock), Claim::Ours, "nobody has it");
         assert_eq!(folder(&others), others.join(std::process::id().to_string()));
         std::fs::remove_dir_all(&folder_of_test).expect("it is ours");
     }
 
     #[test]
     fn only_so_many_pictures_are_under_way() {
-        let writer: &'static Writer = Box::leak(Box::default());
+        let writer = Arc::new(Writer::default());
         let turns: Vec<Turn> = (0..UNDER_WAY_MAX).filter_map(|_| writer.turn(PATIENCE)).collect();
         assert_eq!(turns.len(), UNDER_WAY_MAX);
-        let waiting = std::thread::spawn(|| writer.turn(PATIENCE).is_some());
+        let waiting = std::thread::spawn({
+            let writer = Arc::clone(&writer);
+            move || writer.turn(PATIENCE).is_some()
+        });
         std::thread::sleep(Duration::from_millis(20));
         assert!(!waiting.is_finished());
         drop(turns);

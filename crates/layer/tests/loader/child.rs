@@ -32,6 +32,15 @@ pub(crate) fn child(name: &str, environment: &[(&str, &str)], body: impl FnOnce(
     Some(outcome)
 }
 
+/// The same of a process that ends itself in the middle of its test, as one that succeeds does.
+pub(crate) fn exiting_child(name: &str, environment: &[(&str, &str)], body: impl FnOnce()) -> Option<Outcome> {
+    let (outcome, output) = run(name, environment, body)?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}\n{stdout}\n{}", output.status, outcome.stderr);
+    assert!(stdout.contains("running 1 test"), "no test has the name {name}");
+    Some(outcome)
+}
+
 /// The same of a process that a signal ends.
 pub(crate) fn dying_child(
     name: &str,

@@ -94,7 +94,7 @@ impl Compute {
     }
 
     /// Records dispatches into a new command buffer, which is submitted and waited for.
-    fn recorded(&self, world: &World, pool: vk::CommandPool, dispatches: u32) -> vk::CommandBuffer {
+    pub(crate) fn recorded(&self, world: &World, pool: vk::CommandPool, dispatches: u32) -> vk::CommandBuffer {
         let (device, commands) = (&world.device, world.command_buffers(pool, 1)[0]);
         // SAFETY: a new command buffer that only this thread uses, and a live pipeline (lifetime, owner). Its sets are
         // not bound (VUID-vkCmdDispatch-None-08600; null driver).

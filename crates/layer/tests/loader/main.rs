@@ -23,6 +23,7 @@ mod capture;
 mod child;
 mod death;
 mod drop_in;
+mod exits;
 mod gpu;
 mod growth;
 mod hazards;

@@ -166,7 +166,8 @@ impl<L: Listener> App<L> {
         let params: *const u8 = std::ptr::from_ref(params).cast();
         let mut packer = Packer::new(&Names, &World);
         let mut stream = Stream::default();
-        // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+        // SAFETY: the assertion says that they are the parameters of this command, and the borrow that they are alive; tests
+        // write what they lead to beside them.
         match check(unsafe { packer.enter(&mut stream, command, params, self.calls) }) {
             Ok(record) => {
                 assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
@@ -181,7 +182,7 @@ impl<L: Listener> App<L> {
         let (mut image, mut stream) = (Vec::new(), Stream::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, result, &mut image) } {
-            // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
+            // SAFETY: `outputs_image` just gathered the outputs of this command, from parameters that are borrowed.
             let words = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) };
             match check(words.unwrap_or_default()) {
                 Ok(record) => assert!(self.tracker.leave(1, record), "nobody takes {command:?}"),

@@ -8,6 +8,34 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// How far above unsafe code its justification may begin.
 const SAFETY_LINES_MAX: usize = 6;
 const SAFETY: &str = "// SAFETY:";
+/// What a justification says that names nothing. Each part of one, between punctuation, is compared.
+const EMPTY_PHRASES: [&str; 14] = [
+    "as before",
+    "as in the caller",
+    "as there",
+    "by this function as a whole",
+    "see above",
+    "see there",
+    "the application's own parameters",
+    "the application's parameters",
+    "the contract",
+    "the contract of this function",
+    "the parameters are valid",
+    "the same",
+    "this function as a whole",
+    "valid usage",
+];
+/// The same of what such a part begins with.
+const EMPTY_STARTS: [&str; 8] = [
+    "as above",
+    "the caller keeps",
+    "the caller promises",
+    "the caller says",
+    "the caller's promise",
+    "the caller's word",
+    "valid usage of all",
+    "valid usage of everything",
+];
 const BANNED_MACROS: [(&str, &str); 3] = [
     ("todo", "write the code or open an issue"),
     ("unimplemented", "write the code, or return an error that says so"),
@@ -27,6 +55,7 @@ fn judge_text(path: &str, text: &str) -> Vec<Finding> {
     findings.extend(banned_macros(path, &source));
     findings.extend(attributes(path, &source));
     findings.extend(unsafe_code(path, &source));
+    findings.extend(empty_justifications(path, &source));
     findings.extend(marks(path, &source));
     findings
 }
@@ -129,6 +158,36 @@ fn unsafe_code(path: &str, source: &Source) -> Vec<Finding> {
     lines.filter(|it| !justified(*it)).map(|it| Finding::new(Rule::SafetyComment, path, it, text.clone())).collect()
 }
 
+/// Justifications that name no valid usage, no rule and no invariant.
+fn empty_justifications(path: &str, source: &Source) -> Vec<Finding> {
+    let (comments, code): (Vec<&str>, Vec<&str>) = (source.comments.lines().collect(), source.code.lines().collect());
+    let begins = |it: &str| it.split_once(SAFETY).map(|(_, text)| text.to_owned());
+    let goes_on = |line: usize| {
+        let comment = comments.get(line).map(|it| it.trim()).filter(|it| !it.contains(SAFETY))?;
+        comment.strip_prefix("//").filter(|_| code.get(line).is_none_or(|it| it.trim().is_empty()))
+    };
+    let mut findings = Vec::new();
+    for (first, line) in comments.iter().enumerate() {
+        let Some(mut text) = begins(line) else { continue };
+        (first + 1..).map_while(goes_on).for_each(|it| text.extend([" ", it.trim()]));
+        if is_empty_justification(&text) {
+            let text = format!(
+                "`{SAFETY}` without a reason: name the valid usage, the rule or the invariant that makes it sound"
+            );
+            findings.push(Finding::new(Rule::SafetyComment, path, first + 1, text));
+        }
+    }
+    findings
+}
+
+fn is_empty_justification(text: &str) -> bool {
+    let parts = text.split(['.', ',', ';', ':']).map(|it| it.trim().to_lowercase());
+    parts.filter(|it| !it.is_empty()).all(|it| {
+        let it = it.strip_prefix("by ").unwrap_or(&it);
+        EMPTY_PHRASES.contains(&it) || EMPTY_STARTS.iter().any(|start| it.starts_with(start))
+    })
+}
+
 /// Notes to come back to something, which need the number of an issue.
 fn marks(path: &str, source: &Source) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -216,6 +275,39 @@ mod tests {
         check_clean("// SAFETY: why\n\n\n\n\n\nunsafe impl Send for A {}");
         check_one_fault("// SAFETY: why\n\n\n\n\n\n\nunsafe impl Send for A {}", "9: unsafe code");
         check_clean("unsafe fn f();\n#[unsafe(no_mangle)]\nfn g() { unsafe { h() } } // SAFETY: why");
+    }
+
+    #[test]
+    fn a_justification_names_something() {
+        let empty = [
+            "",
+            "as above.",
+            "As above; the caller's word.",
+            "the caller says that the parameters are valid.",
+            "the caller's\n// promise.",
+            "valid usage, by this function as a whole.",
+            "valid usage of everything that the call was given.",
+            "by valid usage.",
+            "the application's own parameters.",
+        ];
+        for text in empty {
+            check_one_fault(
+                &format!("// SAFETY: {text}\nunsafe impl Send for A {{}}"),
+                "2: `// SAFETY:` without a reason",
+            );
+        }
+        let named = [
+            "VUID-vkCmdCopyBuffer-pRegions-parameter.",
+            "the caller's word; the spaces are apart.",
+            "valid usage makes `p` valid for `n` elements.",
+            "as above.\n// The list outlives the messenger.",
+            "`first` leads to `count` elements, by the contract.",
+        ];
+        for text in named {
+            check_clean(&format!("// SAFETY: {text}\nunsafe impl Send for A {{}}"));
+        }
+        check_one_fault("// SAFETY: as above.\nf(); // The list outlives the messenger.", "2: `// SAFETY:` without");
+        check_clean("const A: &str = \"// SAFETY: as above.\";");
     }
 
     #[test]

@@ -1,0 +1,288 @@
+//! Functions in the place of the driver's: layouts, shader modules, render passes, pipelines, memory and buffers.
+
+use std::sync::Arc;
+
+use lavascope_abi::*;
+
+use super::{hooks, read, written};
+use crate::DeviceTable;
+use crate::fence::{fence, while_on};
+use crate::gpu::layouts::SetLayout;
+use crate::gpu::pipelines::{Plan, read_words};
+use crate::gpu::recipe::Recipe;
+use crate::gpu::{facts_of, gpu_of, scope, slice};
+
+hooks! {
+    create_descriptor_set_layout = fn(device: Device, p_info: Ptr<DescriptorSetLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DescriptorSetLayout>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter: a valid structure until the call returns;
+            // VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter: a place for the handle, which the call has written.
+            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let keep = || {
+                // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter: valid, with its bindings and its chain.
+                let mut layout = unsafe { SetLayout::read(info) };
+                gpu.ask_offsets(made, &mut layout);
+                gpu.state().set_layouts.insert(made.0, Arc::new(layout));
+            };
+            // Upkeep: by the sets it is decided how a pipeline layout is changed, and that goes on.
+            fence("vkCreateDescriptorSetLayout", keep, || ());
+        }
+        result
+    }
+    destroy_descriptor_set_layout = fn(device: Device, it: DescriptorSetLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        let is_kept = || {
+            let mut state = gpu.state();
+            state.set_layouts.remove(&it.0);
+            state.objects.keeps_set_layout(it, p_allocator)
+        };
+        if !fence("vkDestroyDescriptorSetLayout", is_kept, || false) {
+            forward();
+        }
+    }
+    create_pipeline_layout = fn(device: Device, p_info: Ptr<PipelineLayoutCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<PipelineLayout>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_pipeline_layout else { return forward() };
+        // SAFETY: the driver's function; VUID-vkCreatePipelineLayout-pCreateInfo-parameter: a valid structure until the
+        // call returns; VUID-vkCreatePipelineLayout-pPipelineLayout-parameter: a place for the handle.
+        let create = || unsafe { gpu.create_layout(next, p_info, p_allocator, p_made) };
+        // Upkeep: for the application it may be compatible with layouts that were changed before, so this one is
+        // changed in the same way.
+        fence("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
+    }
+    destroy_pipeline_layout = fn(device: Device, it: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        let forget = || {
+            gpu.state().layouts.remove(&it.0);
+            gpu.sets_changed();
+        };
+        fence("vkDestroyPipelineLayout", forget, || ());
+        forward();
+        fence("vkDestroyPipelineLayout", || gpu.sweep_layouts(), || ());
+    }
+    create_shader_module = fn(device: Device, p_info: Ptr<ShaderModuleCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<ShaderModule>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter: a valid structure until the call returns;
+            // VUID-vkCreateShaderModule-pShaderModule-parameter: a place for the handle, which the call has written.
+            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let keep = || {
+                // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter: valid, with its code and its chain.
+                let (words, is_marked) = unsafe { (read_words(info), scope::is_marked(info.p_next)) };
+                let mut state = gpu.state();
+                let name = state.names.share(ObjectType::SHADER_MODULE, made.0);
+                state.modules.insert(made.0, (words, name));
+                if is_marked {
+                    state.marked_modules.insert(made.0);
+                }
+            };
+            while_on("vkCreateShaderModule", keep, || ());
+        }
+        result
+    }
+    destroy_shader_module = fn(device: Device, it: ShaderModule, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        let forget = || {
+            let mut state = gpu.state();
+            state.modules.remove(&it.0);
+            state.names.end(ObjectType::SHADER_MODULE, it.0);
+            state.marked_modules.remove(&it.0);
+        };
+        fence("vkDestroyShaderModule", forget, || ());
+        forward();
+    }
+    create_render_pass = fn(device: Device, p_info: Ptr<RenderPassCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateRenderPass-pRenderPass-parameter: a place for the handle, which the call has written.
+            let made = unsafe { written(p_made) };
+            while_on("vkCreateRenderPass", || gpu.state().passes.add(made), || ());
+        }
+        result
+    }
+    create_render_pass2 = fn(device: Device, p_info: Ptr<RenderPassCreateInfo2>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateRenderPass2-pRenderPass-parameter: a place for the handle, which the call has written.
+            let made = unsafe { written(p_made) };
+            while_on("vkCreateRenderPass2", || gpu.state().passes.add(made), || ());
+        }
+        result
+    }
+    destroy_render_pass = fn(device: Device, it: RenderPass, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        if !fence("vkDestroyRenderPass", || gpu.keeps_pass(it, p_allocator), || false) {
+            forward();
+        }
+    }
+    create_compute_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<ComputePipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_compute_pipelines else { return forward() };
+        // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: an array of so many until the call returns.
+        let infos = unsafe { slice(p_infos, count) };
+        let plan = |it: &ComputePipelineCreateInfo| {
+            // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: each is valid, with its chain and its stage;
+            // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
+            unsafe {
+                let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), std::slice::from_ref(&it.stage))?;
+                plan.recipe = facts_of(device).and_then(|facts| Recipe::compute(it, facts, plan.origin()));
+                Some(plan)
+            }
+        };
+        let plans = while_on("vkCreateComputePipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
+        let change = |(info, plan): (&ComputePipelineCreateInfo, &Option<Plan>)| {
+            let stage = plan.as_ref().and_then(|it| it.infos.first()).copied().unwrap_or(info.stage);
+            ComputePipelineCreateInfo { stage, ..*info }
+        };
+        let changed: Vec<_> = infos.iter().zip(&plans).map(change).collect();
+        // SAFETY: the driver's function, with the application's parameters, but for a cache of the device and infos that
+        // have code of ours, whose modules and constants live in `plans`.
+        let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
+        // SAFETY: VUID-vkCreateComputePipelines-pPipelines-parameter: places for `count` handles, which is as many as
+        // there are infos and plans; they are made with `p_allocator`.
+        unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
+    }
+    create_graphics_pipelines = fn(device: Device, cache: PipelineCache, count: u32, p_infos: Ptr<GraphicsPipelineCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Pipeline>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_graphics_pipelines else { return forward() };
+        // SAFETY: VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter: an array of so many until the call returns.
+        let infos = unsafe { slice(p_infos, count) };
+        let plan = |it: &GraphicsPipelineCreateInfo| {
+            // SAFETY: VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter: each is valid, with its chain and its
+            // stages (VUID-VkGraphicsPipelineCreateInfo-pStages-06600, or there are none of them);
+            // VUID-vkCreateGraphicsPipelines-device-parameter: the device is alive until the call returns.
+            unsafe {
+                let mut plan = gpu.plan(it.layout, (it.flags, it.p_next), slice(it.p_stages, it.stage_count))?;
+                let pass = gpu.state().passes.get(it.render_pass);
+                let facts = facts_of(device).filter(|_| plan.is_whole());
+                plan.recipe = facts.and_then(|facts| Recipe::graphics(it, facts, plan.origin(), pass));
+                Some(plan)
+            }
+        };
+        // Upkeep: a pipeline out of parts with code of ours gets tables, also where no more code of ours is added.
+        let plans = fence("vkCreateGraphicsPipelines", || infos.iter().map(plan).collect::<Vec<_>>(), Vec::new);
+        let change = |(info, plan): (&GraphicsPipelineCreateInfo, &Option<Plan>)| {
+            let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
+            GraphicsPipelineCreateInfo { p_stages: stages, ..*info }
+        };
+        let changed: Vec<_> = infos.iter().zip(&plans).map(change).collect();
+        // SAFETY: the driver's function, with the application's parameters, but for a cache of the device and infos that
+        // have code of ours, whose stages, modules and constants live in `plans`.
+        let create = |cache, infos| unsafe { next(device, cache, count, infos, p_allocator, p_made) };
+        // SAFETY: VUID-vkCreateGraphicsPipelines-pPipelines-parameter: places for `count` handles, which is as many as
+        // there are infos and plans; they are made with `p_allocator`.
+        unsafe { gpu.create_planned((p_infos, &changed), cache, plans, (p_made, p_allocator), create) }
+    }
+    destroy_pipeline = fn(device: Device, it: Pipeline, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        let forget = || {
+            let mut state = gpu.state();
+            state.libraries.remove(&it.0);
+            let removed = state.pipelines.remove(&it.0);
+            drop(state);
+            if let Some(checked) = removed {
+                gpu.sets_changed();
+                gpu.pipeline_ends(&checked);
+                drop(checked);
+                gpu.sweep_passes();
+            }
+            gpu.state().names.end(ObjectType::PIPELINE, it.0);
+        };
+        fence("vkDestroyPipeline", forget, || ());
+        forward();
+    }
+    allocate_memory = fn(device: Device, p_info: Ptr<MemoryAllocateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<DeviceMemory>) -> Result, |gpu, forward| {
+        let mut result = forward();
+        // What of ours nobody uses at the moment is the application's if it needs it.
+        if LACKS.contains(&result) && fence("vkAllocateMemory", || gpu.release_spares(), || false) {
+            result = forward();
+        }
+        if result == Result::SUCCESS {
+            gpu.allocations.add();
+        }
+        result
+    }
+    free_memory = fn(device: Device, it: DeviceMemory, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        if it.0 != 0 {
+            gpu.allocations.remove();
+            fence("vkFreeMemory", || gpu.unmapped(it), || ());
+        }
+        forward();
+    }
+    get_buffer_device_address = fn(device: Device, p_info: Ptr<BufferDeviceAddressInfo>) -> u64, |gpu, forward| {
+        let address = forward();
+        // SAFETY: VUID-vkGetBufferDeviceAddress-pInfo-parameter: a valid structure until the call returns.
+        let buffer = unsafe { read(p_info) }.buffer;
+        let note = || {
+            let mut state = gpu.state();
+            if let Some(bytes) = state.buffers.get(&buffer.0).copied() {
+                state.addresses.add(buffer.0, address, bytes);
+            }
+        };
+        while_on("vkGetBufferDeviceAddress", note, || ());
+        address
+    }
+    create_buffer = fn(device: Device, p_info: Ptr<BufferCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<Buffer>) -> Result, |gpu, forward| {
+        let Some(next) = gpu.next.create_buffer else { return forward() };
+        // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: a valid structure until the call returns.
+        let info = unsafe { read(p_info) };
+        // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter: valid, with its chain.
+        let usage = while_on("vkCreateBuffer", || unsafe { gpu.buffer_usage(info) }, || info.usage);
+        let changed = BufferCreateInfo { usage, ..*info };
+        // SAFETY: the driver's function, with the application's parameters, but for a use more, which is of a feature
+        // that every device has.
+        let result = unsafe { next(device, Ptr::to(&changed), p_allocator, p_made) };
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter: a place for the handle, which the call has written.
+            let made = unsafe { written(p_made) };
+            let keep = || {
+                gpu.state().buffers.insert(made.0, info.size);
+                gpu.note_bindable(made, usage);
+            };
+            while_on("vkCreateBuffer", keep, || ());
+        }
+        result
+    }
+    destroy_buffer = fn(device: Device, it: Buffer, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        let forget = || {
+            let mut state = gpu.state();
+            state.buffers.remove(&it.0);
+            state.bindable.remove(&it.0);
+            state.buffered.forget(it);
+            let name = state.names.end(ObjectType::BUFFER, it.0);
+            state.addresses.remove(it.0, name);
+        };
+        fence("vkDestroyBuffer", forget, || ());
+        forward();
+    }
+    create_buffer_view = fn(device: Device, p_info: Ptr<BufferViewCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<BufferView>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkCreateBufferView-pCreateInfo-parameter: a valid structure until the call returns;
+            // VUID-vkCreateBufferView-pView-parameter: a place for the handle, which the call has written.
+            let (info, made) = unsafe { (read(p_info), written(p_made)) };
+            let keep = || {
+                let mut state = gpu.state();
+                let texels = state.texels(info);
+                state.views.insert(made.0, texels);
+            };
+            while_on("vkCreateBufferView", keep, || ());
+        }
+        result
+    }
+    destroy_buffer_view = fn(device: Device, it: BufferView, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        fence("vkDestroyBufferView", || _ = gpu.state().views.remove(&it.0), || ());
+        forward();
+    }
+    set_debug_utils_object_name_ext = fn(device: Device, p_info: Ptr<DebugUtilsObjectNameInfoEXT>) -> Result, |gpu, forward| {
+        let note = || {
+            // SAFETY: VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-parameter: a valid structure until the call returns;
+            // VUID-VkDebugUtilsObjectNameInfoEXT-pObjectName-parameter: null, or a string that ends with a zero.
+            let (it, name) = unsafe {
+                let it = read(p_info);
+                (it, crate::entry::text(it.p_object_name))
+            };
+            let name = name.map(|it| it.to_string_lossy().into_owned());
+            gpu.state().names.set(it.object_type, it.object_handle, name);
+        };
+        while_on("vkSetDebugUtilsObjectNameEXT", note, || ());
+        forward()
+    }
+}
+
+/// What a call says that finds no memory.
+const LACKS: [Result; 3] =
+    [Result::ERROR_OUT_OF_DEVICE_MEMORY, Result::ERROR_OUT_OF_HOST_MEMORY, Result::ERROR_TOO_MANY_OBJECTS];

@@ -1,0 +1,74 @@
+//! Functions in the place of the driver's: descriptor sets and what is written into them.
+
+use lavascope_abi::*;
+
+use super::{hooks, read};
+use crate::DeviceTable;
+use crate::fence::{fence, while_on};
+use crate::gpu::{Gpu, gpu_of, slice};
+
+hooks! {
+    allocate_descriptor_sets = fn(device: Device, p_info: Ptr<DescriptorSetAllocateInfo>, p_made: Ptr<DescriptorSet>) -> Result, |gpu, forward| {
+        let result = forward();
+        if result == Result::SUCCESS {
+            // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter: a valid structure, with its chain, until
+            // the call returns; VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter: places for as many handles as
+            // it says, which the call has written.
+            let keep = || unsafe { gpu.state().add_sets(read(p_info), p_made) };
+            while_on("vkAllocateDescriptorSets", keep, || ());
+        }
+        result
+    }
+    free_descriptor_sets = fn(device: Device, pool: DescriptorPool, count: u32, p_sets: Ptr<DescriptorSet>) -> Result, |gpu, forward| {
+        // SAFETY: VUID-vkFreeDescriptorSets-pDescriptorSets-00310: an array of so many handles until the call returns.
+        let sets = unsafe { slice(p_sets, count) };
+        let forget = || {
+            let mut state = gpu.state();
+            sets.iter().for_each(|it| drop(state.sets.remove(&it.0)));
+            gpu.sets_changed();
+        };
+        fence("vkFreeDescriptorSets", forget, || ());
+        forward()
+    }
+    reset_descriptor_pool = fn(device: Device, pool: DescriptorPool, flags: DescriptorPoolResetFlags) -> Result, |gpu, forward| {
+        fence("vkResetDescriptorPool", || gpu.forget_pool(pool), || ());
+        forward()
+    }
+    destroy_descriptor_pool = fn(device: Device, pool: DescriptorPool, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
+        fence("vkDestroyDescriptorPool", || gpu.forget_pool(pool), || ());
+        forward();
+    }
+    update_descriptor_sets = fn(device: Device, write_count: u32, p_writes: Ptr<WriteDescriptorSet>, copy_count: u32, p_copies: Ptr<CopyDescriptorSet>) -> (), |gpu, forward| {
+        forward();
+        // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter and
+        // VUID-vkUpdateDescriptorSets-pDescriptorCopies-parameter: arrays of so many until the call returns.
+        let (writes, copies) = unsafe { (slice(p_writes, write_count), slice(p_copies, copy_count)) };
+        let note = || {
+            let mut state = gpu.state();
+            // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: each is valid, with its chain and the
+            // array that its type asks for.
+            writes.iter().for_each(|it| unsafe { state.write(it) });
+            copies.iter().for_each(|it| state.copy(it));
+            gpu.sets_changed();
+        };
+        let written = || writes.iter().map(|it| it.dst_set).chain(copies.iter().map(|it| it.dst_set));
+        while_on("vkUpdateDescriptorSets", note, || gpu.forget_contents("vkUpdateDescriptorSets", written()));
+    }
+}
+
+impl Gpu {
+    fn forget_pool(&self, pool: DescriptorPool) {
+        self.state().forget_pool(pool);
+        self.sets_changed();
+    }
+
+    /// Sets are written, and nobody notes any more what is in them: by what was known of them nothing is decided.
+    pub(in crate::gpu) fn forget_contents(&self, name: &str, sets: impl Iterator<Item = DescriptorSet>) {
+        let forget = || {
+            let mut state = self.state();
+            sets.for_each(|it| state.sets.get_mut(&it.0).into_iter().for_each(crate::gpu::descriptors::Set::forget));
+            self.sets_changed();
+        };
+        fence(name, forget, || ());
+    }
+}

@@ -54,6 +54,7 @@ impl DeviceData {
     /// Tells what was found meanwhile, on the thread that calls.
     #[inline(always)]
     pub(crate) fn deliver(&self) {
+        self.messages.send_kept();
         if let Some(inbox) = &self.inbox
             && !is_off()
         {
@@ -310,6 +311,7 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(device: Device,
     if let Some(pictures) = &data.pictures {
         fence("vkDestroyDevice", || pictures.end(), || ());
     }
+    data.messages.send_kept();
     WATCHED_DEVICES.remove(key);
     // Before the driver may give the handles of its command buffers to somebody else.
     HUB.next_generation();

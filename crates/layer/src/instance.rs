@@ -314,11 +314,8 @@ pub(crate) fn tell(messages: &Messages, severity: Severity, place: &str, text: &
     };
     let text_with_place = format!("{place}: {text}");
     let message = Message::new(severity, c"LAVASCOPE-Setting", &text_with_place);
-    if report::problem(word, place, text) {
-        messages.send_to_messengers(&message);
-    } else {
-        messages.send(&message);
-    }
+    let is_reported = report::problem(word, place, text);
+    messages.send_or_keep(&message, is_reported);
 }
 
 pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Instance, p_allocator: Ptr<Opaque>) {
@@ -369,9 +366,7 @@ extern "C" fn at_exit() {
 
 // SAFETY: the section has functions without parameters, which the C library calls once when the process ends or the
 // library is unloaded.
-#[used]
-#[cfg_attr(target_os = "linux", unsafe(link_section = ".fini_array"))]
-static AT_EXIT: extern "C" fn() = at_exit;
+lavascope_platform::at_unload!(at_exit);
 
 /// Whether a list of extensions has one of a name.
 ///

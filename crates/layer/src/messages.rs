@@ -3,11 +3,12 @@
 //! A messenger chained into `vkCreateInstance` is used while the instance is made and ended, those created later in
 //! between; where there is none, messages go to the log. Callbacks are called without any lock held.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi::*;
 use lavascope_diag::{Diagnostic, Ignore};
@@ -113,6 +114,29 @@ pub(crate) struct Messages {
     is_alive: AtomicBool,
     rules: Rules,
     sent: Mutex<HashMap<CString, u64>>,
+    /// Of threads of ours, for messengers: those are called inside of the application's own calls, since it may destroy
+    /// a messenger at any other moment.
+    kept: Mutex<Vec<Kept>>,
+    /// Whether something is kept. Relaxed: who misses it looks again at the next call.
+    has_kept: AtomicBool,
+}
+
+/// A message for messengers, until the application calls.
+struct Kept {
+    severity: Severity,
+    name: CString,
+    text: String,
+    /// Whether the report has it, so that nobody else must log it.
+    is_reported: bool,
+}
+
+thread_local! {
+    static IS_OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The calling thread is one of ours, and never inside of a call of the application.
+pub(crate) fn mark_own_thread() {
+    IS_OURS.set(true);
 }
 
 /// What the settings say about messages.
@@ -153,6 +177,8 @@ impl Messages {
             is_alive: AtomicBool::new(false),
             rules: Rules::default(),
             sent: Mutex::default(),
+            kept: Mutex::default(),
+            has_kept: AtomicBool::new(false),
         }
     }
 
@@ -170,6 +196,48 @@ impl Messages {
             self.rules.log(message.severity, &self.rules.formatted(message));
         }
         answer == Answer::GiveUp
+    }
+
+    /// The same for one that the report may have, so that it is not logged; from a thread of ours, messengers get it
+    /// later.
+    pub(crate) fn send_or_keep(&self, message: &Message<'_>, is_reported: bool) {
+        if !IS_OURS.get() {
+            self.send_kept();
+            self.send_reported(message, is_reported);
+        } else if self.recipients().is_empty() {
+            if !is_reported && self.rules.is_by_default() && !self.rules.is_filtered(message.name) {
+                self.rules.log(message.severity, &self.rules.formatted(message));
+            }
+        } else {
+            let (name, text) = (message.name.to_owned(), message.text.to_owned());
+            lock(&self.kept).push(Kept { severity: message.severity, name, text, is_reported });
+            self.has_kept.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Sends what threads of ours kept. For calls of the application, with no lock held.
+    #[inline(always)]
+    pub(crate) fn send_kept(&self) {
+        if self.has_kept.load(Ordering::Relaxed) {
+            self.send_all_kept();
+        }
+    }
+
+    #[cold]
+    fn send_all_kept(&self) {
+        self.has_kept.store(false, Ordering::Relaxed);
+        let kept = std::mem::take(&mut *lock(&self.kept));
+        for it in kept {
+            self.send_reported(&Message::new(it.severity, &it.name, &it.text), it.is_reported);
+        }
+    }
+
+    fn send_reported(&self, message: &Message<'_>, is_reported: bool) {
+        if is_reported {
+            self.send_to_messengers(message);
+        } else {
+            self.send(message);
+        }
     }
 
     /// Gives a message to the application's messengers alone.
@@ -266,7 +334,7 @@ impl Messages {
         let Some(limit) = self.rules.limit.filter(|_| message.name != PRINTF) else { return false };
         // One kind of problem may come in many texts, each worth telling; a flood of one text is not.
         let key = CString::new(format!("{}\n{}", message.name.to_string_lossy(), message.text)).unwrap_or_default();
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sent = lock(&self.sent);
         let count = sent.entry(key).or_default();
         *count += 1;
         *count > limit
@@ -279,6 +347,10 @@ impl Messages {
     fn remove(&self, handle: u64) {
         self.created.write().unwrap_or_else(PoisonError::into_inner).retain(|it| it.handle != handle);
     }
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How what shaders print is called.
@@ -651,11 +723,19 @@ mod tests {
         for _ in 0..5 {
             messages.send(&error("flood"));
         }
+        std::thread::scope(|scope| {
+            let work = || {
+                mark_own_thread();
+                messages.send_or_keep(&error("of a thread of ours"), true);
+            };
+            scope.spawn(work).join().expect("it does not panic");
+        });
+        messages.send_or_keep(&error("inside of a call"), true);
         messages.remove(5);
         messages.send(&error("gone"));
         let heard = std::mem::take(&mut *HEARD.lock().expect("one test"));
         let texts: Vec<&str> = heard.iter().map(|it| it.1.as_str()).collect();
-        assert_eq!(texts, ["while it is made", "given up", "flood", "flood"]);
+        assert_eq!(texts, ["while it is made", "given up", "flood", "flood", "of a thread of ours", "inside of a call"]);
         assert!(heard.iter().all(|it| it.0 == errors.0 && it.2 == 0x5c0e_c5d6));
     }
 

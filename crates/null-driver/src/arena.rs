@@ -49,7 +49,8 @@ pub(crate) fn begin<T>(data: T) -> Option<u64> {
 /// `handle` must come from [`begin`] with this `T` and must outlive `'a`.
 pub(crate) unsafe fn data<'a, T>(handle: u64) -> &'a T {
     let slot = std::ptr::with_exposed_provenance::<Slot>(handle as usize);
-    // SAFETY: the caller says that the slot is alive and has a `T`.
+    // SAFETY: by the contract of this function the handle is the address of a slot that `begin` filled with a `T`, and that
+    // no `end` gave away yet.
     unsafe { &*(*slot).data.cast::<T>() }
 }
 

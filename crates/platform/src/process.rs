@@ -122,6 +122,22 @@ macro_rules! before_allocator {
     };
 }
 
+/// Calls a function when the process ends, or when the library that this code is in is unloaded, after all that
+/// [`at_exit`] calls. It takes no room that could lack, and nobody needs to ask for it. Systems that cannot do it do not
+/// call it.
+///
+/// The function is an `extern "C" fn()`.
+#[macro_export]
+macro_rules! at_unload {
+    ($function:path) => {
+        /// The C library calls functions in this section.
+        #[cfg(target_os = "linux")]
+        #[used]
+        #[unsafe(link_section = ".fini_array")]
+        static AT_UNLOAD: extern "C" fn() = $function;
+    };
+}
+
 /// Sets a variable of the environment, unless it is set.
 ///
 /// # Safety

@@ -29,17 +29,6 @@ const EXCEPTIONS: &[Exception] = &[
         subject: "crates/abi/src/generated/core_1_0_commands.rs",
         reason: "a registry block",
     },
-    Exception {
-        rule: Rule::Platform,
-        subject: "crates/layer/src/gpu/mod.rs",
-        reason: "its exit handler becomes `process::at_exit`",
-    },
-    Exception {
-        rule: Rule::Platform,
-        subject: "crates/layer/src/instance.rs",
-        reason: "its exit handler is a section of the library",
-    },
-    Exception { rule: Rule::Platform, subject: "crates/layer/Cargo.toml", reason: "for the exit handler of `gpu`" },
 ];
 
 /// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to mend it`.

@@ -470,7 +470,7 @@ unsafe fn read_bytes(at: u64, size: usize) -> Box<[u8]> {
         return (0..size / 4).flat_map(|it| unsafe { first.add(it).read_volatile() }.to_ne_bytes()).collect();
     }
     let first = std::ptr::with_exposed_provenance::<u8>(at as usize);
-    // SAFETY: the contract of this function.
+    // SAFETY: the contract of this function: so many bytes are mapped there.
     (0..size).map(|it| unsafe { first.add(it).read_volatile() }).collect()
 }
 

@@ -387,7 +387,8 @@ impl Gpu {
             plan.fixed = Some(self.or_fail(self.fixed_of(&layout)).ok_or(no_room)?);
         }
         let shader = self.next_shader();
-        // SAFETY: the contract of this function.
+        // SAFETY: the contract of this function: the info is valid, so that it leads to one specialization or none, which is
+        // valid until the call returns.
         let special = unsafe {
             let own = slice(plan.info.p_specialization_info, 1).first();
             let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());

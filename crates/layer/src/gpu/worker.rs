@@ -8,6 +8,7 @@ use super::Gpu;
 use super::pipelines::Style;
 use super::variants::{Checked, lock};
 use crate::fence::while_on;
+use crate::messages::mark_own_thread;
 
 /// The thread, if it runs.
 #[derive(Default)]
@@ -42,6 +43,7 @@ impl Gpu {
             // Not for ever: the thread ends before the device does (`Worker::end`).
             let gpu = Arc::clone(self);
             let work = move || {
+                mark_own_thread();
                 for (checked, style) in asked {
                     while_on("a pipeline made again", || gpu.make_full(&checked, &style), || ());
                 }

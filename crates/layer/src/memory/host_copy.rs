@@ -25,7 +25,8 @@ impl Images {
     ///
     /// The parameters must be those of a call that succeeded.
     pub(super) unsafe fn add(&self, params: &CreateImageParams) {
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter and -pImage-parameter; by the contract of this function the call
+        // succeeded, and so wrote the image.
         let (info, image) = unsafe { (&*params.p_create_info.as_ptr(), params.p_image.as_ptr().read()) };
         lock(&self.0).insert(image.0, Shape { format: info.format, layers: info.array_layers });
     }

@@ -64,7 +64,7 @@ impl Wish {
         if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
             return None;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the parameters are those of a valid `vkCreateDevice`.
         let found = unsafe { Wish::find(instance, params) };
         if let (Err(text), CaptureMemory::Userfaultfd) = (&found, method) {
             report::problem("warning", "setting capture_memory", &format!("{text}; memory is compared with a copy"));
@@ -72,8 +72,11 @@ impl Wish {
         found.ok()
     }
 
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid `vkCreateDevice`.
     unsafe fn find(instance: &InstanceData, params: &CreateDeviceParams) -> std::result::Result<Wish, &'static str> {
-        // SAFETY: the caller's word.
+        // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function.
         let info = unsafe { params.p_create_info.as_ptr().as_ref() }.ok_or("there is no device to be made")?;
         if PageTracker::get().is_none() {
             return Err("the system does not tell which pages were written");
@@ -84,12 +87,13 @@ impl Wish {
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.
         let mut all: Vec<Ptr<u8>> = (0..count as usize).map(|it| unsafe { *names.as_ptr().add(it) }).collect();
-        // SAFETY: as above, and a valid chain.
+        // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter and -pNext-pNext: as many texts as the count
+        // says, and a valid chain.
         let (is_placed, is_grouped) = unsafe { (has_name(names, count, PLACED), is_grouped(info)) };
         if is_placed || is_grouped {
             return Err("memory that is mapped where the application wants, or is on several devices, cannot be ours");
         }
-        // SAFETY: as above.
+        // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
         if !unsafe { has_name(names, count, EXTENSION) } {
             if !has_extension(instance, params.physical_device) {
                 return Err("the driver has no VK_EXT_external_memory_host");
@@ -213,7 +217,7 @@ impl Import {
     /// The device must be alive, and the info that of a valid `vkAllocateMemory`.
     unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<OwnMemory> {
         let bit = 1u32.checked_shl(info.memory_type_index)?;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of this function: the info of a valid `vkAllocateMemory`.
         if visible & !self.left_out & bit == 0 || !unsafe { is_usual(info) } {
             return None;
         }
@@ -234,16 +238,16 @@ impl Import {
 ///
 /// The info must be that of a valid `vkAllocateMemory`.
 unsafe fn is_usual(info: &MemoryAllocateInfo) -> bool {
-    // SAFETY: the caller's word.
+    // SAFETY: VUID-VkMemoryAllocateInfo-pNext-pNext, by the contract of this function: a valid chain.
     unsafe { chain_types(info.p_next) }.into_iter().all(|(ty, at)| match ty {
         StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT => true,
         StructureType::MEMORY_ALLOCATE_FLAGS_INFO => {
-            // SAFETY: a structure of this type, in a valid chain.
+            // SAFETY: in a valid chain a structure that says that it is a `VkMemoryAllocateFlagsInfo` is one.
             let flags = unsafe { (*at.cast::<MemoryAllocateFlagsInfo>().as_ptr()).flags.0 };
             flags & !MemoryAllocateFlags::DEVICE_ADDRESS.0 == 0
         }
         StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
-            // SAFETY: as above.
+            // SAFETY: in a valid chain a structure that says that it is a `VkExportMemoryAllocateInfo` is one.
             let types = unsafe { (*at.cast::<ExportMemoryAllocateInfo>().as_ptr()).handle_types.0 };
             types == 0
         }
@@ -266,9 +270,9 @@ unsafe extern "system" fn allocate(
         return Result::ERROR_OUT_OF_HOST_MEMORY;
     };
     let prepare = || {
-        // SAFETY: a valid call has a valid info.
+        // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         let info = unsafe { p_info.as_ptr().as_ref() }?;
-        // SAFETY: as above.
+        // SAFETY: VUID-vkAllocateMemory-device-parameter: the device is valid, and the info is that of this call.
         Some((info, unsafe { import.prepare(device, memories.visible, info) }?))
     };
     if let Some((info, own)) = while_on("vkAllocateMemory", prepare, || None) {
@@ -295,7 +299,7 @@ unsafe extern "system" fn allocate(
             return result;
         }
     }
-    // SAFETY: the application's own parameters.
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { (import.allocate)(device, p_info, p_allocator, p_memory) }
 }
 
@@ -307,7 +311,7 @@ unsafe extern "system" fn free(device: Device, memory: DeviceMemory, p_allocator
     let Some(import) = memories.and_then(|it| it.import.as_ref()) else { return };
     // Before: the driver may give the same handle to another thread at once.
     let owned = fence("vkFreeMemory", || import.owned().remove(&memory.0), || None);
-    // SAFETY: the application's own parameters.
+    // SAFETY: the driver's function, with the parameters that the application called ours with.
     unsafe { (import.free)(device, memory, p_allocator) };
     drop(owned);
 }

@@ -184,10 +184,10 @@ impl Memories {
                 mapped.iter().for_each(|it| it.look_at_all(teller));
             }
             C::FlushMappedMemoryRanges => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
                 let params = unsafe { &*params.cast::<FlushMappedMemoryRangesParams>() };
                 for at in 0..params.memory_range_count as usize {
-                    // SAFETY: there are as many ranges as the call says.
+                    // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
                     let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
                     if let Some(it) = self.get(range.memory) {
                         it.look_at_flushed(range, teller);
@@ -195,18 +195,18 @@ impl Memories {
                 }
             }
             C::UnmapMemory => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkUnmapMemory`.
                 self.unmap(unsafe { (*params.cast::<UnmapMemoryParams>()).memory }, teller);
             }
             C::UnmapMemory2 => {
-                // SAFETY: the caller's word; the info of a call is valid.
+                // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
                 let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
                 if let Some(info) = info {
                     self.unmap(info.memory, teller);
                 }
             }
             C::FreeMemory => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkFreeMemory`.
                 let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
                 if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
                     it.look_at_results(teller);
@@ -218,16 +218,16 @@ impl Memories {
                 self.forget_all();
             }
             C::DestroyBuffer if self.interest == Interest::Indices => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkDestroyBuffer`.
                 let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
                 lock(&self.inner).index_buffers.remove(&buffer.0);
             }
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: the parameters are those of a `vkDestroyImage`.
             C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
             C::CopyMemoryToImage => {
-                // SAFETY: the caller's word; the info of a call is valid.
+                // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
                 let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
-                // SAFETY: as above.
+                // SAFETY: VUID-vkCopyMemoryToImage-pCopyMemoryToImageInfo-parameter.
                 unsafe { self.tell_source(&*info, teller) };
             }
             // Nobody else reads memory, or takes it away.
@@ -258,34 +258,35 @@ impl Memories {
         let has_succeeded = Result(result as u32 as i32) == Result::SUCCESS;
         match command {
             Command::AllocateMemory if has_succeeded => {
-                // SAFETY: the caller's word; a call that succeeded wrote the memory.
+                // SAFETY: the contract of this function: a `vkAllocateMemory` that succeeded, and so wrote the memory.
                 unsafe { self.allocated(&*params.cast(), id_of) };
             }
-            // SAFETY: the caller's word.
+            // SAFETY: the contract of this function: a `vkCreateImage` that succeeded, and so wrote the image.
             Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::CreateBuffer | Command::BindBufferMemory | Command::BindBufferMemory2
                 if has_succeeded && self.interest == Interest::Indices =>
             {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: one of these three commands, which succeeded.
                 unsafe { self.note_indices(command, params) };
             }
             Command::MapMemory if has_succeeded => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkMapMemory`.
                 let params = unsafe { &*params.cast::<MapMemoryParams>() };
-                // SAFETY: a call that succeeded wrote the address.
+                // SAFETY: VUID-vkMapMemory-ppData-parameter; the call succeeded, and so wrote the address.
                 let host = unsafe { params.pp_data.cast::<u64>().as_ptr().read() };
                 self.map(params.memory, host, params.offset, params.size);
             }
             Command::MapMemory2 if has_succeeded => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkMapMemory2`.
                 let params = unsafe { &*params.cast::<MapMemory2Params>() };
-                // SAFETY: as above, and a call that succeeded had a valid info.
+                // SAFETY: VUID-vkMapMemory2-ppData-parameter and -pMemoryMapInfo-parameter; the call succeeded, and so wrote
+                // the address.
                 let (host, info) =
                     unsafe { (params.pp_data.cast::<u64>().as_ptr().read(), &*params.p_memory_map_info.as_ptr()) };
                 self.map(info.memory, host, info.offset, info.size);
             }
             Command::UnmapMemory2 if !has_succeeded => {
-                // SAFETY: the caller's word; the info of a call is valid.
+                // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
                 let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
                 if let Some(info) = info {
                     self.map_again(info.memory);
@@ -314,7 +315,7 @@ impl Memories {
     unsafe fn allocated(&self, params: &AllocateMemoryParams, id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>) {
         // SAFETY: the caller has the parameters of a call that succeeded.
         let (info, memory) = unsafe { (&*params.p_allocate_info.as_ptr(), params.p_memory.as_ptr().read()) };
-        // SAFETY: as above; the structure of this type.
+        // SAFETY: VUID-VkBufferCreateInfo-pNext-pNext: a valid chain, in which a structure of this type is such a one.
         let imported = unsafe {
             let ty = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
             let found = find_in_chain::<ImportMemoryHostPointerInfoEXT>(info.p_next, ty);
@@ -364,15 +365,15 @@ impl Memories {
                 }
             }
             Command::BindBufferMemory => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory`.
                 let params = unsafe { &*params.cast::<BindBufferMemoryParams>() };
                 self.bound(params.buffer, params.memory);
             }
             _ => {
-                // SAFETY: the caller's word.
+                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory2`.
                 let params = unsafe { &*params.cast::<BindBufferMemory2Params>() };
                 for at in 0..params.bind_info_count as usize {
-                    // SAFETY: there are as many as the call says.
+                    // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: as many as the count says.
                     let info = unsafe { &*params.p_bind_infos.as_ptr().add(at) };
                     self.bound(info.buffer, info.memory);
                 }

@@ -15,6 +15,7 @@ use lavascope_platform::files::{self, Claim};
 use super::shot::Shot;
 use super::{Pictures, lock};
 use crate::fence::fence;
+use crate::messages::mark_own_thread;
 use crate::report;
 
 /// Pictures of a device that may be under way. Who presents another one waits: each needs memory of the device.
@@ -105,7 +106,10 @@ impl Pictures {
             let (shots, asked) = channel::<Shot>();
             // Not for ever: the thread ends before the device does (`Writer::end`).
             let pictures = Arc::clone(self);
-            let work = move || asked.into_iter().for_each(|it| fence("a picture", || pictures.finish(it), || ()));
+            let work = move || {
+                mark_own_thread();
+                asked.into_iter().for_each(|it| fence("a picture", || pictures.finish(it), || ()));
+            };
             let thread = std::thread::Builder::new().name("lavascope-pictures".to_owned()).spawn(work);
             *running = thread.ok().map(|thread| Running { shots, thread });
         }

@@ -52,7 +52,7 @@ pub(super) fn install(table: &mut DeviceTable) {
 /// It must lead to a `T` that is valid and that nobody writes to until the application's call returns, and the result
 /// must not be used longer than that.
 pub(super) unsafe fn read<'a, T>(parameter: Ptr<T>) -> &'a T {
-    // SAFETY: the contract of this function.
+    // SAFETY: the contract of this function: it leads to a valid `T` that nobody writes to for as long as `'a`.
     unsafe { &*parameter.as_ptr() }
 }
 
@@ -62,7 +62,7 @@ pub(super) unsafe fn read<'a, T>(parameter: Ptr<T>) -> &'a T {
 ///
 /// The parameter must lead to a place that a call of the driver has filled with a `T`.
 pub(super) unsafe fn written<T: Copy>(parameter: Ptr<T>) -> T {
-    // SAFETY: the contract of this function.
+    // SAFETY: the contract of this function: the driver has written a `T` there.
     unsafe { *parameter.as_ptr() }
 }
 

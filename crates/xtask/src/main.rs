@@ -12,6 +12,7 @@ mod compare;
 mod demo;
 mod fresh;
 mod fuzz;
+mod platforms;
 mod process;
 mod programs;
 mod proofs;
@@ -113,6 +114,15 @@ enum Command {
         #[arg(value_name = "NAME", default_value = "")]
         filter: String,
     },
+    /// Build the workspace for aarch64 Linux.
+    Platforms {
+        /// Look for errors of the compiler only, and link nothing.
+        #[arg(long)]
+        check: bool,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
     /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
     Sim {
         /// How many programs of each kind.
@@ -171,6 +181,8 @@ fn main() -> Result<()> {
         Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
         Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
         Command::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
+        Command::Platforms { check: true, no_install } => platforms::run(&root, platforms::Wanted::Check, no_install),
+        Command::Platforms { check: false, no_install } => platforms::run(&root, platforms::Wanted::Build, no_install),
         Command::Sim { programs, seed } => sim::run(&root, programs, seed),
         Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
         Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),

@@ -68,6 +68,27 @@ const COMPARISON: &[Need] = &[
     Need { what: "a library of Qt", package: "libxkbcommon-x11-0", is_there: || has_library("libxkbcommon-x11.so.0") },
 ];
 
+/// For building for another processor.
+const PLATFORMS: &[Need] = &[
+    Need { what: "Debian's Rust compiler", package: "rustc-web", is_there: || Path::new("/usr/bin/rustc").exists() },
+    Need { what: "Debian's cargo", package: "cargo-web", is_there: || Path::new("/usr/bin/cargo").exists() },
+    Need {
+        what: "a C compiler for aarch64",
+        package: "gcc-aarch64-linux-gnu",
+        is_there: || is_on_path("aarch64-linux-gnu-gcc"),
+    },
+    Need {
+        what: "a C++ compiler for aarch64",
+        package: "g++-aarch64-linux-gnu",
+        is_there: || is_on_path("aarch64-linux-gnu-g++"),
+    },
+    Need {
+        what: "the C library for aarch64",
+        package: "libc6-dev-arm64-cross",
+        is_there: || Path::new("/usr/aarch64-linux-gnu/include/stdint.h").exists(),
+    },
+];
+
 /// Where packages put the manifests of layers.
 const LAYERS: &str = "/usr/share/vulkan/explicit_layer.d";
 
@@ -115,6 +136,28 @@ pub(crate) fn provide_for_demo(root: &Path, no_install: bool) -> Result<()> {
 /// Installs what is missing for the differential run, or says how to.
 pub(crate) fn provide_for_comparison(root: &Path, no_install: bool) -> Result<()> {
     provide_all(root, DEMO.iter().chain(TESTS).chain(COMPARISON), no_install)
+}
+
+/// Installs what is missing for builds for other processors, or says how to.
+pub(crate) fn provide_for_platforms(root: &Path, no_install: bool) -> Result<()> {
+    provide_all(root, PLATFORMS.iter(), no_install)
+}
+
+/// Lets `apt-get` find packages of another architecture. Nothing of it is installed.
+pub(crate) fn add_architecture(root: &Path, name: &str, no_install: bool) -> Result<()> {
+    let known = process::output(root, "dpkg", &["--print-foreign-architectures"])?;
+    if String::from_utf8_lossy(&known.stdout).lines().any(|it| it == name) {
+        return Ok(());
+    }
+    let steps: [&[&str]; 2] = [&["dpkg", "--add-architecture", name], &["apt-get", "update"]];
+    let Some(prefix) = Rights::ours().prefix().filter(|_| !no_install) else {
+        bail!("add the architecture by hand: `{}`", steps.map(|it| it.join(" ")).join(" && "));
+    };
+    for step in steps {
+        let words = [prefix, step].concat();
+        process::run(root, words[0], &words[1..])?;
+    }
+    Ok(())
 }
 
 fn provide_all<'a>(root: &Path, needs: impl Iterator<Item = &'a Need>, no_install: bool) -> Result<()> {
@@ -206,7 +249,8 @@ mod tests {
 
     #[test]
     fn packages_are_named_once() {
-        let mut packages: Vec<_> = DEMO.iter().chain(TESTS).chain(COMPARISON).map(|it| it.package).collect();
+        let mut packages: Vec<_> =
+            DEMO.iter().chain(TESTS).chain(COMPARISON).chain(PLATFORMS).map(|it| it.package).collect();
         packages.sort_unstable();
         let count = packages.len();
         packages.dedup();

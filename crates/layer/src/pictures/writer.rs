@@ -177,7 +177,7 @@ mod tests {
         assert_eq!([folder(&own), folder(&own)], [own.clone(), own]);
         std::fs::create_dir_all(&others).expect("it can be made");
         let lock = File::open(&others).expect("it is there");
-        flock(&lock, FlockOperation::LockExclusive).expect("nobody has it");
+        lock.try_lock().expect("nobody has it");
         assert_eq!(folder(&others), others.join(std::process::id().to_string()));
         std::fs::remove_dir_all(&folder_of_test).expect("it is ours");
     }

@@ -142,3 +142,61 @@ fn pass_on(before: Option<&libc::sigaction>, signal: c_int, info: *mut libc::sig
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+    use rustix::mm::{MprotectFlags, mprotect};
+
+    use super::*;
+    use crate::pages::{OwnMemory, WriteGuard, page_size};
+
+    /// The page that faults, how often each of the two handlers was called, and whom the second found.
+    static PAGE: AtomicU64 = AtomicU64::new(0);
+    static CALLS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+
+    fn protect(flags: MprotectFlags) {
+        let place = ptr::with_exposed_provenance_mut(PAGE.load(Ordering::SeqCst) as usize);
+        // SAFETY: a page of the test's own.
+        unsafe { mprotect(place, page_size() as usize, flags) }.expect("a page of ours");
+    }
+
+    /// Mends the fault.
+    extern "C" fn first(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+        CALLS[0].fetch_add(1, Ordering::SeqCst);
+        protect(MprotectFlags::READ | MprotectFlags::WRITE);
+    }
+
+    /// Passes the fault on to whom it found.
+    extern "C" fn second(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+        CALLS[1].fetch_add(1, Ordering::SeqCst);
+        // SAFETY: the address of a handler of this file, below.
+        let before = unsafe { std::mem::transmute::<usize, Action>(FOUND.load(Ordering::SeqCst)) };
+        before(signal, info, context);
+    }
+
+    fn fault_once() -> [u32; 2] {
+        protect(MprotectFlags::READ);
+        let place = ptr::with_exposed_provenance_mut::<u8>(PAGE.load(Ordering::SeqCst) as usize);
+        // SAFETY: a page of the test's own; the fault is mended.
+        unsafe { place.write_volatile(1) };
+        [0, 1].map(|it| CALLS[it].load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn faults_of_others_go_to_each_of_them_once() {
+        let own = OwnMemory::new(2 * page_size(), page_size()).expect("there is room");
+        PAGE.store(own.start + page_size(), Ordering::SeqCst);
+        set_handler(libc::SIGSEGV, first, libc::SA_SIGINFO).expect("it can be set");
+        // From here on a fault is tried once more, since a guard was dropped.
+        drop(WriteGuard::new(own.start..own.start + page_size()).expect("there are entries"));
+        assert_eq!(fault_once(), [1, 0]);
+        // The application takes the signal from us, and we take it again.
+        let found = set_handler(libc::SIGSEGV, second, libc::SA_SIGINFO).expect("it can be set");
+        FOUND.store(found.sa_sigaction, Ordering::SeqCst);
+        drop(WriteGuard::new(own.start..own.start + page_size()).expect("there are entries"));
+        assert_eq!(fault_once(), [2, 1]);
+    }
+}

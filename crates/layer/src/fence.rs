@@ -7,8 +7,10 @@
 //! maps alone, which a panic elsewhere does not leave half-changed.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::Command;
@@ -64,18 +66,38 @@ impl Name for Command {
     }
 }
 
+/// From now on a panic of ours prints nothing by itself: `report` says all there is to say, once. The hook is that of our
+/// own copy of the standard library, so that panics of an application are not our business.
+pub(crate) fn silence_panics() {
+    static IS_SILENT: Once = Once::new();
+    IS_SILENT.call_once(|| {
+        std::panic::set_hook(Box::new(|panic| {
+            let place = panic.location().map(|it| format!("{}:{}", it.file(), it.line()));
+            LAST_PLACE.set(place.unwrap_or_default());
+        }));
+    });
+}
+
+thread_local! {
+    /// Where the last panic of this thread was.
+    static LAST_PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
 #[cold]
 fn report(name: &str, payload: &(dyn Any + Send)) {
     /// Relaxed: it orders nothing, and two reports at worst would do no harm.
     static IS_REPORTED: AtomicBool = AtomicBool::new(false);
     HUB.give_up();
-    if !IS_REPORTED.swap(true, Ordering::Relaxed) {
+    if IS_REPORTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let text = format!("{} ({})", text_of(payload), LAST_PLACE.take());
+    if !report::bug(name, &text) {
         // Not `eprintln`: it panics when nobody reads, and there is no fence around this one.
         let _ = writeln!(
             std::io::stderr(),
-            "lavascope: a bug of ours in {name}; the program goes on without us. Please report it"
+            "lavascope: a bug of ours in {name}: {text}; the program goes on without us. Please report it"
         );
-        report::bug(name, &text_of(payload));
     }
 }
 
@@ -85,8 +107,8 @@ fn text_of(payload: &(dyn Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
 
-/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics. `NAME` does so before it
-/// begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
+/// Bugs for tests: in builds with debug assertions `LAVASCOPE_TEST_PANIC` names work that panics once. `NAME` does so before
+/// it begins, `NAME+` after it is done; `NAME@7` when it is done for the eighth time.
 #[cfg(debug_assertions)]
 mod planted {
     use std::sync::LazyLock;
@@ -97,15 +119,17 @@ mod planted {
     struct Planted {
         name: String,
         is_after: bool,
-        /// How often it is passed before. Relaxed: it counts, and orders nothing.
-        left: AtomicU64,
+        /// How often it is passed before.
+        count: u64,
+        /// How often it was passed. Relaxed: it counts, and orders nothing.
+        passed: AtomicU64,
     }
 
     static PLANTED: LazyLock<Option<Planted>> = LazyLock::new(|| {
         let text = std::env::var("LAVASCOPE_TEST_PANIC").ok()?;
         let (text, count) = text.split_once('@').unwrap_or((&text, "0"));
         let (name, is_after) = text.strip_suffix('+').map_or((text, false), |it| (it, true));
-        Some(Planted { name: name.to_owned(), is_after, left: AtomicU64::new(count.parse().ok()?) })
+        Some(Planted { name: name.to_owned(), is_after, count: count.parse().ok()?, passed: AtomicU64::new(0) })
     });
 
     pub(super) fn panic_before(name: &impl Name) {
@@ -119,8 +143,8 @@ mod planted {
     fn panic_at(name: &impl Name, is_after: bool) {
         let Some(planted) = &*PLANTED else { return };
         if planted.is_after == is_after
-            && (planted.name == name.name() || planted.name == "*")
-            && planted.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |it| it.checked_sub(1)).is_err()
+            && planted.name == name.name()
+            && planted.passed.fetch_add(1, Ordering::Relaxed) == planted.count
         {
             panic!("planted in {}", planted.name);
         }

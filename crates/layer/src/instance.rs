@@ -11,7 +11,7 @@ use crate::calls::around;
 use crate::chain::take_next;
 use crate::dispatch::dispatch_key;
 use crate::entry::{CHAINS, WATCHED_INSTANCES, text};
-use crate::fence::{fence, is_off};
+use crate::fence::{fence, is_off, silence_panics};
 use crate::gpu;
 use crate::hub::{HUB, Hub, Reading};
 use crate::inline::{self, Inlining};
@@ -256,6 +256,8 @@ struct Listening {
 
 /// Does what the settings say, and tells who listens to calls.
 fn start(settings: &Settings, messages: &Messages) -> (u8, Listening) {
+    // Before a thread of ours begins.
+    silence_panics();
     let complain = |setting: &str, text: &str| {
         tell(messages, Severity::Error, &format!("setting {setting}"), text);
     };

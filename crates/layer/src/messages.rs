@@ -735,7 +735,10 @@ mod tests {
         messages.send(&error("gone"));
         let heard = std::mem::take(&mut *HEARD.lock().expect("one test"));
         let texts: Vec<&str> = heard.iter().map(|it| it.1.as_str()).collect();
-        assert_eq!(texts, ["while it is made", "given up", "flood", "flood", "of a thread of ours", "inside of a call"]);
+        assert_eq!(
+            texts,
+            ["while it is made", "given up", "flood", "flood", "of a thread of ours", "inside of a call"]
+        );
         assert!(heard.iter().all(|it| it.0 == errors.0 && it.2 == 0x5c0e_c5d6));
     }
 

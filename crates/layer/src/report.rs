@@ -39,9 +39,9 @@ pub(crate) fn problem(severity: &str, place: &str, text: &str) -> bool {
     say("problem", json!({ "severity": severity, "place": place, "text": text }))
 }
 
-/// A bug of ours.
-pub(crate) fn bug(command: &str, text: &str) {
-    say("bug", json!({ "where": command, "text": text }));
+/// A bug of ours. Says whether there is a report.
+pub(crate) fn bug(command: &str, text: &str) -> bool {
+    say("bug", json!({ "where": command, "text": text }))
 }
 
 /// A mistake of the application. Says whether there is a report.

@@ -21,8 +21,14 @@ const PREFIXES: [(&str, Namespace, Owner); 8] = [
 ];
 
 /// Variables of other parts of Lavascope; a `*` stands for anything.
-const OF_OTHER_PARTS: [&str; 5] =
-    ["LAVASCOPE_LAYER_LIBRARY", "LAVASCOPE_BLESS", "LAVASCOPE_BENCH_*", "LAVASCOPE_NULL_*", "LAVASCOPE_SAMPLE_*"];
+const OF_OTHER_PARTS: [&str; 6] = [
+    "LAVASCOPE_LAYER_LIBRARY",
+    "LAVASCOPE_BLESS",
+    "LAVASCOPE_BENCH_*",
+    "LAVASCOPE_NULL_*",
+    "LAVASCOPE_SAMPLE_*",
+    "LAVASCOPE_TEST_*",
+];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {

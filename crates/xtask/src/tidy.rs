@@ -23,13 +23,11 @@ use std::path::Path;
 use anyhow::Result;
 
 /// What is let through, and why. An entry that lets nothing through is itself a fault.
-const EXCEPTIONS: &[Exception] = &[
-    Exception {
-        rule: Rule::GeneratedLength,
-        subject: "crates/abi/src/generated/core_1_0_commands.rs",
-        reason: "a registry block",
-    },
-];
+const EXCEPTIONS: &[Exception] = &[Exception {
+    rule: Rule::GeneratedLength,
+    subject: "crates/abi/src/generated/core_1_0_commands.rs",
+    reason: "a registry block",
+}];
 
 /// All faults of the tree at `root`, sorted, each as `path:line: what is wrong and how to mend it`.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {

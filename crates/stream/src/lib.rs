@@ -18,6 +18,9 @@
 
 /// What `link` and `post` are made of, except where they are modeled.
 mod atomics {
+    #[cfg(lavascope_sanitize)]
+    pub(crate) use super::visible::OnceLock;
+    #[cfg(not(lavascope_sanitize))]
     pub(crate) use std::sync::OnceLock;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 }
@@ -31,6 +34,8 @@ mod queue;
 mod space;
 mod thread;
 mod time;
+#[cfg(lavascope_sanitize)]
+mod visible;
 
 pub use merge::{Given, Merger};
 pub use objects::{Keeper, Objects, Parent, Slot};

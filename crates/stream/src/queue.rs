@@ -6,11 +6,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_event::record::beside;
 
+use crate::atomics::OnceLock;
 use crate::link;
 use crate::space::{Heap, Room, Space};
 use crate::time::{TIME_MASK, ticks};

@@ -161,9 +161,9 @@ enum Command {
         /// The first seed; another one each night unless it is given.
         #[arg(long)]
         seed: Option<u64>,
-        /// For each step that goes on until its time is over.
-        #[arg(long, default_value_t = 30.0)]
-        minutes: f64,
+        /// For each step that has no end of its own, 30 where it is not given; given, it ends repeated tests, too.
+        #[arg(long)]
+        minutes: Option<f64>,
         /// Only these steps.
         #[arg(value_name = "STEP")]
         steps: Vec<String>,

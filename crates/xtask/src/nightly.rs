@@ -20,13 +20,17 @@ use steps::{STEPS, Step, Work};
 /// Where the results stand.
 const PAGE: &str = "docs/nightly.md";
 
+/// How long a step goes on that has no end of its own.
+const MINUTES: f64 = 30.0;
+
 /// What one night is asked for.
 pub(crate) struct Night {
     /// Names of steps; all where there are none.
     pub(crate) steps: Vec<String>,
     pub(crate) seed: Option<u64>,
-    /// For each step that goes on with other seeds until its time is over.
-    pub(crate) minutes: f64,
+    /// For each step that has no end of its own, [`MINUTES`] where it is not given. Tests that are repeated end there,
+    /// too, if it is given.
+    pub(crate) minutes: Option<f64>,
 }
 
 /// What became of a step.
@@ -39,13 +43,13 @@ struct Outcome {
 pub(crate) fn run(root: &Path, night: &Night) -> Result<()> {
     let wanted = chosen(&night.steps)?;
     let seed = night.seed.map_or_else(fresh_seed, Ok)?;
-    let time = Duration::from_secs_f64(night.minutes.max(0.0) * 60.0);
+    let limit = night.minutes.map(|it| Duration::try_from_secs_f64(it * 60.0)).transpose()?;
     println!("seed {seed}: `cargo xtask nightly --seed {seed}` does the same again");
     let mut failed = Vec::new();
     for step in wanted {
         println!("\n== {}: {}", step.name, step.what);
         let (about, begin) = (About::now(root)?, Instant::now());
-        let outcome = perform(root, step, seed, time).unwrap_or_else(|error| {
+        let outcome = perform(root, step, seed, limit).unwrap_or_else(|error| {
             println!("{}: {error:#}", step.name);
             Outcome { count: 0, failed: 1 }
         });
@@ -100,8 +104,9 @@ impl About {
 }
 
 /// Performs a step, with other seeds until its time is over if it has those.
-fn perform(root: &Path, step: &Step, seed: u64, time: Duration) -> Result<Outcome> {
+fn perform(root: &Path, step: &Step, seed: u64, limit: Option<Duration>) -> Result<Outcome> {
     let begin = Instant::now();
+    let time = limit.unwrap_or(Duration::from_secs_f64(MINUTES * 60.0));
     let mut all = Outcome::default();
     for round in 0.. {
         let outcome = match step.work {
@@ -113,7 +118,7 @@ fn perform(root: &Path, step: &Step, seed: u64, time: Duration) -> Result<Outcom
                 let failed = if status.success() { failed } else { failed.max(1) };
                 Outcome { count: count.iter().filter_map(|it| steps::sum(it, &text)).sum(), failed }
             }
-            Work::Repeat(test) => repeat::run(root, &test)?,
+            Work::Repeat(test) => repeat::run(root, &test, limit)?,
         };
         (all.count, all.failed) = (all.count + outcome.count, all.failed + outcome.failed);
         if !step.is_repeated() || begin.elapsed() >= time || outcome.failed > 0 {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -20,10 +21,11 @@ pub(super) struct Repeated {
     pub(super) runs: u64,
 }
 
-pub(super) fn run(root: &Path, repeated: &Repeated) -> Result<Outcome> {
+/// Runs it as often as it says, or until the time is over.
+pub(super) fn run(root: &Path, repeated: &Repeated, limit: Option<Duration>) -> Result<Outcome> {
     let program = build(root, repeated)?;
     let folder = root.join("crates").join(repeated.package.trim_start_matches("lavascope-"));
-    let mut outcome = Outcome::default();
+    let (mut outcome, begin) = (Outcome::default(), Instant::now());
     for number in 1..=repeated.runs {
         let mut command = Command::new(&program);
         command.args([repeated.test, "--exact"]).current_dir(&folder);
@@ -37,6 +39,9 @@ pub(super) fn run(root: &Path, repeated: &Repeated) -> Result<Outcome> {
         }
         if number % 100 == 0 {
             println!("{number} of {} runs, {} failed", repeated.runs, outcome.failed);
+        }
+        if limit.is_some_and(|it| begin.elapsed() >= it) {
+            break;
         }
     }
     Ok(outcome)

@@ -130,13 +130,13 @@ pub(super) const STEPS: &[Step] = &[
     // (a file or folder in `tests`, or `lib`), the test with its module, and how often it runs.
     Step {
         name: "exit-race",
-        what: "threads that call while the process exits",
+        what: "a process that exits while records are under way",
         unit: "runs",
         seeds: 0,
         work: Work::Repeat(Repeated {
             package: "lavascope-layer",
             target: "loader",
-            test: "threads::a_thread_may_call_while_it_ends",
+            test: "death::an_exit_waits_for_the_reader",
             runs: 2000,
         }),
     },

@@ -2,6 +2,7 @@
 //! in sets, and of shaders without lines.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::below::system_khronos;
 use crate::bounds::{Expected, STORAGE, compare, swiftshader};

@@ -79,8 +79,8 @@ fn after_a_bug_in_checks_a_program_goes_on_with_right_results() {
     for (at, place) in PLACES.iter().enumerate() {
         // Another sample each time; the next one where it does not come there. At night, all of them.
         let mut samples = SAMPLES.iter().cycle().skip(at).take(SAMPLES.len());
-        let mut run = |sample: &&str| run_with_bug(&stage, &["--gpu"], sample, place);
-        let is_reached = if wants_all { samples.filter(|it| run(it)).count() > 0 } else { samples.any(|it| run(&it)) };
+        let run = |sample: &&str| run_with_bug(&stage, &["--gpu"], sample, place);
+        let is_reached = if wants_all { samples.filter(|it| run(it)).count() > 0 } else { samples.any(run) };
         assert!(is_reached, "no sample reaches {place}");
     }
 }

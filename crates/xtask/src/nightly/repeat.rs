@@ -19,6 +19,8 @@ pub(super) struct Repeated {
     /// With its module.
     pub(super) test: &'static str,
     pub(super) runs: u64,
+    /// Set for each run.
+    pub(super) variables: &'static [(&'static str, &'static str)],
 }
 
 /// Runs it as often as it says, or until the time is over.
@@ -28,7 +30,7 @@ pub(super) fn run(root: &Path, repeated: &Repeated, limit: Option<Duration>) -> 
     let (mut outcome, begin) = (Outcome::default(), Instant::now());
     for number in 1..=repeated.runs {
         let mut command = Command::new(&program);
-        command.args([repeated.test, "--exact"]).current_dir(&folder);
+        command.args([repeated.test, "--exact"]).current_dir(&folder).envs(repeated.variables.iter().copied());
         let output = command.output().with_context(|| format!("{} cannot be started", program.display()))?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(!said.contains("running 0 tests"), "no test has the name {}", repeated.test);

@@ -130,26 +130,41 @@ pub(super) const STEPS: &[Step] = &[
     // (a file or folder in `tests`, or `lib`), the test with its module, and how often it runs.
     Step {
         name: "exit-race",
-        what: "a process that exits while records are under way",
+        what: "a process that exits in one thread while another destroys its devices, under `--gpu`",
         unit: "runs",
         seeds: 0,
         work: Work::Repeat(Repeated {
             package: "lavascope-layer",
             target: "loader",
-            test: "death::an_exit_waits_for_the_reader",
+            test: "exits::an_exit_while_devices_are_destroyed_reads_nothing_that_is_gone",
             runs: 2000,
+            variables: &[("LAVASCOPE_TEST_RUNS", "1")],
         }),
     },
     Step {
         name: "page-guard-race",
-        what: "threads that write to mapped memory while others submit",
+        what: "guards of pages that come and go while many threads write",
         unit: "runs",
         seeds: 0,
         work: Work::Repeat(Repeated {
-            package: "lavascope-layer",
-            target: "loader",
-            test: "memory::what_several_threads_write_is_there_for_each_that_submits",
+            package: "lavascope-platform",
+            target: "lib",
+            test: "linux::write_guard::tests::guards_come_and_go_while_many_threads_write",
             runs: 1000,
+            variables: &[("LAVASCOPE_STRESS_MS", "300")],
+        }),
+    },
+    Step {
+        name: "planted-bugs",
+        what: "bugs planted in the layer, in every place and every sample: the program goes on with right results",
+        unit: "runs",
+        seeds: 0,
+        work: Work::Repeat(Repeated {
+            package: "lavascope-cli",
+            target: "programs",
+            test: "bugs::after_a_bug_in_checks_a_program_goes_on_with_right_results",
+            runs: 1,
+            variables: &[("LAVASCOPE_TEST_ALL", "1")],
         }),
     },
 ];

@@ -49,6 +49,13 @@ pub(crate) fn fence<T>(name: impl Name, work: impl FnOnce() -> T, instead: impl 
     }
 }
 
+/// Runs upkeep without which shaders with code of ours would run without tables, and so could lose the device: after a
+/// panic it is tried once more, since only the first of a kind may be rare.
+#[inline(always)]
+pub(crate) fn insist<T>(name: impl Name + Copy, work: impl Fn() -> T, instead: impl FnOnce() -> T) -> T {
+    fence(name, &work, || fence(name, &work, instead))
+}
+
 /// What is being done, for the report.
 pub(crate) trait Name {
     fn name(&self) -> &str;

@@ -20,7 +20,7 @@ use super::variants::Variant;
 use super::{Gpu, State, gpu_of, place, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::{fence, is_off, while_on};
+use crate::fence::{fence, insist, is_off, while_on};
 
 /// More are not remembered: they are forgotten then, and counted anew.
 const KNOWN_MAX: usize = 1 << 18;
@@ -218,7 +218,7 @@ hooks! {
         // SAFETY: VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter: each is valid, with its chain.
         let all = || infos.iter().map(|it| unsafe { BoundBuffer::read(it) }).collect();
         let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
-        fence("vkCmdBindDescriptorBuffersEXT", note, || ());
+        insist("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, forward| {
         forward();
@@ -226,7 +226,7 @@ hooks! {
         // VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter: arrays of so many until the call returns.
         let (indices, offsets) = unsafe { (slice(p_indices, count), slice(p_offsets, count)) };
         let note = || gpu.bound_offsets(commands, point_of(point).into_iter(), (layout, first), indices, offsets);
-        fence("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
+        insist("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, forward| {
         forward();
@@ -238,7 +238,7 @@ hooks! {
             (it, slice(it.p_buffer_indices, it.set_count), slice(it.p_offsets, it.set_count))
         };
         let note = || gpu.bound_offsets(commands, points_of(it.stage_flags), (it.layout, it.first_set), indices, offsets);
-        fence("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
+        insist("vkCmdSetDescriptorBufferOffsets2EXT", note, || ());
     }
 }
 

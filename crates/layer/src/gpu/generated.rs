@@ -13,7 +13,7 @@ use super::recording::After;
 use super::{Gpu, gpu_of, slice};
 use crate::DeviceTable;
 use crate::application::find_in_chain;
-use crate::fence::fence;
+use crate::fence::{fence, while_on};
 
 hooks! {
     create_indirect_commands_layout_ext = fn(device: Device, p_info: Ptr<IndirectCommandsLayoutCreateInfoEXT>, p_allocator: Ptr<Opaque>, p_made: Ptr<IndirectCommandsLayoutEXT>) -> Result, |gpu, forward| {
@@ -99,8 +99,12 @@ impl Gpu {
         command: Command,
         is_fixed: bool,
     ) -> Vec<(usize, After)> {
-        let before = |point| (point, self.before_generated(handle, point, command, is_fixed));
-        fence(command.desc().name, || points.map(before).collect(), Vec::new)
+        let before = |point| {
+            // Without tables a shader with code of ours must not run.
+            let permit = || fence(command, || self.permit_draw(handle, point), After::default);
+            (point, while_on(command, || self.before_generated(handle, point, command, is_fixed), permit))
+        };
+        points.map(before).collect()
     }
 
     fn behind_all(&self, handle: CommandBuffer, after: &[(usize, After)]) {

@@ -25,7 +25,7 @@ use super::recipe::{Packed, Source};
 use super::variants::{Checked, CheckedStage, Fixed, Quiet, lock};
 use super::{Gpu, descriptors, facts_of, feedback, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::{fence, insist};
 
 /// The shader objects of a device.
 #[derive(Default)]
@@ -251,7 +251,7 @@ hooks! {
                 commands.bind_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
             }
         };
-        fence("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
+        insist("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
     }
 }
 

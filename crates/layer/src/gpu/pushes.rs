@@ -14,7 +14,7 @@ use super::hooks::{hooks, points_of, read, written};
 use super::recipe::Packed;
 use super::{Gpu, facts_of, gpu_of, slice};
 use crate::DeviceTable;
-use crate::fence::{fence, while_on};
+use crate::fence::{fence, insist, while_on};
 
 /// A template of the application.
 #[derive(Clone)]
@@ -83,7 +83,7 @@ hooks! {
         // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter: an array of so many valid structures until
         // the call returns, with their chains and arrays (VUID-vkCmdPushDescriptorSet-pDescriptorWrites-06494).
         let note = || unsafe { gpu.push(commands, point, (layout, set), slice(p_writes, count)) };
-        fence("vkCmdPushDescriptorSet", note, || ());
+        insist("vkCmdPushDescriptorSet", note, || ());
     }
     cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, forward| {
         forward();
@@ -100,13 +100,13 @@ hooks! {
                 unsafe { gpu.push(commands, POINTS[point], (it.layout, it.set), writes) };
             });
         };
-        fence("vkCmdPushDescriptorSet2", note, || ());
+        insist("vkCmdPushDescriptorSet2", note, || ());
     }
     cmd_push_descriptor_set_with_template = fn(commands: CommandBuffer, template: DescriptorUpdateTemplate, layout: PipelineLayout, set: u32, p_data: Ptr<Opaque>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686: what the template says, until the call returns.
         let note = || unsafe { gpu.push_by(commands, template, (layout, set), p_data) };
-        fence("vkCmdPushDescriptorSetWithTemplate", note, || ());
+        insist("vkCmdPushDescriptorSetWithTemplate", note, || ());
     }
     cmd_push_descriptor_set_with_template2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetWithTemplateInfo>) -> (), |gpu, forward| {
         forward();
@@ -115,7 +115,7 @@ hooks! {
         let it = unsafe { read(p_info) };
         // SAFETY: VUID-VkPushDescriptorSetWithTemplateInfo-pData-01686: what the template says, until the call returns.
         let note = || unsafe { gpu.push_by(commands, it.descriptor_update_template, (it.layout, it.set), it.p_data) };
-        fence("vkCmdPushDescriptorSetWithTemplate2", note, || ());
+        insist("vkCmdPushDescriptorSetWithTemplate2", note, || ());
     }
 }
 

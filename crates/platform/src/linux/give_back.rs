@@ -10,9 +10,13 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
 use rustix::mm::{Advice, madvise};
-use rustix::param::page_size;
 
 use crate::files::read_exact_at;
+
+/// Of memory, as lengths are counted here.
+fn page_size() -> usize {
+    crate::pages::page_size() as usize
+}
 
 /// Mappings with less in memory are left alone.
 const BYTES_MIN: usize = 256 << 10;

@@ -1,12 +1,24 @@
 //! Mappings of memory.
 
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
+/// By the C library: `rustix` reads what the kernel says of the program by itself, which crashes under valgrind.
 #[inline]
 pub(crate) fn page_size() -> u64 {
-    rustix::param::page_size() as u64
+    /// Zero before it is known. Relaxed: whoever asks first gets the same answer.
+    static PAGE_SIZE: AtomicU64 = AtomicU64::new(0);
+    match PAGE_SIZE.load(Ordering::Relaxed) {
+        0 => {
+            // SAFETY: `sysconf` may be called at any time, and answers this question with a number above zero.
+            let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+            PAGE_SIZE.store(size, Ordering::Relaxed);
+            size
+        }
+        size => size,
+    }
 }
 
 pub(crate) fn map(wish: u64, bytes: usize) -> Option<u64> {

@@ -4,7 +4,7 @@ use lavascope_abi::*;
 
 use super::{hooks, points_of, read, written};
 use crate::DeviceTable;
-use crate::fence::fence;
+use crate::fence::{fence, insist};
 use crate::gpu::commands::{BindCall, Commands, point_of};
 use crate::gpu::{Gpu, gpu_of, slice};
 
@@ -21,7 +21,7 @@ hooks! {
             };
             let is_primary = info.level == CommandBufferLevel::PRIMARY;
             let keep = || made.iter().for_each(|it| gpu.add_commands(it.0, info.command_pool.0, is_primary));
-            fence("vkAllocateCommandBuffers", keep, || ());
+            insist("vkAllocateCommandBuffers", keep, || ());
         }
         result
     }
@@ -71,7 +71,7 @@ hooks! {
                 gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, checked));
             }
         };
-        fence("vkCmdBindPipeline", note, || ());
+        insist("vkCmdBindPipeline", note, || ());
     }
     cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, forward| {
         forward();
@@ -79,7 +79,7 @@ hooks! {
         // VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter: arrays of so many until the call returns.
         let (sets, offsets) = unsafe { (slice(p_sets, count), slice(p_offsets, offset_count)) };
         let bind = BindCall { layout, first, sets, offsets };
-        fence("vkCmdBindDescriptorSets", || gpu.bound(commands, point_of(point).into_iter(), &bind), || ());
+        insist("vkCmdBindDescriptorSets", || gpu.bound(commands, point_of(point).into_iter(), &bind), || ());
     }
     cmd_bind_descriptor_sets2 = fn(commands: CommandBuffer, p_info: Ptr<BindDescriptorSetsInfo>) -> (), |gpu, forward| {
         forward();
@@ -92,13 +92,13 @@ hooks! {
             (it, sets, slice(it.p_dynamic_offsets, it.dynamic_offset_count))
         };
         let bind = BindCall { layout: it.layout, first: it.first_set, sets, offsets };
-        fence("vkCmdBindDescriptorSets2", || gpu.bound(commands, points_of(it.stage_flags), &bind), || ());
+        insist("vkCmdBindDescriptorSets2", || gpu.bound(commands, points_of(it.stage_flags), &bind), || ());
     }
     cmd_push_constants = fn(commands: CommandBuffer, layout: PipelineLayout, stages: ShaderStageFlags, offset: u32, size: u32, p_values: Ptr<u8>) -> (), |gpu, forward| {
         let Some(next) = gpu.next.cmd_push_constants else { return forward() };
         // SAFETY: VUID-vkCmdPushConstants-pValues-parameter: an array of `size` bytes until the call returns.
         let all = || unsafe { gpu.pushed(commands, layout, (stages, offset), (p_values, size)) };
-        let all = fence("vkCmdPushConstants", all, || stages);
+        let all = insist("vkCmdPushConstants", all, || stages);
         // SAFETY: the driver's function, with the application's parameters, but for stages that the layout has besides
         // (VUID-vkCmdPushConstants-offset-01796 wants them).
         unsafe { next(commands, layout, all, offset, size, p_values) };
@@ -109,7 +109,7 @@ hooks! {
         let it = unsafe { read(p_info) };
         // SAFETY: VUID-VkPushConstantsInfo-pValues-parameter: an array of `size` bytes until the call returns.
         let all = || unsafe { gpu.pushed(commands, it.layout, (it.stage_flags, it.offset), (it.p_values, it.size)) };
-        let changed = PushConstantsInfo { stage_flags: fence("vkCmdPushConstants2", all, || it.stage_flags), ..*it };
+        let changed = PushConstantsInfo { stage_flags: insist("vkCmdPushConstants2", all, || it.stage_flags), ..*it };
         // SAFETY: the driver's function, with the application's parameters, but for stages that the layout has besides
         // (VUID-VkPushConstantsInfo-offset-01796 wants them).
         unsafe { next(commands, Ptr::to(&changed)) };
@@ -118,7 +118,7 @@ hooks! {
         forward();
         // SAFETY: VUID-vkCmdExecuteCommands-pCommandBuffers-parameter: an array of so many until the call returns.
         let secondaries = unsafe { slice(p_secondaries, count) }.iter().map(|it| it.0);
-        fence("vkCmdExecuteCommands", || gpu.with_commands(commands, |it| it.execute(secondaries)), || ());
+        insist("vkCmdExecuteCommands", || gpu.with_commands(commands, |it| it.execute(secondaries.clone())), || ());
     }
 }
 

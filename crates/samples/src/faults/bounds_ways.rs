@@ -168,7 +168,14 @@ fn linked_rays(lab: &Lab, layout: vk::PipelineLayout) -> Result<vk::Pipeline, Fa
         let mut result = create(lab.device.handle(), operation, cache, 1, &info, std::ptr::null(), &mut made);
         if result == vk::Result::OPERATION_DEFERRED_KHR {
             while operations.deferred_operation_join(operation) == Err(vk::Result::THREAD_IDLE_KHR) {}
-            result = operations.get_deferred_operation_result(operation).map_or_else(|it| it, |()| vk::Result::SUCCESS);
+            // A thread that has nothing more to do may be done before the operation is.
+            let ask =
+                || operations.get_deferred_operation_result(operation).map_or_else(|it| it, |()| vk::Result::SUCCESS);
+            result = ask();
+            while result == vk::Result::NOT_READY {
+                std::thread::yield_now();
+                result = ask();
+            }
         }
         operations.destroy_deferred_operation(operation, None);
         result

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 
+use crate::chain::loader_data;
 use crate::dispatch::dispatch_key;
 use crate::entry::{WATCHED_DEVICES, WATCHED_INSTANCES};
 use crate::enumerate::answer;
@@ -113,8 +114,8 @@ impl Unseen {
     ///
     /// # Safety
     ///
-    /// The device must have just been made with this info, by a `vkCreateDevice` that has not returned to the
-    /// application, and the table must have its functions. Nobody may use the result once the device is destroyed.
+    /// The device must have just been made with this info, by a `vkCreateDevice` that the loader passed to this layer and
+    /// that has not returned to the application, and the table must have its functions. Nobody may use the result once the device is destroyed.
     pub(crate) unsafe fn begin(device: Device, info: &DeviceCreateInfo, table: &mut DeviceTable) -> Option<Unseen> {
         table.create_swapchain_khr?;
         let queues = match info.queue_create_info_count {
@@ -129,6 +130,12 @@ impl Unseen {
         // SAFETY: the device was made with a queue of this family (VUID-vkGetDeviceQueue-queueFamilyIndex-00384),
         // without flags (VUID-vkGetDeviceQueue-flags-01841); the place is ours.
         unsafe { get(device, family, 0, out(&mut queue)) };
+        // SAFETY: the chain of a `vkCreateDevice` that the loader handed to this layer, by the contract of this function.
+        if let Some(set) = unsafe { loader_data(info.p_next) } {
+            // SAFETY: the loader's function, for a dispatchable object of a device that it is making: layers below us know
+            // the queue by what this writes, also if the application never asks for it.
+            unsafe { set(device, queue.0) };
+        }
         Some(Unseen { next: OfDevice::install(table), device, queue })
     }
 

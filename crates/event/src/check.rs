@@ -78,13 +78,16 @@ pub enum Fault {
 /// A record that this process packed itself, or checked already. Only its size is looked at, except in debug builds: one
 /// that is not well formed after all may read as another call, or stop whoever reads it.
 pub fn own(words: &[u64]) -> Option<Record<'_>> {
-    if cfg!(debug_assertions) {
-        return check(words).ok();
-    }
+    if cfg!(debug_assertions) { check(words).ok() } else { own_by_head(words) }
+}
+
+/// What release builds look at. It takes and refuses what [`check`] does, of all that this process packs.
+fn own_by_head(words: &[u64]) -> Option<Record<'_>> {
     let head = Head::from_words(*words.first()?, *words.get(1)?);
     let own = words.get(..head.body_words as usize + head.touches as usize)?;
     Command::from_number(head.command)?;
-    ((head.body_words as usize) >= HEAD_SIZE / 8).then_some(Record::checked(own))
+    // What stands beside calls has numbers of commands too, and is none.
+    (head.is_call() && head.body_words as usize >= HEAD_SIZE / 8).then_some(Record::checked(own))
 }
 
 /// Checks the record at the front of `words`. The rest of `words` may hold more records.
@@ -547,5 +550,26 @@ pub fn handle_type(number: i32, numbering: ObjectNumbering) -> Option<HandleType
     match numbering {
         ObjectNumbering::ObjectType => HandleType::from_object_type(number),
         ObjectNumbering::DebugReport => HandleType::from_debug_report(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::HostBytes;
+
+    /// Tests run in debug builds, and so would never see what release builds take for a call.
+    #[test]
+    fn what_stands_beside_calls_is_a_call_in_no_build() {
+        let mut words = Vec::new();
+        HostBytes { region: 1, first: 0, bytes: &[7; 64] }.to_words(5, &[], &mut words);
+        for kind in [beside::TIME, beside::MEMORY, beside::FACTS, beside::HOST] {
+            let head = Head { kind, ..Head::from_words(words[0], words[1]) };
+            words[..2].copy_from_slice(&head.to_words());
+            assert!(check(&words).is_err() && own_by_head(&words).is_none(), "kind {kind}");
+        }
+        let head = Head { body_words: 2, command: 0, kind: 0, remarks: 0, call: 1, touches: 0 };
+        assert!(own_by_head(&head.to_words()).is_some());
+        assert!(own_by_head(&head.to_words()[..1]).is_none());
     }
 }

@@ -116,6 +116,29 @@ pub(super) const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "release",
+        what: "the tests of whole programs in a release build, in which less is asserted and more is trusted",
+        unit: "tests",
+        seeds: 0,
+        work: Work::Command {
+            words: &[
+                "nextest",
+                "run",
+                "--release",
+                "--no-fail-fast",
+                "--package",
+                "lavascope-cli",
+                "--package",
+                "lavascope-layer",
+                // Bugs can be planted in debug builds alone.
+                "--filterset",
+                "not test(bugs::after_a_bug)",
+            ],
+            count: &["{} tests run:"],
+            failed: None,
+        },
+    },
+    Step {
         name: "sanitize",
         what: "tests under AddressSanitizer and ThreadSanitizer",
         unit: "tests",

@@ -49,8 +49,8 @@ pub(crate) fn fence<T>(name: impl Name, work: impl FnOnce() -> T, instead: impl 
     }
 }
 
-/// Runs upkeep without which shaders with code of ours would run without tables, and so could lose the device: after a
-/// panic it is tried once more, since only the first of a kind may be rare.
+/// Runs upkeep without which shaders with code of ours would run without tables, and so could lose the device. After a
+/// panic it is tried once more: what made it panic may not come again.
 #[inline(always)]
 pub(crate) fn insist<T>(name: impl Name + Copy, work: impl Fn() -> T, instead: impl FnOnce() -> T) -> T {
     fence(name, &work, || fence(name, &work, instead))
@@ -80,7 +80,8 @@ pub(crate) fn silence_panics() {
     IS_SILENT.call_once(|| {
         std::panic::set_hook(Box::new(|panic| {
             let place = panic.location().map(|it| format!("{}:{}", it.file(), it.line()));
-            LAST_PLACE.set(place.unwrap_or_default());
+            // A thread that ends may have no place for it any more, and a panic in here would end the process.
+            let _ = LAST_PLACE.try_with(|it| it.replace(place.unwrap_or_default()));
         }));
     });
 }
@@ -98,7 +99,8 @@ fn report(name: &str, payload: &(dyn Any + Send)) {
     if IS_REPORTED.swap(true, Ordering::Relaxed) {
         return;
     }
-    let text = format!("{} ({})", text_of(payload), LAST_PLACE.take());
+    let place = LAST_PLACE.try_with(RefCell::take).unwrap_or_default();
+    let text = format!("{} ({place})", text_of(payload));
     if !report::bug(name, &text) {
         // Not `eprintln`: it panics when nobody reads, and there is no fence around this one.
         let _ = writeln!(

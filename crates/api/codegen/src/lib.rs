@@ -1,0 +1,142 @@
+//! Turns the registry model into a map from path to file text.
+//!
+//! [`emit`] is pure: the caller writes the files, or compares them with what is there. Text is laid out here, line
+//! by line, so that no formatter is part of the answer and `rustfmt` leaves `generated/` alone.
+//!
+//! Generated are facts: types, tables, one-line shims. Behaviour is written by hand, once, in the crates that own
+//! the `generated` folders.
+
+#![forbid(unsafe_code)]
+
+mod abi;
+mod commands;
+mod coverage;
+mod entry_points;
+mod in_place;
+mod layout;
+mod marshal;
+mod model;
+mod names;
+mod null_driver;
+mod overrides;
+mod pointers;
+mod record;
+mod replay;
+mod state;
+mod tables;
+mod text;
+mod vulkanalia;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lavascope_registry::Registry;
+
+/// The registry that everything is generated from: a package of PyPI that carries vk.xml and video.xml.
+pub const REGISTRY_PACKAGE: &str = "vulkan-object";
+/// The one place that names the registry's version.
+pub const REGISTRY_VERSION: &str = "1.4.366";
+
+/// A thing in the registry that the generator cannot turn into code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{item}: {problem}")]
+pub struct CodegenError {
+    pub item: String,
+    pub problem: String,
+}
+
+/// Path from the project's root to the text of every generated file.
+pub type Files = BTreeMap<PathBuf, String>;
+
+/// All generated files, or everything that stands in the way.
+///
+/// `vulkanalia` is the text of vulkanalia-sys's structures, which a test compares ours with.
+pub fn emit(registry: &Registry, vulkanalia: &str) -> Result<Files, Vec<CodegenError>> {
+    let model = build(registry)?;
+    let mut files = Files::new();
+    abi::emit(registry, &model, &mut files);
+    record::emit(registry, &model, &mut files);
+    marshal::emit(&model, &mut files);
+    in_place::emit(&model, &mut files);
+    entry_points::emit(&model, &mut files);
+    null_driver::emit(registry, &model, &mut files);
+    replay::emit(&model, &mut files);
+    let undecided = state::check(&model);
+    if !undecided.is_empty() {
+        return Err(undecided);
+    }
+    state::emit(&model, &mut files);
+    coverage::emit(registry, &model, &mut files);
+    let path = PathBuf::from("crates/api/abi/tests/generated/vulkanalia.rs");
+    files.insert(path, vulkanalia::emit(vulkanalia, &field_names(&model)));
+    Ok(files)
+}
+
+fn build(registry: &Registry) -> Result<model::Model, Vec<CodegenError>> {
+    let mut layouts = layout::Layouts::new(registry);
+    for name in registry.structs.keys() {
+        layouts.structure(name);
+    }
+    let commands = commands::all(&mut layouts);
+    check_overrides(&mut layouts);
+    check_prose(&mut layouts);
+    let mut errors = layouts.errors;
+    if !errors.is_empty() {
+        errors.sort();
+        errors.dedup();
+        return Err(errors);
+    }
+    let commands = commands.into_iter().map(|it| (it.c_name.clone(), it)).collect();
+    Ok(model::Model { layouts: layouts.done, commands })
+}
+
+/// The fields of every structure, as they are named in Rust.
+fn field_names(model: &model::Model) -> BTreeMap<String, Vec<String>> {
+    let fields =
+        |it: &model::Layout| it.fields.iter().map(|it| it.rust_name.clone()).filter(|it| !it.is_empty()).collect();
+    model.layouts.values().map(|it| (it.rust_name.clone(), fields(it))).collect()
+}
+
+/// A pointer whose validity is stated in prose may be garbage: somebody must have looked at it.
+fn check_prose(layouts: &mut layout::Layouts<'_>) {
+    let registry = layouts.registry;
+    let structures = registry.structs.iter().map(|(name, it)| (name, &it.fields));
+    let commands = registry.commands.iter().map(|(name, it)| (name, &it.parameters));
+    for (owner, fields) in structures.chain(commands) {
+        // Chains are always followed.
+        let in_prose =
+            |it: &&lavascope_registry::Field| it.no_auto_validity && it.ty.is_pointer() && it.name != "pNext";
+        for field in fields.iter().filter(in_prose) {
+            let item = format!("{owner}.{}", field.name);
+            let is_decided = overrides::find(&item).is_some()
+                || overrides::HARMLESS.iter().any(|it| it.0 == item)
+                || pointers::is_foreign(layouts, field);
+            if !is_decided {
+                layouts.error(&item, "its validity is stated in prose: when is it read?");
+            }
+        }
+    }
+    for (item, why) in overrides::HARMLESS {
+        let (owner, field) = item.split_once('.').unwrap_or((item, ""));
+        let fields = registry.structs.get(owner).map(|it| &it.fields);
+        let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
+        let is_in_prose = fields.is_some_and(|it| it.iter().any(|it| it.name == field && it.no_auto_validity));
+        if !is_in_prose {
+            layouts.error(item, &format!("is not stated in prose, but called harmless: {why}"));
+        }
+    }
+}
+
+/// An override must name something that exists.
+fn check_overrides(layouts: &mut layout::Layouts<'_>) {
+    let registry = layouts.registry;
+    for it in overrides::OVERRIDES {
+        let (owner, field) = it.item.split_once('.').unwrap_or((it.item, ""));
+        let fields = registry.structs.get(owner).map(|it| &it.fields);
+        let fields = fields.or_else(|| registry.commands.get(owner).map(|it| &it.parameters));
+        let exists = fields.is_some_and(|it| field.is_empty() || it.iter().any(|it| it.name == field));
+        if !exists {
+            layouts.error(it.item, &format!("is not in the registry, but overridden: {}", it.why));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Emits what `state` makes of each command, from the tables below: who takes it and when, or why nobody does.
+//!
+//! Every command of the registry stands in exactly one of them, so that a new registry version is a list of
+//! decisions to make.
+
+mod ignored;
+mod missing;
+mod understood;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::model::*;
+use crate::text::Text;
+use crate::{CodegenError, Files};
+
+/// A list of commands by their names.
+macro_rules! commands {
+    ($($name:ident)*) => {
+        &[$(stringify!($name),)*]
+    };
+}
+use commands;
+
+/// The family that takes some commands, and whether before the driver sees them (`Enter`) or after (`Leave`).
+type Takers = &'static [(&'static str, &'static str, &'static [&'static str])];
+type Reasons = &'static [(&'static str, &'static [&'static str])];
+
+#[derive(Clone, Copy)]
+enum Verdict {
+    Understood(&'static str, &'static str),
+    Ignored(&'static str),
+    Missing(&'static str),
+}
+
+/// Commands that are in no table, in two, or not in the registry.
+pub(crate) fn check(model: &Model) -> Vec<CodegenError> {
+    let mut counts: BTreeMap<&str, usize> = model.commands.values().map(|it| (it.rust_name.as_str(), 0)).collect();
+    let mut errors = Vec::new();
+    let mut error = |item: &str, problem: &str| {
+        errors.push(CodegenError { item: format!("vk{item}"), problem: problem.to_owned() });
+    };
+    for (name, _) in every() {
+        match counts.get_mut(name) {
+            Some(count) => *count += 1,
+            None => error(name, "is not in the registry, but `state` has a verdict on it"),
+        }
+    }
+    for (name, count) in counts {
+        match count {
+            0 => error(name, "what does `state` make of it? see crates/api/codegen/src/state"),
+            1 => {}
+            _ => error(name, "`state` has more than one verdict on it"),
+        }
+    }
+    errors
+}
+
+pub(crate) fn emit(model: &Model, files: &mut Files) {
+    let verdicts: BTreeMap<&str, Verdict> = every().collect();
+    let mut text = Text::rust("state", "state");
+    text.blank();
+    text.line("use crate::decision::{Decision, Family, When};");
+    text.blank();
+    text.line("/// The verdict on each command, by number.");
+    text.line("pub(crate) static VERDICTS: &[Decision] = &[");
+    for it in model.commands.values() {
+        let verdict = match verdicts.get(it.rust_name.as_str()) {
+            Some(Verdict::Understood(family, when)) => format!("Understood(Family::{family}, When::{when})"),
+            Some(Verdict::Ignored(reason)) => format!("Ignored(\"{reason}\")"),
+            Some(Verdict::Missing(reason)) => format!("Missing(\"{reason}\")"),
+            None => continue,
+        };
+        text.line(format!("    Decision::{verdict}, // {}", it.c_name));
+    }
+    text.line("];");
+    files.insert(PathBuf::from("crates/sync/state/src/generated/mod.rs"), text.finish());
+}
+
+/// For the ledger.
+pub(crate) fn verdict(command: &Command) -> String {
+    match every().find(|it| it.0 == command.rust_name).map(|it| it.1) {
+        Some(Verdict::Understood(..)) => "by hand".to_owned(),
+        Some(Verdict::Ignored(reason)) => format!("ignored: {reason}"),
+        Some(Verdict::Missing(reason)) => format!("missing: {reason}"),
+        None => "missing".to_owned(),
+    }
+}
+
+fn every() -> impl Iterator<Item = (&'static str, Verdict)> {
+    let of_reasons = |reasons: Reasons, make: fn(&'static str) -> Verdict| {
+        reasons.iter().flat_map(move |(reason, all)| all.iter().map(move |it| (*it, make(reason))))
+    };
+    let understood = understood::UNDERSTOOD
+        .iter()
+        .flat_map(|(family, when, all)| all.iter().map(|it| (*it, Verdict::Understood(family, when))));
+    understood
+        .chain(of_reasons(ignored::IGNORED, Verdict::Ignored))
+        .chain(of_reasons(missing::MISSING, Verdict::Missing))
+}

@@ -1,0 +1,149 @@
+//! Barriers and events, in both versions.
+//!
+//! Images are in the general layout; a transition is from the undefined one, which every image may be in.
+
+use lavascope_abi as vk;
+use lavascope_abi::{Ptr, Structure};
+use lavascope_sync_ir::{Dependency, Ownership, Region, ResourceId, What};
+
+use crate::resources::{Handle, range};
+use crate::world::World;
+
+/// The three arrays of version 1.
+#[derive(Default)]
+pub(crate) struct Lists1 {
+    pub(crate) memory: Vec<vk::MemoryBarrier>,
+    pub(crate) buffers: Vec<vk::BufferMemoryBarrier>,
+    pub(crate) images: Vec<vk::ImageMemoryBarrier>,
+}
+
+/// Those of version 2.
+#[derive(Default)]
+pub(crate) struct Lists2 {
+    memory: Vec<vk::MemoryBarrier2>,
+    buffers: Vec<vk::BufferMemoryBarrier2>,
+    images: Vec<vk::ImageMemoryBarrier2>,
+}
+
+/// What a barrier on a resource is about.
+struct About<'a> {
+    resource: ResourceId,
+    region: &'a Region,
+    layouts: [vk::ImageLayout; 2],
+    families: [u32; 2],
+}
+
+impl World<'_> {
+    fn about<'a>(&self, what: &'a What) -> Option<About<'a>> {
+        let general = vk::ImageLayout::GENERAL;
+        let ignored = [vk::QUEUE_FAMILY_IGNORED; 2];
+        let changed = [vk::ImageLayout::UNDEFINED, general];
+        Some(match what {
+            What::Memory => return None,
+            What::Resource { resource, region } => {
+                About { resource: *resource, region, layouts: [general; 2], families: ignored }
+            }
+            What::Transition { resource, region } => {
+                About { resource: *resource, region, layouts: changed, families: ignored }
+            }
+            What::Ownership { resource, region, ownership } => {
+                let Ownership { src_family, dst_family, is_transition } = *ownership;
+                let families = [src_family, dst_family].map(|it| self.families.in_barrier(it));
+                let layouts = if is_transition { changed } else { [general; 2] };
+                About { resource: *resource, region, layouts, families }
+            }
+        })
+    }
+
+    pub(crate) fn version_1(&self, dependencies: &[Dependency]) -> Lists1 {
+        let mut lists = Lists1::default();
+        for it in dependencies {
+            let (src, dst) = (vk::AccessFlags(it.scope.src_access as u32), vk::AccessFlags(it.scope.dst_access as u32));
+            let Some(about) = self.about(&it.what) else {
+                let barrier =
+                    vk::MemoryBarrier { src_access_mask: src, dst_access_mask: dst, ..vk::MemoryBarrier::zeroed() };
+                lists.memory.push(barrier);
+                continue;
+            };
+            match (self.made(about.resource).handle, about.region) {
+                (Handle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier {
+                    src_access_mask: src,
+                    dst_access_mask: dst,
+                    src_queue_family_index: about.families[0],
+                    dst_queue_family_index: about.families[1],
+                    buffer,
+                    offset: bytes.start,
+                    size: bytes.end - bytes.start,
+                    ..vk::BufferMemoryBarrier::zeroed()
+                }),
+                (Handle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier {
+                    src_access_mask: src,
+                    dst_access_mask: dst,
+                    old_layout: about.layouts[0],
+                    new_layout: about.layouts[1],
+                    src_queue_family_index: about.families[0],
+                    dst_queue_family_index: about.families[1],
+                    image,
+                    subresource_range: range(region),
+                    ..vk::ImageMemoryBarrier::zeroed()
+                }),
+                _ => {}
+            }
+        }
+        lists
+    }
+
+    pub(crate) fn version_2(&self, dependencies: &[Dependency]) -> Lists2 {
+        let mut lists = Lists2::default();
+        for it in dependencies {
+            let masks = crate::pass::memory_barrier(&it.scope);
+            let Some(about) = self.about(&it.what) else {
+                lists.memory.push(masks);
+                continue;
+            };
+            match (self.made(about.resource).handle, about.region) {
+                (Handle::Buffer(buffer), Region::Buffer(bytes)) => lists.buffers.push(vk::BufferMemoryBarrier2 {
+                    src_stage_mask: masks.src_stage_mask,
+                    src_access_mask: masks.src_access_mask,
+                    dst_stage_mask: masks.dst_stage_mask,
+                    dst_access_mask: masks.dst_access_mask,
+                    src_queue_family_index: about.families[0],
+                    dst_queue_family_index: about.families[1],
+                    buffer,
+                    offset: bytes.start,
+                    size: bytes.end - bytes.start,
+                    ..vk::BufferMemoryBarrier2::zeroed()
+                }),
+                (Handle::Image(image), Region::Image(region)) => lists.images.push(vk::ImageMemoryBarrier2 {
+                    src_stage_mask: masks.src_stage_mask,
+                    src_access_mask: masks.src_access_mask,
+                    dst_stage_mask: masks.dst_stage_mask,
+                    dst_access_mask: masks.dst_access_mask,
+                    old_layout: about.layouts[0],
+                    new_layout: about.layouts[1],
+                    src_queue_family_index: about.families[0],
+                    dst_queue_family_index: about.families[1],
+                    image,
+                    subresource_range: range(region),
+                    ..vk::ImageMemoryBarrier2::zeroed()
+                }),
+                _ => {}
+            }
+        }
+        lists
+    }
+}
+
+impl Lists2 {
+    pub(crate) fn info(&self) -> vk::DependencyInfo {
+        vk::DependencyInfo {
+            memory_barrier_count: self.memory.len() as u32,
+            p_memory_barriers: Ptr::to_slice(&self.memory),
+            buffer_memory_barrier_count: self.buffers.len() as u32,
+            p_buffer_memory_barriers: Ptr::to_slice(&self.buffers),
+            image_memory_barrier_count: self.images.len() as u32,
+            p_image_memory_barriers: Ptr::to_slice(&self.images),
+            ..vk::DependencyInfo::zeroed()
+        }
+    }
+}

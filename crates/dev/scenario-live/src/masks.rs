@@ -1,0 +1,90 @@
+//! The masks of version 1, which have half as many bits.
+//!
+//! What has a name of its own only in version 2 is part of something larger in version 1: a copy is a transfer. A
+//! program that is said so may mean more than it did.
+
+use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
+use lavascope_sync_ir::{Barrier, Command, Dependency, Program, SetEvent, Step, WaitEvents};
+
+/// Stages of version 2 and what they are in version 1.
+const STAGES: [(u64, u64); 8] = [
+    (Stage::COPY.0, Stage::ALL_TRANSFER.0),
+    (Stage::BLIT.0, Stage::ALL_TRANSFER.0),
+    (Stage::RESOLVE.0, Stage::ALL_TRANSFER.0),
+    (Stage::CLEAR.0, Stage::ALL_TRANSFER.0),
+    (Stage::INDEX_INPUT.0, Stage::VERTEX_INPUT.0),
+    (Stage::VERTEX_ATTRIBUTE_INPUT.0, Stage::VERTEX_INPUT.0),
+    (Stage::PRE_RASTERIZATION_SHADERS.0, PRE_RASTERIZATION),
+    (Stage::ACCELERATION_STRUCTURE_COPY_KHR.0, Stage::ACCELERATION_STRUCTURE_BUILD_KHR.0),
+];
+
+const PRE_RASTERIZATION: u64 = Stage::VERTEX_SHADER.0
+    | Stage::TESSELLATION_CONTROL_SHADER.0
+    | Stage::TESSELLATION_EVALUATION_SHADER.0
+    | Stage::GEOMETRY_SHADER.0
+    | Stage::TASK_SHADER_EXT.0
+    | Stage::MESH_SHADER_EXT.0;
+
+const ACCESSES: [(u64, u64); 3] = [
+    (Bits::SHADER_SAMPLED_READ.0, Bits::SHADER_READ.0),
+    (Bits::SHADER_STORAGE_READ.0, Bits::SHADER_READ.0),
+    (Bits::SHADER_STORAGE_WRITE.0, Bits::SHADER_WRITE.0),
+];
+
+/// Whether a mask has room in version 1.
+pub(crate) fn fits(mask: u64) -> bool {
+    mask <= u64::from(u32::MAX)
+}
+
+/// The program with everything that is of version 1 in the words of version 1.
+pub fn in_version_1(program: &Program) -> Program {
+    let mut made = program.clone();
+    for command in made.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        match command {
+            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
+            | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+                *src_stages = widened(*src_stages, &STAGES);
+                *dst_stages = widened(*dst_stages, &STAGES);
+                dependencies.iter_mut().for_each(widen_accesses);
+            }
+            Command::SetEvent(SetEvent::One { stages, .. }) => *stages = widened(*stages, &STAGES),
+            _ => {}
+        }
+    }
+    made
+}
+
+/// The program as `vkQueueSubmit` can say it; none where signals have stages, for which it has no place.
+pub fn in_submit_1(program: &Program) -> Option<Program> {
+    let mut made = program.clone();
+    for step in &mut made.steps {
+        let Step::Submit { batches, .. } = step else { continue };
+        for batch in batches {
+            if batch.signals.iter().any(|it| it.stages != Stage::ALL_COMMANDS.0) {
+                return None;
+            }
+            batch.waits.iter_mut().for_each(|it| it.stages = widened(it.stages, &STAGES));
+        }
+    }
+    Some(made)
+}
+
+fn widen_accesses(it: &mut Dependency) {
+    it.scope.src_access = widened(it.scope.src_access, &ACCESSES);
+    it.scope.dst_access = widened(it.scope.dst_access, &ACCESSES);
+}
+
+fn widened(mask: u64, table: &[(u64, u64)]) -> u64 {
+    table.iter().fold(mask, |mask, (new, old)| if mask & new == 0 { mask } else { mask & !new | old })
+}
+
+/// All dependencies of commands.
+pub(crate) fn dependencies(program: &Program) -> impl Iterator<Item = &Dependency> {
+    program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(|command| match command {
+        Command::Barrier(Barrier::One { dependencies, .. } | Barrier::Two { dependencies })
+        | Command::SetEvent(SetEvent::Two { dependencies, .. })
+        | Command::WaitEvents(WaitEvents::One { dependencies, .. }) => dependencies.iter().collect(),
+        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().flat_map(|it| &it.1).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    })
+}

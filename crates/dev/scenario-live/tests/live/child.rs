@@ -1,0 +1,149 @@
+//! Performances in processes of their own: the loader, the layer and the driver are set by the environment, and one
+//! validator does not keep all findings apart.
+
+use std::ffi::CStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use lavascope_scenario_live::{DEVICE_EXTENSIONS, Gpu, INSTANCE_EXTENSIONS};
+use serde_json::{Map, Value, json};
+
+use crate::corpus::{Actor, Line, Mode, Outcome, Way, queue_flags, scenarios};
+
+const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
+/// Set in a child: the part of the scenarios that it performs, as two numbers.
+const CHILD: &str = "ROUTE_TEST_PART";
+/// Only scenarios with this in their names, for whoever looks into one.
+pub(crate) const ONLY: &str = "ROUTE_TEST_ONLY";
+/// The folder of what the layer says besides.
+const REPORT: &str = "report";
+/// So many scenarios are performed by one process: a validator keeps a thousand findings apart, and explains two hundred.
+const SCENARIOS_MAX: usize = 60;
+
+/// Performs all scenarios in one way, from the test of this name. In a child it does not return.
+pub(crate) fn run(test: &str, way: Way, mode: Mode) -> Vec<Line> {
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let all: Vec<(String, String)> = scenarios().into_iter().filter(|it| it.0.contains(&only)).collect();
+    if let Ok(part) = std::env::var(CHILD) {
+        let at: usize = part.parse().expect("a number");
+        perform(way, mode, all.chunks(SCENARIOS_MAX).nth(at).expect("there are so many parts"));
+        std::process::exit(0);
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join(REPORT)).expect("the build folder can be written");
+    write_manifests(&folder);
+    let mut lines = Vec::new();
+    // One after the other: several tests run at the same time already.
+    for at in 0..all.len().div_ceil(SCENARIOS_MAX) {
+        let child = start(test, at, mode, &folder);
+        let output = child.wait_with_output().expect("a child ends");
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+        assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
+        assert!(!stderr.contains("bug"), "{stderr}");
+        lines.extend(stdout.lines().filter_map(|it| it.strip_prefix(MARK)).map(line_of));
+    }
+    check_reports(&folder.join(REPORT));
+    let _ = fs::remove_dir_all(&folder);
+    assert!(lines.len() >= all.len() || way == Way::Variations, "every scenario has an outcome");
+    lines
+}
+
+/// Stands before each outcome in the output of a child.
+const MARK: &str = "outcome ";
+
+fn perform(way: Way, mode: Mode, scenarios: &[(String, String)]) {
+    let mut actor = Actor::new(Gpu::open(&[LAYER]).expect("the null driver and our layer"), way, mode);
+    for (name, text) in scenarios {
+        for line in actor.run(name, text) {
+            let (kind, text) = match line.outcome {
+                Outcome::Told => ("told", String::new()),
+                Outcome::Unable(why) => ("unable", why),
+                Outcome::Wrong(text) => ("wrong", text),
+            };
+            println!("\n{MARK}{}", json!({ "name": line.name, "kind": kind, "text": text }));
+        }
+    }
+}
+
+/// The layer found nothing wrong with itself, and followed all calls; what descriptors in buffers lead to is in no
+/// record.
+fn check_reports(folder: &Path) {
+    const KNOWN: &str = "what is reached through descriptors that stand in buffers";
+    for file in fs::read_dir(folder).expect("the folder is ours") {
+        let text = fs::read_to_string(file.expect("the folder is ours").path()).expect("a report is text");
+        for line in text.lines() {
+            let line: Value = serde_json::from_str(line).expect("a line is JSON");
+            for kind in ["bug", "problem", "unknown"] {
+                assert!(line.get(kind).is_none(), "{line}");
+            }
+            let missing = line.get("not-followed").and_then(Value::as_array);
+            for it in missing.into_iter().flatten() {
+                assert_eq!(it["reason"], KNOWN, "{it}");
+            }
+        }
+    }
+}
+
+fn line_of(text: &str) -> Line {
+    let value: Value = serde_json::from_str(text).expect("an outcome");
+    let of = |key: &str| value[key].as_str().expect("a text").to_owned();
+    let outcome = match of("kind").as_str() {
+        "told" => Outcome::Told,
+        "unable" => Outcome::Unable(of("text")),
+        _ => Outcome::Wrong(of("text")),
+    };
+    Line { name: of("name"), outcome }
+}
+
+fn start(test: &str, at: usize, mode: Mode, folder: &Path) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("a program knows where it is"));
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).current_dir(folder);
+    for (key, _) in std::env::vars_os() {
+        if key.to_str().is_some_and(|it| ["VK_", "LAVASCOPE_", "XDG_"].iter().any(|prefix| it.starts_with(prefix))) {
+            command.env_remove(key);
+        }
+    }
+    let driver = folder.join("driver.json");
+    // Another layer that some systems add to everything.
+    command.env("NODEVICE_SELECT", "1");
+    command.env(CHILD, at.to_string()).env("HOME", folder).env("VK_LAYER_PATH", folder);
+    command.env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
+    command.env("LAVASCOPE_NULL_PROFILE", folder.join("profile.json")).env("LAVASCOPE_REPORT", folder.join(REPORT));
+    command.env("LAVASCOPE_SYNC", "on").env("LAVASCOPE_POSSIBLE", "on").env("LAVASCOPE_SYNC_MODE", mode.word());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program that runs can be run again")
+}
+
+fn write_manifests(folder: &Path) {
+    let libraries = std::env::current_exe().expect("a program knows where it is");
+    let library = |name: &str| -> PathBuf { libraries.with_file_name(name) };
+    let driver = library("liblavascope_null_driver.so");
+    let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("the folder is ours");
+    write("driver.json", lavascope_loader::manifests::driver_manifest(&driver.to_string_lossy()));
+    let function = "vkNegotiateLoaderLayerInterfaceVersion";
+    let layer = json!({ "file_format_version": "1.2.0", "layer": {
+        "name": LAYER.to_string_lossy(),
+        "type": "GLOBAL",
+        "library_path": library("libVkLayer_lavascope.so"),
+        "api_version": "1.4.0",
+        "implementation_version": "1",
+        "description": "",
+        "functions": { function: function },
+        "instance_extensions": [{ "name": "VK_EXT_debug_utils", "spec_version": "2" }],
+    }});
+    write("layer.json", layer.to_string());
+    write("profile.json", profile().to_string());
+}
+
+/// The null driver with two queue families for each set of capabilities that scenarios have.
+fn profile() -> Value {
+    let extensions: Map<String, Value> = INSTANCE_EXTENSIONS
+        .iter()
+        .chain(&DEVICE_EXTENSIONS)
+        .map(|it| (it.to_string_lossy().into_owned(), json!(1)))
+        .collect();
+    let family = |flags: u32| json!({ "VkQueueFamilyProperties": { "queueFlags": flags, "queueCount": 8 } });
+    let families: Vec<Value> = queue_flags().into_iter().flat_map(|it| [family(it), family(it)]).collect();
+    json!({ "capabilities": { "route": { "extensions": extensions, "queueFamiliesProperties": families } } })
+}

@@ -1,0 +1,228 @@
+//! The scenarios, the ways in which they are performed, and what becomes of one.
+
+use std::path::Path;
+
+use lavascope_scenario::{Scenario, Source, Variation, annotate, judge_variation, parse, variations};
+use lavascope_scenario_live::{
+    ActError, Gpu, Lonely, Options, Performed, Recording, Script, SubmitApi, in_submit_1, in_version_1,
+};
+use lavascope_sync_ir::{Barrier, Command, Dependency, Findings, Found, Program, Scope, SetEvent, WaitEvents};
+
+use crate::told;
+
+/// How a scenario is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As it stands, by one thread, with `vkQueueSubmit2`.
+    Plain,
+    /// With `vkQueueSubmit`, wherever that can say it.
+    Submit1,
+    /// Each command buffer recorded by a thread of its own.
+    Threads,
+    /// In all ways that its header names: barriers of both versions, render passes and none, one submission and many.
+    Variations,
+    /// Without its barriers, events and dependencies of subpasses: all that they kept apart must be told. What is clean
+    /// as it stands would also be clean if its accesses were never made.
+    Bare,
+}
+
+/// Where the layer looks for hazards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Inline,
+    Async,
+}
+
+impl Mode {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Mode::Inline => "inline",
+            Mode::Async => "async",
+        }
+    }
+}
+
+/// What became of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Told,
+    /// Why it cannot be performed.
+    Unable(String),
+    /// How what was told differs.
+    Wrong(String),
+}
+
+/// A scenario in one way.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) outcome: Outcome,
+}
+
+/// The names and texts of all scenarios, by folder and file.
+pub(crate) fn scenarios() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sync/engine/tests/scenarios");
+    let mut found = Vec::new();
+    for folder in entries(&root) {
+        for file in entries(&folder).into_iter().filter(|it| it.extension().is_some_and(|it| it == "vks")) {
+            let name = file.strip_prefix(&root).expect("it lies in there").with_extension("");
+            found.push((name.to_string_lossy().into_owned(), std::fs::read_to_string(&file).expect("a text")));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
+    let all = std::fs::read_dir(folder).expect("the folder is there");
+    all.map(|it| it.expect("an entry").path()).collect()
+}
+
+/// Whoever performs scenarios, one after the other.
+pub(crate) struct Actor {
+    gpu: Gpu,
+    way: Way,
+    mode: Mode,
+    /// How many performances there were; names have it in front, so that no two of them are alike.
+    serial: u32,
+    /// By how much the layer's numbers of calls are larger than ours: the loader makes some too.
+    offset: u64,
+}
+
+/// The host overwrites what the device may be reading: a message about that has the number of a call.
+const RACE: &str = "buffer a b 64\n\ncmd main\n  copy a -> b\n\nq submit main\nhost writes a\n";
+
+impl Actor {
+    pub(crate) fn new(gpu: Gpu, way: Way, mode: Mode) -> Actor {
+        let mut actor = Actor { gpu, way, mode, serial: 0, offset: 0 };
+        let race = Source::new(RACE).expect("a program").scenario;
+        let performed = actor.perform(&race, &race.program, "race:").expect("it can be performed");
+        let place = performed.messages.first().and_then(|it| told::line(&it.text, "access"));
+        let call = place.and_then(told::call).expect("a call of the host");
+        actor.offset = call - performed.steps[1];
+        actor
+    }
+
+    /// Performs one scenario, in one or more ways.
+    pub(crate) fn run(&mut self, name: &str, text: &str) -> Vec<Line> {
+        let mut scenario = parse(text).expect("a scenario");
+        if self.way == Way::Bare {
+            scenario = bare(&scenario);
+        }
+        let plain = Variation {
+            name: String::new(),
+            program: scenario.program.clone(),
+            steps: (0..scenario.program.steps.len() as u32).collect(),
+        };
+        let all = if self.way == Way::Variations { variations(&scenario) } else { vec![plain] };
+        let mut lines = Vec::new();
+        for it in all {
+            let name = if it.name.is_empty() { name.to_owned() } else { format!("{name} with {}", it.name) };
+            lines.push(Line { name, outcome: self.outcome(&scenario, it) });
+        }
+        lines
+    }
+
+    fn outcome(&mut self, scenario: &Scenario, variation: Variation) -> Outcome {
+        let said = match self.in_words(scenario, variation) {
+            Ok(said) => said,
+            Err(why) => return Outcome::Unable(why.to_owned()),
+        };
+        self.serial += 1;
+        let title = format!("{}:", self.serial);
+        let performed = match self.perform(scenario, &said.program, &title) {
+            Ok(performed) => performed,
+            Err(ActError::Unable(why)) => return Outcome::Unable(why.0),
+            Err(error) => return Outcome::Wrong(error.to_string()),
+        };
+        let steps: Vec<u64> = performed.steps.iter().map(|it| it + self.offset).collect();
+        let mut found = Findings::default();
+        for message in &performed.messages {
+            let read = told::read(message, &title, scenario, &said.program, &steps, &mut found);
+            let in_time = if self.mode == Mode::Inline { told::check_call(message) } else { Ok(()) };
+            if let Err(why) = read.and(in_time) {
+                return Outcome::Wrong(format!("{why}\n{}\n{}", message.name, message.text));
+            }
+        }
+        match judge_variation(scenario, &said, &found) {
+            Ok(()) => Outcome::Told,
+            Err(mismatch) => {
+                let texts: Vec<&str> = performed.messages.iter().map(|it| it.text.as_str()).collect();
+                Outcome::Wrong(format!("{mismatch}what was told:\n{}", texts.join("\n")))
+            }
+        }
+    }
+
+    /// A program in the words that the functions have which are called; why not, if it means something else then.
+    fn in_words(&self, scenario: &Scenario, variation: Variation) -> Result<Variation, &'static str> {
+        let mut program = in_version_1(&variation.program);
+        if self.way == Way::Submit1 {
+            program = in_submit_1(&program).unwrap_or(program);
+        }
+        let is_changed = program != variation.program;
+        let said = Variation { program, ..variation };
+        if is_changed && judge_variation(scenario, &said, &lavascope_engine::check_all(&said.program)).is_err() {
+            return Err("said with the masks of version 1 it means something else");
+        }
+        Ok(said)
+    }
+
+    fn perform(&self, scenario: &Scenario, program: &Program, title: &str) -> Result<Performed, ActError> {
+        let can_be_one = self.way == Way::Submit1 && in_submit_1(program).is_some_and(|it| it == *program);
+        let submit = if can_be_one { SubmitApi::One } else { SubmitApi::Two };
+        let recording = if self.way == Way::Threads { Recording::Threads } else { Recording::Here };
+        let script = Script { program, names: &scenario.names, title };
+        // The engine has no instances around draws either: it keeps reads of different ones apart.
+        let lonely = if self.way == Way::Bare { Lonely::Alone } else { Lonely::InInstance };
+        self.gpu.perform(script, Options { submit, recording, lonely })
+    }
+}
+
+/// A scenario whose barriers, events and dependencies of subpasses order nothing, with what the engine finds in it.
+/// Layouts change as before.
+fn bare(scenario: &Scenario) -> Scenario {
+    let mut made = scenario.clone();
+    let clear = |all: &mut Vec<Dependency>| all.iter_mut().for_each(|it| it.scope = Scope::default());
+    for command in made.program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        match command {
+            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies })
+            | Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+                (*src_stages, *dst_stages) = (0, 0);
+                clear(dependencies);
+            }
+            Command::Barrier(Barrier::Two { dependencies }) | Command::SetEvent(SetEvent::Two { dependencies, .. }) => {
+                clear(dependencies)
+            }
+            Command::WaitEvents(WaitEvents::Two { events }) => events.iter_mut().for_each(|it| clear(&mut it.1)),
+            Command::SetEvent(SetEvent::One { stages, .. }) => *stages = 0,
+            _ => {}
+        }
+    }
+    made.program.render_passes.iter_mut().for_each(|it| it.dependencies.clear());
+    let mut found = lavascope_engine::check_all(&made.program);
+    found.hazards = joined(found.hazards);
+    annotate(&made, &found)
+}
+
+/// A message names neighboring parts of a resource as one, even if a command has them from different operands.
+fn joined(hazards: Vec<Found>) -> Vec<Found> {
+    let mut made: Vec<Found> = Vec::new();
+    for it in hazards {
+        let key = |it: &Found| (it.kind, it.at.clone(), it.prior.clone(), it.resource);
+        let same = made.iter_mut().find(|own| key(own) == key(&it) && own.region.join(&it.region).is_some());
+        match same {
+            Some(own) => own.region = own.region.join(&it.region).unwrap_or(it.region),
+            None => made.push(it),
+        }
+    }
+    made
+}
+
+/// The capabilities of all queues that scenarios have.
+pub(crate) fn queue_flags() -> Vec<u32> {
+    let programs = scenarios().into_iter().map(|it| parse(&it.1).expect("a scenario").program);
+    let mut found: Vec<u32> = programs.flat_map(|it: Program| it.queues).map(|it| it.flags).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}

@@ -1,0 +1,132 @@
+//! What a census counts that takes more than a look at one command.
+
+use lavascope_abi::AccessFlags2;
+use lavascope_sync_ir::{
+    AttachmentKind, Barrier, Command, Components, Dependency, EventId, LoadOp, Program, RasterOrder, Region,
+    RenderPass, ResourceKind, Step, StoreOp, Tiling, WaitEvents, What,
+};
+
+use super::masks::is_write;
+
+pub(super) fn shapes(program: &Program, things: &mut Vec<&'static str>) {
+    aliases(program, things);
+    program.render_passes.iter().for_each(|it| pass(it, things));
+    program.command_buffers.iter().for_each(|it| commands(&it.commands, things));
+    let waits = program.command_buffers.iter().flat_map(|it| &it.commands).flat_map(waited);
+    let is_set = |it: EventId| program.steps.contains(&Step::SetEvent(it));
+    things.extend(waits.filter(|it| is_set(*it)).map(|_| "host event waited for"));
+    let mut places: Vec<(u32, u32)> = Vec::new();
+    for step in &program.steps {
+        let Step::Submit { queue, batches, .. } = step else { continue };
+        places.extend(batches.iter().flat_map(|it| &it.command_buffers).map(|it| (it.0, queue.0)));
+    }
+    places.sort_unstable();
+    places.dedup();
+    if places.windows(2).any(|it| it[0].0 == it[1].0) {
+        things.push("resubmission elsewhere");
+    }
+}
+
+fn aliases(program: &Program, things: &mut Vec<&'static str>) {
+    let bound = || program.resources.iter().filter(|it| it.binding.is_some()).map(|it| &it.kind);
+    let buffers = bound().filter(|it| matches!(it, ResourceKind::Buffer { .. })).count();
+    let images: Vec<_> =
+        bound().filter_map(|it| if let ResourceKind::Image(image) = it { Some(image) } else { None }).collect();
+    let has = |tiling: Tiling| images.iter().any(|it| it.tiling == tiling);
+    let all = [
+        ("aliased buffers", buffers > 1),
+        ("aliased images", images.len() > 1),
+        ("compatible aliases", images.iter().any(|it| it.alias)),
+        ("linear alias", has(Tiling::Linear)),
+        ("optimal alias", has(Tiling::Optimal)),
+    ];
+    things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
+}
+
+fn pass(pass: &RenderPass, things: &mut Vec<&'static str>) {
+    for it in &pass.attachments {
+        let has_stencil = it.kind == AttachmentKind::DepthStencil;
+        operations(it.load, it.store, things);
+        if has_stencil {
+            operations(it.stencil_load, it.stencil_store, things);
+        }
+    }
+    let all = [
+        ("depth resolve", pass.subpasses.iter().any(|it| it.depth_stencil_resolve.is_some())),
+        ("multiview", pass.subpasses.iter().any(|it| it.view_mask != 0)),
+        ("three subpasses", pass.subpasses.len() > 2),
+    ];
+    things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
+}
+
+fn operations(load: LoadOp, store: StoreOp, things: &mut Vec<&'static str>) {
+    let all = [("load none", load == LoadOp::None), ("store none", store == StoreOp::None)];
+    things.extend(all.into_iter().filter(|it| it.1).map(|it| it.0));
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    Pass,
+    Rendering,
+}
+
+fn commands(commands: &[Command], things: &mut Vec<&'static str>) {
+    let (mut inside, mut is_suspended) = (Inside::Nothing, false);
+    for command in commands {
+        match command {
+            Command::BeginRenderPass { .. } => inside = Inside::Pass,
+            Command::BeginRendering(it) => {
+                inside = Inside::Rendering;
+                if it.is_resuming && !is_suspended {
+                    things.push("rendering resumed elsewhere");
+                }
+                is_suspended = it.is_suspending;
+                it.attachments.iter().for_each(|it| operations(it.load, it.store, things));
+                if it.view_mask != 0 {
+                    things.push("multiview");
+                }
+            }
+            Command::EndRenderPass | Command::EndRendering => inside = Inside::Nothing,
+            Command::Execute(_) if inside == Inside::Pass => things.push("execute in a pass"),
+            Command::Execute(_) if inside == Inside::Rendering => things.push("execute in rendering"),
+            Command::Action(accesses) => {
+                let is_masked = |it: &Region| matches!(it, Region::Image(it) if it.components != Components::ALL);
+                if accesses.iter().any(|it| it.order == RasterOrder::Color && is_masked(&it.region)) {
+                    things.push("color write mask");
+                }
+                let is_input = |access: u64| access == AccessFlags2::INPUT_ATTACHMENT_READ.0;
+                if accesses.iter().any(|it| it.order != RasterOrder::None && is_input(it.access)) {
+                    things.push("ordered input");
+                }
+                let is_plain_write = |order, access| order == RasterOrder::None && is_write(access);
+                if inside != Inside::Nothing && accesses.iter().any(|it| is_plain_write(it.order, it.access)) {
+                    things.push("storage write in a pass");
+                }
+            }
+            Command::Barrier(Barrier::One { dependencies, .. }) => {
+                ownership(dependencies, things);
+                if dependencies.iter().any(|it| matches!(it.what, What::Ownership { .. })) {
+                    things.push("ownership transfer 1");
+                }
+            }
+            Command::Barrier(Barrier::Two { dependencies }) => ownership(dependencies, things),
+            _ => {}
+        }
+    }
+}
+
+fn ownership(dependencies: &[Dependency], things: &mut Vec<&'static str>) {
+    let is_back = |it: &Dependency| matches!(&it.what, What::Ownership { ownership, .. } if ownership.src_family > ownership.dst_family);
+    if dependencies.iter().any(is_back) {
+        things.push("ownership transfer back");
+    }
+}
+
+fn waited(command: &Command) -> Vec<EventId> {
+    match command {
+        Command::WaitEvents(WaitEvents::One { events, .. }) => events.clone(),
+        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().map(|it| it.0).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,292 @@
+//! All the small ways to make a program smaller or weaker, by number.
+//!
+//! The shrinker tries them one after the other; the generator spoils good programs with a few of them.
+
+use lavascope_sync_ir::{
+    Barrier, Batch, Command, Dependency, EventId, LoadOp, Program, Region, Scope, SetEvent, Step, StoreOp, WaitEvents,
+    What,
+};
+
+/// How many edits a program allows.
+pub(super) fn count_edits(program: &Program, which: Which) -> usize {
+    let mut edit = Edit { which, left: usize::MAX, seen: 0 };
+    walk(&mut program.clone(), &mut edit);
+    edit.seen
+}
+
+/// A program with one edit applied; `number` is below what [`count_edits`] gave.
+pub(super) fn edited(program: &Program, which: Which, number: usize) -> Program {
+    let mut program = program.clone();
+    walk(&mut program, &mut Edit { which, left: number, seen: 0 });
+    repair(&mut program);
+    program
+}
+
+/// Which edits count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Only those that take something away from synchronization.
+    Weaken,
+    All,
+}
+
+/// Walks over a program and does one thing where its time has come.
+struct Edit {
+    which: Which,
+    left: usize,
+    seen: usize,
+}
+
+impl Edit {
+    fn is_here(&mut self, kind: Which) -> bool {
+        if self.which == Which::Weaken && kind == Which::All {
+            return false;
+        }
+        self.seen += 1;
+        self.seen == self.left.saturating_add(1)
+    }
+
+    fn is_done(&self) -> bool {
+        self.seen > self.left
+    }
+
+    /// Takes one element out of a list.
+    fn remove<T>(&mut self, list: &mut Vec<T>, kind: Which) {
+        let found = (0..list.len()).find(|_| self.is_here(kind));
+        if let Some(at) = found {
+            list.remove(at);
+        }
+    }
+
+    /// Clears one bit of a mask.
+    fn clear_bit(&mut self, mask: &mut u64) {
+        let found = (0..64).filter(|it| *mask & (1 << it) != 0).find(|_| self.is_here(Which::Weaken));
+        if let Some(bit) = found {
+            *mask &= !(1 << bit);
+        }
+    }
+
+    fn mask_of_scope(&mut self, scope: &mut Scope) {
+        self.clear_bit(&mut scope.src_stages);
+        self.clear_bit(&mut scope.src_access);
+        self.clear_bit(&mut scope.dst_stages);
+        self.clear_bit(&mut scope.dst_access);
+    }
+
+    fn shrink_region(&mut self, region: &mut Region, kind: Which) {
+        match region {
+            Region::Buffer(bytes) if bytes.end - bytes.start > 1 => {
+                if self.is_here(kind) {
+                    bytes.start += 1;
+                } else if self.is_here(kind) {
+                    bytes.end -= 1;
+                }
+            }
+            Region::Image(image) => {
+                if let Some(area) = image.area.as_mut().filter(|it| it.extent[0] > 1) {
+                    if self.is_here(kind) {
+                        area.offset[0] += 1;
+                        area.extent[0] -= 1;
+                    } else if self.is_here(kind) {
+                        area.extent[0] -= 1;
+                    }
+                }
+                let bits: Vec<u32> = (0..32).map(|it| 1 << it).filter(|it| image.aspects & it != 0).collect();
+                if bits.len() > 1 && self.is_here(kind) {
+                    image.aspects = bits[0];
+                }
+            }
+            Region::Buffer(_) => {}
+        }
+    }
+}
+
+fn walk(program: &mut Program, edit: &mut Edit) {
+    edit.remove(&mut program.steps, Which::All);
+    for step in &mut program.steps {
+        walk_step(step, edit);
+    }
+    for buffer in &mut program.command_buffers {
+        walk_commands(&mut buffer.commands, edit);
+    }
+    for pass in &mut program.render_passes {
+        edit.remove(&mut pass.dependencies, Which::Weaken);
+        for dependency in &mut pass.dependencies {
+            edit.mask_of_scope(&mut dependency.scope);
+        }
+        for attachment in &mut pass.attachments {
+            walk_ops(&mut attachment.load, &mut attachment.store, edit);
+            walk_ops(&mut attachment.stencil_load, &mut attachment.stencil_store, edit);
+        }
+    }
+}
+
+fn walk_step(step: &mut Step, edit: &mut Edit) {
+    match step {
+        Step::Submit { batches, .. } => {
+            edit.remove(batches, Which::All);
+            batches.iter_mut().for_each(|it| walk_batch(it, edit));
+        }
+        Step::Present { waits, .. } => edit.remove(waits, Which::Weaken),
+        Step::BindSparse { waits, binds, .. } => {
+            edit.remove(waits, Which::Weaken);
+            edit.remove(binds, Which::All);
+        }
+        Step::HostAccess { region, .. } => edit.shrink_region(region, Which::All),
+        _ => {}
+    }
+}
+
+fn walk_batch(batch: &mut Batch, edit: &mut Edit) {
+    edit.remove(&mut batch.waits, Which::Weaken);
+    edit.remove(&mut batch.signals, Which::All);
+    edit.remove(&mut batch.command_buffers, Which::All);
+    batch.waits.iter_mut().for_each(|it| edit.clear_bit(&mut it.stages));
+    batch.signals.iter_mut().for_each(|it| edit.clear_bit(&mut it.stages));
+}
+
+fn walk_commands(commands: &mut Vec<Command>, edit: &mut Edit) {
+    for at in 0..commands.len() {
+        let kind = match &commands[at] {
+            Command::Barrier(_) | Command::SetEvent(_) | Command::WaitEvents(_) => Which::Weaken,
+            // They go with their beginning.
+            Command::NextSubpass | Command::EndRenderPass | Command::EndRendering => continue,
+            _ => Which::All,
+        };
+        if edit.is_here(kind) {
+            commands.drain(at..=end_of(commands, at));
+        }
+        if edit.is_done() {
+            return;
+        }
+    }
+    for command in commands {
+        walk_command(command, edit);
+    }
+}
+
+/// Where the render pass ends that a command begins; the command itself if it begins none.
+fn end_of(commands: &[Command], begin: usize) -> usize {
+    let is_end: fn(&Command) -> bool = match commands[begin] {
+        Command::BeginRenderPass { .. } => |it| matches!(it, Command::EndRenderPass),
+        Command::BeginRendering(_) => |it| matches!(it, Command::EndRendering),
+        _ => return begin,
+    };
+    commands.iter().skip(begin).position(is_end).map_or(begin, |it| begin + it)
+}
+
+fn walk_command(command: &mut Command, edit: &mut Edit) {
+    match command {
+        Command::Action(accesses) => {
+            if accesses.len() > 1 {
+                edit.remove(accesses, Which::All);
+            }
+            accesses.iter_mut().for_each(|it| edit.shrink_region(&mut it.region, Which::All));
+        }
+        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+            edit.clear_bit(src_stages);
+            edit.clear_bit(dst_stages);
+            walk_dependencies(dependencies, edit);
+        }
+        Command::Barrier(Barrier::Two { dependencies }) => walk_dependencies(dependencies, edit),
+        Command::SetEvent(SetEvent::One { stages, .. }) => edit.clear_bit(stages),
+        // These follow the waits.
+        Command::SetEvent(SetEvent::Two { .. }) => {}
+        Command::WaitEvents(WaitEvents::One { dst_stages, dependencies, .. }) => {
+            edit.clear_bit(dst_stages);
+            walk_dependencies(dependencies, edit);
+        }
+        Command::WaitEvents(WaitEvents::Two { events }) => {
+            edit.remove(events, Which::Weaken);
+            events.iter_mut().for_each(|(_, dependencies)| walk_dependencies(dependencies, edit));
+        }
+        Command::Execute(buffers) => edit.remove(buffers, Which::All),
+        Command::BeginRendering(rendering) => {
+            edit.remove(&mut rendering.attachments, Which::All);
+            for attachment in &mut rendering.attachments {
+                walk_ops(&mut attachment.load, &mut attachment.store, edit);
+                if attachment.resolve.is_some() && edit.is_here(Which::All) {
+                    attachment.resolve = None;
+                }
+            }
+        }
+        Command::ResetEvent { .. }
+        | Command::BeginRenderPass { .. }
+        | Command::NextSubpass
+        | Command::EndRenderPass
+        | Command::EndRendering => {}
+    }
+}
+
+fn walk_dependencies(dependencies: &mut Vec<Dependency>, edit: &mut Edit) {
+    edit.remove(dependencies, Which::Weaken);
+    for dependency in dependencies {
+        edit.mask_of_scope(&mut dependency.scope);
+        match &mut dependency.what {
+            What::Memory => {}
+            What::Resource { region, .. } | What::Transition { region, .. } => {
+                edit.shrink_region(region, Which::Weaken);
+            }
+            // The two halves must stay equal.
+            What::Ownership { .. } => {}
+        }
+    }
+}
+
+fn walk_ops(load: &mut LoadOp, store: &mut StoreOp, edit: &mut Edit) {
+    if *load != LoadOp::None && edit.is_here(Which::All) {
+        *load = LoadOp::None;
+    }
+    if *store != StoreOp::None && edit.is_here(Which::All) {
+        *store = StoreOp::None;
+    }
+}
+
+/// Keeps what must agree in agreement: the two ends of an event have equal dependencies, or equal stages.
+pub(super) fn repair(program: &mut Program) {
+    let forms: Vec<_> = (0..program.events).map(|it| form_of_event(program, EventId(it))).collect();
+    for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
+        match command {
+            Command::SetEvent(SetEvent::One { event, stages }) => *stages = forms[event.0 as usize].stages,
+            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+                dependencies.clone_from(&forms[event.0 as usize].dependencies);
+            }
+            Command::WaitEvents(WaitEvents::One { events, src_stages, .. }) => {
+                let form = |it: &EventId| &forms[it.0 as usize];
+                *src_stages = events.iter().map(form).fold(0, |all, it| all | it.stages | it.host);
+            }
+            Command::WaitEvents(WaitEvents::Two { events }) => {
+                events.iter_mut().for_each(|(event, it)| it.clone_from(&forms[event.0 as usize].dependencies));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What all uses of an event agree on.
+struct EventForm {
+    /// Of its first set, in version 1.
+    stages: u64,
+    /// The stage of the host, if it sets the event.
+    host: u64,
+    /// Of its first wait, in version 2.
+    dependencies: Vec<Dependency>,
+}
+
+fn form_of_event(program: &Program, event: EventId) -> EventForm {
+    let commands = || program.command_buffers.iter().flat_map(|it| &it.commands);
+    let stages = commands().find_map(|it| match it {
+        Command::SetEvent(SetEvent::One { event: it, stages }) if *it == event => Some(*stages),
+        _ => None,
+    });
+    let dependencies = commands().find_map(|it| match it {
+        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().find(|it| it.0 == event),
+        _ => None,
+    });
+    let is_set_by_host = program.steps.contains(&Step::SetEvent(event));
+    EventForm {
+        stages: stages.unwrap_or(0),
+        host: if is_set_by_host { lavascope_abi::PipelineStageFlags2::HOST.0 } else { 0 },
+        dependencies: dependencies.map(|it| it.1.clone()).unwrap_or_default(),
+    }
+}

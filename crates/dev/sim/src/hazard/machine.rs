@@ -1,0 +1,370 @@
+//! An abstract machine that executes a program and writes down what happened.
+//!
+//! The host runs its steps in order. What it gives to a queue is executed at once, unless the queue waits for a
+//! semaphore; whenever something was signaled, queues go on in the order of their numbers, each as far as it can.
+//! Spec: "Semaphores", "Fences", "Host Write Ordering Guarantees".
+
+use std::collections::VecDeque;
+
+use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
+use lavascope_sync_ir::{
+    At, Batch, FenceId, Place, Point, Program, RasterOrder, Region, ResourceId, ResourceKind, SemaphoreId, SparseBind,
+    Step,
+};
+
+use super::{
+    cells::Cells,
+    commands::{Environment, EventState},
+    masks::{self, EVERY_STAGE, PRESENT},
+    rendering::Instance,
+    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, Time, Trace},
+};
+
+/// Executes a program.
+pub(super) fn execute<'p>(program: &'p Program) -> (Trace, Cells<'p>) {
+    let mut machine = Machine::new(program);
+    for (number, step) in program.steps.iter().enumerate() {
+        machine.step(number as u32, step);
+        machine.run_queues();
+    }
+    for queue in &machine.queues {
+        machine.trace.parked.extend(queue.items.iter().filter_map(|it| match it {
+            Item::Batch { step, batch, .. } => Some((*step, *batch)),
+            Item::Present { step, .. } | Item::Bind { step, .. } => Some((*step, 0)),
+            Item::Fence(_) => None,
+        }));
+    }
+    (machine.trace, machine.cells)
+}
+
+pub(super) struct Machine<'p> {
+    pub(super) program: &'p Program,
+    pub(super) cells: Cells<'p>,
+    pub(super) trace: Trace,
+    pub(super) events: Vec<Option<EventState>>,
+    now: Time,
+    queues: Vec<QueueState<'p>>,
+    semaphores: Vec<VecDeque<Signaled>>,
+    fences: Vec<Option<Vec<Scope>>>,
+}
+
+#[derive(Default)]
+struct QueueState<'p> {
+    items: VecDeque<Item<'p>>,
+    /// The first scopes of all signal operations so far: each later one includes them.
+    signals: Vec<Scope>,
+    suspended: Option<Instance<'p>>,
+}
+
+enum Item<'p> {
+    Batch { step: u32, batch: u32, submitted: Time, content: &'p Batch },
+    Fence(u32),
+    Present { step: u32, submitted: Time, waits: &'p [SemaphoreId], images: &'p [ResourceId] },
+    Bind { step: u32, submitted: Time, content: Bind<'p> },
+}
+
+/// `vkQueueBindSparse`.
+struct Bind<'p> {
+    waits: &'p [Point],
+    binds: &'p [SparseBind],
+    signals: &'p [Point],
+    fence: Option<FenceId>,
+}
+
+/// A signal operation that was executed.
+struct Signaled {
+    value: Option<u64>,
+    first: Vec<Scope>,
+}
+
+impl<'p> Machine<'p> {
+    fn new(program: &'p Program) -> Machine<'p> {
+        Machine {
+            program,
+            cells: Cells::new(program),
+            trace: Trace::default(),
+            events: vec![None; program.events as usize],
+            now: 0,
+            queues: program.queues.iter().map(|_| QueueState::default()).collect(),
+            semaphores: (0..program.semaphores).map(|_| VecDeque::new()).collect(),
+            fences: vec![None; program.fences as usize],
+        }
+    }
+
+    pub(super) fn tick(&mut self) -> Time {
+        self.now += 1;
+        self.now
+    }
+
+    pub(super) fn depend(&mut self, dependency: Dependency) -> usize {
+        self.trace.dependencies.push(dependency);
+        self.trace.dependencies.len() - 1
+    }
+
+    fn step(&mut self, number: u32, step: &'p Step) {
+        let time = self.tick();
+        match step {
+            Step::Submit { queue, batches, fence } => {
+                let items = &mut self.queues[queue.0 as usize].items;
+                for (batch, content) in batches.iter().enumerate() {
+                    items.push_back(Item::Batch { step: number, batch: batch as u32, submitted: time, content });
+                }
+                items.extend(fence.map(|it| Item::Fence(it.0)));
+            }
+            Step::WaitFences(fences) => {
+                let scopes = fences.iter().filter_map(|it| self.fences[it.0 as usize].clone()).flatten().collect();
+                self.host_learns(time, scopes);
+            }
+            Step::ResetFences(fences) => fences.iter().for_each(|it| self.fences[it.0 as usize] = None),
+            Step::QueueIdle(queue) => self.host_learns(time, self.idle(queue.0, time).collect()),
+            Step::DeviceIdle => {
+                let queues = 0..self.program.queues.len() as u32;
+                self.host_learns(time, queues.flat_map(|it| self.idle(it, time)).collect());
+            }
+            Step::WaitSemaphores(points) => {
+                let scopes = points.iter().filter_map(|it| self.signaled(*it)).flatten().collect();
+                self.host_learns(time, scopes);
+            }
+            Step::SignalSemaphore(point) => self.signal(*point, vec![everything_before(Line::Host, time)]),
+            Step::SetEvent(event) => {
+                let state = &mut self.events[event.0 as usize];
+                state.get_or_insert(EventState { line: Line::Host, time, stages: PipelineStageFlags2::HOST.0 });
+            }
+            Step::ResetEvent(event) => self.events[event.0 as usize] = None,
+            Step::HostAccess { resource, region, is_write, .. } => {
+                self.host_access(number, *resource, region, *is_write);
+            }
+            Step::Acquire { image, semaphore, fence } => {
+                self.engine_access(number, 0, *image, Role::Acquire);
+                let after = self.tick();
+                let first = vec![everything_before(Line::Engine(image.0), after)];
+                if let Some(semaphore) = semaphore {
+                    self.signal(Point { semaphore: *semaphore, value: None }, first.clone());
+                }
+                if let Some(fence) = fence {
+                    self.fences[fence.0 as usize] = Some(first);
+                }
+            }
+            Step::Present { queue, waits, images } => {
+                let item = Item::Present { step: number, submitted: time, waits, images };
+                self.queues[queue.0 as usize].items.push_back(item);
+            }
+            Step::BindSparse { queue, waits, binds, signals, fence } => {
+                let content = Bind { waits, binds, signals, fence: *fence };
+                let item = Item::Bind { step: number, submitted: time, content };
+                self.queues[queue.0 as usize].items.push_back(item);
+            }
+            Step::Destroy(resource) => {
+                let is_alone = !self.cells.is_shared(*resource, &self.trace.destroyed);
+                self.trace.forgotten.extend(is_alone.then_some((time, *resource)));
+                self.trace.destroyed.push((time, *resource));
+            }
+        }
+    }
+
+    /// The host knows that something is complete; what it does later comes after that.
+    fn host_learns(&mut self, time: Time, first: Vec<Scope>) {
+        let second = Scope { line: Line::Host, from: time, to: END, stages: EVERY_STAGE };
+        self.depend(Dependency { first, second, available: vec![Accesses::All], visible: Vec::new() });
+    }
+
+    fn signal(&mut self, point: Point, first: Vec<Scope>) {
+        self.semaphores[point.semaphore.0 as usize].push_back(Signaled { value: point.value, first });
+    }
+
+    /// The first scopes of the signal operation that a wait for this point comes after.
+    fn signaled(&self, point: Point) -> Option<Vec<Scope>> {
+        let signals = &self.semaphores[point.semaphore.0 as usize];
+        let Some(value) = point.value else {
+            return signals.front().map(|it| it.first.clone());
+        };
+        if value == 0 {
+            return Some(Vec::new());
+        }
+        // One signal that reaches the value; which one, if there are several, nobody can rely on but for the first.
+        let reached = signals.iter().find(|it| it.value.is_some_and(|it| it >= value))?;
+        Some(reached.first.clone())
+    }
+
+    fn host_access(&mut self, step: u32, resource: ResourceId, region: &Region, is_write: bool) {
+        let access = if is_write { AccessFlags2::HOST_WRITE.0 } else { AccessFlags2::HOST_READ.0 };
+        let op = Op {
+            time: self.tick(),
+            line: Line::Host,
+            place: Place::Step(step),
+            index: 0,
+            resource,
+            cells: self.cells.numbers(resource, region),
+            stage: PipelineStageFlags2::HOST.0,
+            access,
+            is_write,
+            role: Role::Plain,
+            order: RasterOrder::None,
+            subpass: None,
+        };
+        self.trace.ops.push(op);
+    }
+
+    fn engine_access(&mut self, step: u32, index: u32, image: ResourceId, role: Role) {
+        let ResourceKind::Image(kind) = &self.program.resources[image.0 as usize].kind else { return };
+        let region = Region::Image(lavascope_sync_ir::ImageRegion {
+            aspects: lavascope_abi::ImageAspectFlags::COLOR.0,
+            mips: 0..kind.mips,
+            layers: 0..kind.layers,
+            area: None,
+            components: lavascope_sync_ir::Components::ALL,
+        });
+        let op = Op {
+            time: self.tick(),
+            line: Line::Engine(image.0),
+            place: Place::Step(step),
+            index,
+            resource: image,
+            cells: self.cells.numbers(image, &region),
+            stage: PRESENT,
+            access: 0,
+            is_write: true,
+            role,
+            order: RasterOrder::None,
+            subpass: None,
+        };
+        self.trace.ops.push(op);
+    }
+
+    /// What the host knows when a queue is idle: what a fence behind all of its work would say.
+    fn idle(&self, queue: u32, time: Time) -> impl Iterator<Item = Scope> {
+        let signals = self.queues[queue as usize].signals.iter().copied();
+        signals.chain([everything_before(Line::Queue(queue), time)])
+    }
+
+    /// What is ready on several queues may be executed in any order; what binds memory makes a difference. The first queue
+    /// that can go on does.
+    fn run_queues(&mut self) {
+        while let Some(queue) = (0..self.queues.len()).find(|it| self.can_run(*it)) {
+            let item = self.queues[queue].items.pop_front().expect("an item that can run is there");
+            self.run(queue as u32, item);
+        }
+    }
+
+    fn can_run(&self, queue: usize) -> bool {
+        match self.queues[queue].items.front() {
+            None => false,
+            Some(Item::Fence(_)) => true,
+            Some(Item::Batch { content, .. }) => content.waits.iter().all(|it| self.signaled(it.point).is_some()),
+            Some(Item::Bind { content, .. }) => content.waits.iter().all(|it| self.signaled(*it).is_some()),
+            Some(Item::Present { waits, .. }) => waits.iter().all(|it| !self.semaphores[it.0 as usize].is_empty()),
+        }
+    }
+
+    fn run(&mut self, queue: u32, item: Item<'p>) {
+        match item {
+            Item::Batch { step, batch, submitted, content } => self.run_batch(queue, step, batch, submitted, content),
+            Item::Fence(fence) => {
+                // Signals that came before it are in its scope, and so is what they came after: of a bind, other queues.
+                let scope = everything_before(Line::Queue(queue), self.tick());
+                let signals = &mut self.queues[queue as usize].signals;
+                signals.push(scope);
+                self.fences[fence as usize] = Some(signals.clone());
+            }
+            Item::Present { step, submitted, waits, images } => self.present(step, submitted, waits, images),
+            Item::Bind { submitted, content, .. } => self.bind_sparse(queue, submitted, &content),
+        }
+    }
+
+    fn run_batch(&mut self, queue: u32, step: u32, batch: u32, submitted: Time, content: &'p Batch) {
+        let begin = self.tick();
+        let after = |stages| Scope { line: Line::Queue(queue), from: begin, to: END, stages };
+        if batch == 0 {
+            self.order(vec![everything_before(Line::Host, submitted)], after(EVERY_STAGE));
+        }
+        for wait in &content.waits {
+            let first = self.wait(wait.point);
+            let stages = masks::second_scope(wait.stages, self.queue_flags(queue));
+            self.order(first, after(stages));
+        }
+        self.run_command_buffers(queue, step, batch, content);
+        for signal in &content.signals {
+            // One that waits for all commands also waits for what they did for the host.
+            let is_all = signal.stages & PipelineStageFlags2::ALL_COMMANDS.0 != 0;
+            let host = if is_all { PipelineStageFlags2::HOST.0 } else { 0 };
+            let stages = masks::first_scope(signal.stages, self.queue_flags(queue)) | host;
+            let scope = Scope { line: Line::Queue(queue), from: 0, to: self.tick(), stages };
+            let signals = &mut self.queues[queue as usize].signals;
+            signals.push(scope);
+            let mut first = signals.clone();
+            first.push(everything_before(Line::Host, submitted));
+            self.signal(signal.point, first);
+        }
+    }
+
+    fn run_command_buffers(&mut self, queue: u32, step: u32, batch: u32, content: &'p Batch) {
+        let suspended = self.queues[queue as usize].suspended.take();
+        let mut environment = Environment { queue, pass: None, suspended };
+        for (primary, id) in content.command_buffers.iter().enumerate() {
+            let at = At { step, batch, primary: primary as u32, path: Vec::new() };
+            self.run_commands(&mut environment, *id, &at);
+        }
+        self.queues[queue as usize].suspended = environment.suspended;
+    }
+
+    fn present(&mut self, step: u32, submitted: Time, waits: &[SemaphoreId], images: &[ResourceId]) {
+        let begin = self.tick();
+        let firsts: Vec<_> = waits.iter().map(|it| self.wait(Point { semaphore: *it, value: None })).collect();
+        let host = everything_before(Line::Host, submitted);
+        for (index, image) in images.iter().enumerate() {
+            self.engine_access(step, index as u32, *image, Role::Present);
+            let to = self.tick();
+            let second = Scope { line: Line::Engine(image.0), from: begin, to, stages: EVERY_STAGE };
+            for first in firsts.iter().cloned().chain([vec![host]]) {
+                self.order(first, second);
+            }
+        }
+    }
+
+    /// Binds memory. Only what the batch waits for, what the host did before, and earlier signals of the queue come
+    /// before its own signals: commands are no part of such a batch. Spec: "Semaphore Signaling", "Sparse Resources".
+    fn bind_sparse(&mut self, queue: u32, submitted: Time, content: &Bind<'p>) {
+        let time = self.tick();
+        let mut first = vec![everything_before(Line::Host, submitted)];
+        for point in content.waits {
+            first.extend(self.wait(*point));
+        }
+        for bind in content.binds {
+            self.cells.bind(bind);
+            self.trace.binds.push((time, bind.clone()));
+        }
+        if content.signals.is_empty() && content.fence.is_none() {
+            return;
+        }
+        let signals = &mut self.queues[queue as usize].signals;
+        signals.extend(first);
+        let first = signals.clone();
+        content.signals.iter().for_each(|it| self.signal(*it, first.clone()));
+        if let Some(fence) = content.fence {
+            self.fences[fence.0 as usize] = Some(first);
+        }
+    }
+
+    /// The first scopes of a point; a binary semaphore is unsignaled.
+    fn wait(&mut self, point: Point) -> Vec<Scope> {
+        let first = self.signaled(point).unwrap_or_default();
+        if point.value.is_none() {
+            self.semaphores[point.semaphore.0 as usize].pop_front();
+        }
+        first
+    }
+
+    /// A dependency that includes all memory.
+    fn order(&mut self, first: Vec<Scope>, second: Scope) {
+        let all = || vec![Accesses::All];
+        self.depend(Dependency { first, second, available: all(), visible: all() });
+    }
+
+    pub(super) fn queue_flags(&self, queue: u32) -> u32 {
+        self.program.queues[queue as usize].flags
+    }
+}
+
+fn everything_before(line: Line, to: Time) -> Scope {
+    Scope { line, from: 0, to, stages: EVERY_STAGE }
+}

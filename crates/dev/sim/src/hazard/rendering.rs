@@ -1,0 +1,558 @@
+//! Execution of render passes and of rendering without them: transitions, load, resolve and store operations.
+//!
+//! Transitions lie between subpasses, everything else inside of one, so that the scopes of subpass dependencies are
+//! spans of time like all others. Spec: "Render Pass", "Automatic layout transitions", "Implicit dependencies".
+
+use lavascope_abi::{AccessFlags2 as Access, ImageAspectFlags as Aspect, PipelineStageFlags2 as Stage};
+use lavascope_sync_ir::{
+    Area, Attachment, AttachmentKind, AttachmentView, LoadOp, Place, RasterOrder, Region, RenderPass, RenderPassId,
+    Rendering, StoreOp, Subpass, SubpassDependency,
+};
+
+use super::{
+    commands::{Environment, transition},
+    machine::Machine,
+    masks,
+    trace::{Accesses, Dependency, END, Line, Op, Role, Scope, SubpassAt, SubpassBegin, Time},
+};
+
+/// One execution of a render pass, or of rendering without one.
+pub(super) struct Instance<'p> {
+    number: usize,
+    subpass: u32,
+    /// When the subpass began; without a render pass, the whole.
+    begin: Time,
+    /// Dependencies of barriers in the subpass, which reach to its end.
+    inside: Vec<usize>,
+    pass: Option<PassState<'p>>,
+    rendering: Option<&'p Rendering>,
+}
+
+struct PassState<'p> {
+    pass: &'p RenderPass,
+    views: &'p [AttachmentView],
+    area: Area,
+    /// The dependencies of the render pass, explicit and implicit, with their numbers in the trace.
+    dependencies: Vec<(SubpassDependency, usize)>,
+    /// Per attachment its last subpass so far and the layout there.
+    layouts: Vec<Option<(u32, i32)>>,
+}
+
+/// What of attachments is accessed: the render area, and with multiview some views, which are layers.
+#[derive(Clone, Copy)]
+struct Within {
+    area: Area,
+    views: Option<u32>,
+}
+
+/// A part of an attachment that is loaded and stored in one way.
+struct Part {
+    aspects: u32,
+    load: LoadOp,
+    store: StoreOp,
+    is_color: bool,
+}
+
+impl Instance<'_> {
+    pub(super) fn at(&self) -> SubpassAt {
+        SubpassAt { instance: self.number, subpass: self.subpass }
+    }
+
+    /// Barriers know nothing of what was before.
+    pub(super) fn begin(&self) -> Time {
+        self.begin
+    }
+
+    pub(super) fn add_inside(&mut self, dependency: usize) {
+        self.inside.push(dependency);
+    }
+}
+
+impl<'p> Machine<'p> {
+    pub(super) fn begin_render_pass(
+        &mut self,
+        environment: &mut Environment<'p>,
+        place: &Place,
+        id: RenderPassId,
+        views: &'p [AttachmentView],
+        area: Area,
+    ) {
+        let pass = &self.program.render_passes[id.0 as usize];
+        let begin = self.tick();
+        let all = pass.dependencies.iter().copied().chain(implicit_dependencies(pass));
+        let dependencies: Vec<_> = all
+            .filter(|it| it.src != it.dst)
+            .map(|it| (it, self.subpass_dependency(environment.queue, &it, begin)))
+            .collect();
+        self.trace.instances.push(paths(pass));
+        let state = PassState { pass, views, area, dependencies, layouts: vec![None; pass.attachments.len()] };
+        let number = self.trace.instances.len() - 1;
+        let inside = Vec::new();
+        environment.pass = Some(Instance { number, subpass: 0, begin, inside, pass: Some(state), rendering: None });
+        self.enter_subpass(environment, place);
+    }
+
+    pub(super) fn next_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+        self.leave_subpass(environment, place);
+        if let Some(instance) = &mut environment.pass {
+            instance.subpass += 1;
+        }
+        self.enter_subpass(environment, place);
+    }
+
+    pub(super) fn end_render_pass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+        self.leave_subpass(environment, place);
+        let time = self.tick();
+        let Some(instance) = environment.pass.take() else { return };
+        let Some(state) = instance.pass else { return };
+        for (number, attachment) in state.pass.attachments.iter().enumerate() {
+            let Some((last, layout)) = state.layouts[number] else { continue };
+            if layout != attachment.final_layout {
+                let is_user = |it: Option<u32>| it.is_some_and(|it| uses(state.pass, it, number).is_some());
+                let after = numbers(&state, |it| it.src == Some(last));
+                let before = numbers(&state, |it| it.dst.is_none() && is_user(it.src));
+                self.attachment_transition(environment, (place, time), &state.views[number], after, before);
+            }
+        }
+        let end = self.tick();
+        for (dependency, number) in state.dependencies.iter().filter(|(it, _)| it.dst.is_none()) {
+            let stages = masks::second_scope(dependency.scope.dst_stages, self.queue_flags(environment.queue));
+            let line = Line::Queue(environment.queue);
+            self.trace.dependencies[*number].second = Scope { line, from: end, to: END, stages };
+        }
+    }
+
+    pub(super) fn begin_rendering(
+        &mut self,
+        environment: &mut Environment<'p>,
+        place: &Place,
+        rendering: &'p Rendering,
+    ) {
+        let resumed = environment.suspended.take().filter(|_| rendering.is_resuming);
+        let begin = self.tick();
+        let instance = resumed.unwrap_or_else(|| {
+            self.trace.instances.push(vec![vec![true]]);
+            let number = self.trace.instances.len() - 1;
+            Instance { number, subpass: 0, begin, inside: Vec::new(), pass: None, rendering: None }
+        });
+        environment.pass = Some(Instance { rendering: Some(rendering), ..instance });
+        if rendering.is_resuming {
+            return;
+        }
+        let time = self.tick();
+        for it in &rendering.attachments {
+            let part = single_part(it.kind, &it.view, it.load, it.store);
+            self.load(environment, (place, time), &it.view, within(rendering), &part);
+        }
+    }
+
+    pub(super) fn end_rendering(&mut self, environment: &mut Environment<'p>, place: &Place) {
+        let Some(rendering) = environment.pass.as_ref().and_then(|it| it.rendering) else { return };
+        if rendering.is_suspending {
+            environment.suspended = environment.pass.take();
+            return;
+        }
+        let time = self.tick();
+        for it in &rendering.attachments {
+            if let Some(resolve) = &it.resolve {
+                self.resolve(environment, (place, time), &it.view, &resolve.view, within(rendering));
+            }
+        }
+        let time = self.tick();
+        for it in &rendering.attachments {
+            let part = single_part(it.kind, &it.view, it.load, it.store);
+            self.store(environment, (place, time), &it.view, within(rendering), &part);
+        }
+        let end = self.tick();
+        self.end_inside(environment, end);
+        environment.pass = None;
+    }
+
+    /// Barriers reach no further than this.
+    fn end_inside(&mut self, environment: &mut Environment<'p>, end: Time) {
+        let inside = environment.pass.as_mut().map(|it| std::mem::take(&mut it.inside)).unwrap_or_default();
+        inside.into_iter().for_each(|it| self.trace.dependencies[it].second.to = end);
+    }
+
+    fn subpass_dependency(&mut self, queue: u32, dependency: &SubpassDependency, begin: Time) -> usize {
+        let flags = self.queue_flags(queue);
+        let scope = dependency.scope;
+        let empty = Scope { line: Line::Queue(queue), from: 0, to: 0, stages: 0 };
+        let first = match dependency.src {
+            None => Scope { to: begin, stages: masks::first_scope(scope.src_stages, flags), ..empty },
+            Some(_) => empty,
+        };
+        let accesses = |stages: u64, access: u64| Accesses::Some {
+            stages: masks::expand_stages(stages, flags),
+            access: masks::expand_access(access),
+            cells: None,
+        };
+        self.depend(Dependency {
+            first: vec![first],
+            second: empty,
+            available: vec![accesses(scope.src_stages, scope.src_access)],
+            visible: vec![accesses(scope.dst_stages, scope.dst_access)],
+        })
+    }
+
+    fn enter_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+        let Some(mut instance) = environment.pass.take() else { return };
+        let subpass = instance.subpass;
+        let Some(mut state) = instance.pass.take() else { return };
+        environment.pass = Some(instance);
+        self.transitions_into(environment, place, &mut state, subpass);
+        let begin = self.tick();
+        self.note_contents(environment, place, &state, begin);
+        self.set_scopes(environment.queue, &state, subpass, (begin, END));
+        let time = self.tick();
+        for (number, attachment) in state.pass.attachments.iter().enumerate() {
+            let Some(views) = own_views(state.pass, subpass, number, |it| it < subpass) else { continue };
+            let within = Within { area: state.area, views };
+            for part in parts(attachment, &state.views[number]) {
+                self.load(environment, (place, time), &state.views[number], within, &part);
+            }
+        }
+        if let Some(instance) = &mut environment.pass {
+            instance.begin = begin;
+            instance.pass = Some(state);
+        }
+    }
+
+    /// What happens to the contents of attachments when a subpass begins.
+    fn note_contents(&mut self, environment: &Environment<'p>, place: &Place, state: &PassState<'p>, time: Time) {
+        let Some(at) = environment.pass.as_ref().map(|it| it.at()) else { return };
+        let cells = |view: &AttachmentView| {
+            let mut region = view.region.clone();
+            region.area = Some(region.area.map_or(state.area, |it| intersection(it, in_slices(it, state.area))));
+            (view.resource, self.cells.numbers(view.resource, &Region::Image(region)))
+        };
+        let attachments = state.views.iter().map(cells).collect();
+        let preserved = state.pass.subpasses[at.subpass as usize].preserves.clone();
+        let lost = (0..state.pass.attachments.len()).filter(|it| is_lost(state.pass, at.subpass, *it));
+        let lost = lost.map(|it| it as u32).collect();
+        self.trace.subpasses.push(SubpassBegin { time, place: place.clone(), at, attachments, preserved, lost });
+    }
+
+    /// Transitions to the layouts that the subpass wants.
+    fn transitions_into(
+        &mut self,
+        environment: &Environment<'p>,
+        place: &Place,
+        state: &mut PassState<'p>,
+        subpass: u32,
+    ) {
+        let time = self.tick();
+        for (number, attachment) in state.pass.attachments.iter().enumerate() {
+            let Some(layout) = uses(state.pass, subpass, number) else { continue };
+            let is_user = |it: Option<u32>| it.is_some_and(|it| uses(state.pass, it, number).is_some());
+            let (old, after) = match state.layouts[number] {
+                None => (attachment.initial_layout, numbers(state, |it| it.src.is_none() && is_user(it.dst))),
+                Some((last, layout)) => (layout, numbers(state, |it| it.src == Some(last))),
+            };
+            if old != layout {
+                let before = numbers(state, |it| it.dst == Some(subpass));
+                self.attachment_transition(environment, (place, time), &state.views[number], after, before);
+            }
+            state.layouts[number] = Some((subpass, layout));
+        }
+    }
+
+    fn leave_subpass(&mut self, environment: &mut Environment<'p>, place: &Place) {
+        let Some(mut instance) = environment.pass.take() else { return };
+        let subpass = instance.subpass;
+        let Some(state) = instance.pass.take() else { return };
+        environment.pass = Some(instance);
+        let time = self.tick();
+        for (source, target) in resolves(&state.pass.subpasses[subpass as usize]) {
+            let (source, target) = (&state.views[source as usize], &state.views[target as usize]);
+            let mask = state.pass.subpasses[subpass as usize].view_mask;
+            let within = Within { area: state.area, views: (mask != 0).then_some(mask) };
+            self.resolve(environment, (place, time), source, target, within);
+        }
+        let time = self.tick();
+        for (number, attachment) in state.pass.attachments.iter().enumerate() {
+            let Some(views) = own_views(state.pass, subpass, number, |it| it > subpass) else { continue };
+            let within = Within { area: state.area, views };
+            for part in parts(attachment, &state.views[number]) {
+                self.store(environment, (place, time), &state.views[number], within, &part);
+            }
+        }
+        let end = self.tick();
+        self.end_inside(environment, end);
+        if let Some(instance) = &mut environment.pass {
+            self.set_scopes(environment.queue, &state, subpass, (instance.begin, end));
+            instance.pass = Some(state);
+        }
+    }
+
+    /// Says when a subpass is, in the dependencies from and to it.
+    fn set_scopes(&mut self, queue: u32, state: &PassState<'p>, subpass: u32, (from, to): (Time, Time)) {
+        let flags = self.queue_flags(queue);
+        let scope = |stages| Scope { line: Line::Queue(queue), from, to, stages };
+        for (dependency, number) in &state.dependencies {
+            if dependency.src == Some(subpass) {
+                let stages = masks::first_scope(dependency.scope.src_stages, flags);
+                self.trace.dependencies[*number].first = vec![scope(stages)];
+            }
+            if dependency.dst == Some(subpass) {
+                let stages = masks::second_scope(dependency.scope.dst_stages, flags);
+                self.trace.dependencies[*number].second = scope(stages);
+            }
+        }
+    }
+
+    fn attachment_transition(
+        &mut self,
+        environment: &Environment<'p>,
+        (place, time): (&Place, Time),
+        view: &AttachmentView,
+        after: Vec<usize>,
+        before: Vec<usize>,
+    ) {
+        let cells = self.cells.numbers(view.resource, &Region::Image(view.region.clone()));
+        let index = self.next_index(place);
+        let op = transition(environment, (place, time), index, view.resource, cells);
+        self.trace.ops.push(Op { role: Role::Transition { after, before }, ..op });
+    }
+
+    fn load(
+        &mut self,
+        environment: &Environment<'p>,
+        at: (&Place, Time),
+        view: &AttachmentView,
+        within: Within,
+        part: &Part,
+    ) {
+        let is_write = match part.load {
+            LoadOp::Load => false,
+            LoadOp::Clear | LoadOp::DontCare => true,
+            LoadOp::None => return,
+        };
+        let (stage, access) = match (part.is_color, is_write) {
+            (true, false) => (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_READ),
+            (true, true) => (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE),
+            (false, false) => (Stage::EARLY_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_READ),
+            (false, true) => (Stage::EARLY_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE),
+        };
+        let order = if part.is_color { RasterOrder::Color } else { RasterOrder::DepthStencil };
+        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Load, order));
+    }
+
+    fn store(
+        &mut self,
+        environment: &Environment<'p>,
+        at: (&Place, Time),
+        view: &AttachmentView,
+        within: Within,
+        part: &Part,
+    ) {
+        if part.store == StoreOp::None {
+            return;
+        }
+        let (stage, access, order) = if part.is_color {
+            (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE, RasterOrder::Color)
+        } else {
+            (Stage::LATE_FRAGMENT_TESTS, Access::DEPTH_STENCIL_ATTACHMENT_WRITE, RasterOrder::DepthStencil)
+        };
+        self.attachment_access(environment, at, (view, within, part.aspects), (stage, access), (Role::Store, order));
+    }
+
+    /// Resolving is work of color output, of whatever aspects.
+    fn resolve(
+        &mut self,
+        environment: &Environment<'p>,
+        at: (&Place, Time),
+        source: &AttachmentView,
+        target: &AttachmentView,
+        within: Within,
+    ) {
+        let read = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_READ);
+        let what = (source, within, source.region.aspects);
+        self.attachment_access(environment, at, what, read, (Role::ResolveRead, RasterOrder::None));
+        let write = (Stage::COLOR_ATTACHMENT_OUTPUT, Access::COLOR_ATTACHMENT_WRITE);
+        let what = (target, within, target.region.aspects);
+        self.attachment_access(environment, at, what, write, (Role::Plain, RasterOrder::Color));
+    }
+
+    fn attachment_access(
+        &mut self,
+        environment: &Environment<'p>,
+        (place, time): (&Place, Time),
+        (view, within, aspects): (&AttachmentView, Within, u32),
+        (stage, access): (Stage, Access),
+        (role, order): (Role, RasterOrder),
+    ) {
+        let mut region = view.region.clone();
+        region.aspects = aspects;
+        region.area = Some(region.area.map_or(within.area, |it| intersection(it, in_slices(it, within.area))));
+        let is_drawn = |view: u32| within.views.is_none_or(|it| it.checked_shr(view).unwrap_or(0) & 1 != 0);
+        let mut cells = Vec::new();
+        for layer in view.region.layers.clone().filter(|it| is_drawn(it - view.region.layers.start)) {
+            region.layers = layer..layer + 1;
+            cells.extend(self.cells.numbers(view.resource, &Region::Image(region.clone())));
+        }
+        let index = self.next_index(place);
+        let op = transition(environment, (place, time), index, view.resource, cells);
+        let is_write = masks::is_write(access.0);
+        self.trace.ops.push(Op { stage: stage.0, access: access.0, is_write, role, order, ..op });
+    }
+
+    fn next_index(&self, place: &Place) -> usize {
+        self.trace.ops.iter().rev().take_while(|it| it.place == *place).count()
+    }
+}
+
+fn numbers(state: &PassState<'_>, is_wanted: impl Fn(&SubpassDependency) -> bool) -> Vec<usize> {
+    state.dependencies.iter().filter(|(it, _)| is_wanted(it)).map(|(_, number)| *number).collect()
+}
+
+/// The layout in which a subpass uses an attachment, if it does.
+fn uses(pass: &RenderPass, subpass: u32, attachment: usize) -> Option<i32> {
+    let subpass = &pass.subpasses[subpass as usize];
+    let plain = subpass.inputs.iter().chain(&subpass.colors).chain(&subpass.depth_stencil);
+    let targets = subpass.resolves.iter().map(|(_, target, layout)| (*target, *layout));
+    let mut all = plain.copied().chain(targets).chain(subpass.depth_stencil_resolve);
+    all.find(|(it, _)| *it as usize == attachment).map(|(_, layout)| layout)
+}
+
+/// Whether the contents of an attachment become undefined where a subpass begins. Spec: `VkSubpassDescription2`.
+fn is_lost(pass: &RenderPass, subpass: u32, attachment: usize) -> bool {
+    let keeps = |it: u32| {
+        let is_preserved = pass.subpasses[it as usize].preserves.contains(&(attachment as u32));
+        is_preserved || uses(pass, it, attachment).is_some()
+    };
+    // As an input alone it would never be lost.
+    let is_output = |it: &Subpass| {
+        let without_inputs = Subpass { inputs: Vec::new(), ..it.clone() };
+        let alone = RenderPass { subpasses: vec![without_inputs], ..RenderPass::default() };
+        uses(&alone, 0, attachment).is_some()
+    };
+    let comes_from_keeper =
+        |it: &SubpassDependency| it.dst == Some(subpass) && it.src.is_some_and(|src| src != subpass && keeps(src));
+    pass.subpasses.iter().any(is_output) && pass.dependencies.iter().any(comes_from_keeper) && !keeps(subpass)
+}
+
+fn first_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).find(|it| uses(pass, *it, attachment).is_some())
+}
+
+fn last_use(pass: &RenderPass, attachment: usize) -> Option<u32> {
+    (0..pass.subpasses.len() as u32).rev().find(|it| uses(pass, *it, attachment).is_some())
+}
+
+/// The views of a subpass that no other subpass has, of some that use an attachment; without multiview all or none.
+fn own_views(
+    pass: &RenderPass,
+    subpass: u32,
+    attachment: usize,
+    is_other: impl Fn(u32) -> bool,
+) -> Option<Option<u32>> {
+    uses(pass, subpass, attachment)?;
+    let all = 0..pass.subpasses.len() as u32;
+    let mut others = all.filter(|it| is_other(*it) && uses(pass, *it, attachment).is_some());
+    let mask = |it: u32| pass.subpasses[it as usize].view_mask;
+    if mask(subpass) == 0 {
+        return others.next().is_none().then_some(None);
+    }
+    let left = others.fold(mask(subpass), |left, it| left & !mask(it));
+    (left != 0).then_some(Some(left))
+}
+
+fn within(rendering: &Rendering) -> Within {
+    Within { area: rendering.area, views: Some(rendering.view_mask).filter(|it| *it != 0) }
+}
+
+fn resolves(subpass: &Subpass) -> Vec<(u32, u32)> {
+    let depth = subpass.depth_stencil.zip(subpass.depth_stencil_resolve).map(|(source, target)| (source.0, target.0));
+    subpass.resolves.iter().map(|(source, target, _)| (*source, *target)).chain(depth).collect()
+}
+
+/// Where there is a transition at the border of the render pass, but no dependency.
+fn implicit_dependencies(pass: &RenderPass) -> Vec<SubpassDependency> {
+    let access = Access::INPUT_ATTACHMENT_READ.0
+        | Access::COLOR_ATTACHMENT_READ.0
+        | Access::COLOR_ATTACHMENT_WRITE.0
+        | Access::DEPTH_STENCIL_ATTACHMENT_READ.0
+        | Access::DEPTH_STENCIL_ATTACHMENT_WRITE.0;
+    let has = |src, dst| pass.dependencies.iter().any(|it| it.src == src && it.dst == dst);
+    let mut found = Vec::new();
+    for subpass in 0..pass.subpasses.len() as u32 {
+        let changes = |(number, old): (usize, i32), first: Option<u32>| {
+            first == Some(subpass) && uses(pass, subpass, number) != Some(old)
+        };
+        let mut attachments = pass.attachments.iter().enumerate();
+        let is_first = attachments.any(|(it, what)| changes((it, what.initial_layout), first_use(pass, it)));
+        if is_first && !has(None, Some(subpass)) {
+            let scope = lavascope_sync_ir::Scope {
+                dst_stages: Stage::ALL_COMMANDS.0,
+                dst_access: access,
+                ..Default::default()
+            };
+            found.push(SubpassDependency { src: None, dst: Some(subpass), scope, view_offset: None });
+        }
+        let mut attachments = pass.attachments.iter().enumerate();
+        let is_last = attachments.any(|(it, what)| changes((it, what.final_layout), last_use(pass, it)));
+        if is_last && !has(Some(subpass), None) {
+            let scope = lavascope_sync_ir::Scope {
+                src_stages: Stage::ALL_COMMANDS.0,
+                src_access: access,
+                ..Default::default()
+            };
+            found.push(SubpassDependency { src: Some(subpass), dst: None, scope, view_offset: None });
+        }
+    }
+    found
+}
+
+/// Whether dependencies lead from one subpass to another.
+fn paths(pass: &RenderPass) -> Vec<Vec<bool>> {
+    let count = pass.subpasses.len();
+    let mut paths = vec![vec![false; count]; count];
+    for (src, dst) in pass.dependencies.iter().filter_map(|it| it.src.zip(it.dst)) {
+        paths[src as usize][dst as usize] = true;
+    }
+    for through in 0..count {
+        for from in 0..count {
+            for to in 0..count {
+                paths[from][to] |= paths[from][through] && paths[through][to];
+            }
+        }
+    }
+    paths
+}
+
+fn single_part(kind: AttachmentKind, view: &AttachmentView, load: LoadOp, store: StoreOp) -> Part {
+    Part { aspects: view.region.aspects, load, store, is_color: kind == AttachmentKind::Color }
+}
+
+fn parts(attachment: &Attachment, view: &AttachmentView) -> Vec<Part> {
+    let aspects = view.region.aspects;
+    let color = Part { aspects, load: attachment.load, store: attachment.store, is_color: true };
+    let depth =
+        Part { aspects: aspects & Aspect::DEPTH.0, load: attachment.load, store: attachment.store, is_color: false };
+    let stencil = Part {
+        aspects: aspects & Aspect::STENCIL.0,
+        load: attachment.stencil_load,
+        store: attachment.stencil_store,
+        is_color: false,
+    };
+    match attachment.kind {
+        AttachmentKind::Color => vec![color],
+        AttachmentKind::Depth => vec![depth],
+        AttachmentKind::Stencil => vec![stencil],
+        AttachmentKind::DepthStencil => vec![depth, stencil],
+    }
+}
+
+/// A render area speaks of no slices: those of the view are meant.
+fn in_slices(view: Area, mut area: Area) -> Area {
+    (area.offset[2], area.extent[2]) = (view.offset[2], view.extent[2]);
+    area
+}
+
+fn intersection(one: Area, other: Area) -> Area {
+    let offset: [u32; 3] = std::array::from_fn(|it| one.offset[it].max(other.offset[it]));
+    let end = |area: Area, axis: usize| area.offset[axis].saturating_add(area.extent[axis]);
+    let extent = std::array::from_fn(|it| end(one, it).min(end(other, it)).saturating_sub(offset[it]));
+    Area { offset, extent }
+}

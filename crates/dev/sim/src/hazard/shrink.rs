@@ -1,0 +1,49 @@
+//! Makes a program as small as it gets while something about it stays true.
+
+use lavascope_sync_ir::Program;
+
+use super::edit::{Which, count_edits, edited};
+
+/// The smallest program that small edits lead to and that `is_interesting` still accepts.
+pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> Program {
+    let mut smallest = program.clone();
+    loop {
+        let numbers = 0..count_edits(&smallest, Which::All);
+        let next = numbers.map(|it| edited(&smallest, Which::All, it)).find(|it| is_interesting(it));
+        match next {
+            Some(next) => smallest = next,
+            None => return without_unused(smallest),
+        }
+    }
+}
+
+/// Empties command buffers that nothing uses; their numbers stay.
+fn without_unused(mut program: Program) -> Program {
+    let mut used = vec![false; program.command_buffers.len()];
+    let mut open: Vec<usize> = submitted(&program);
+    while let Some(it) = open.pop() {
+        if !std::mem::replace(&mut used[it], true) {
+            open.extend(executed(&program, it));
+        }
+    }
+    let unused = program.command_buffers.iter_mut().zip(used).filter(|(_, used)| !used);
+    unused.for_each(|(buffer, _)| buffer.commands.clear());
+    program
+}
+
+fn submitted(program: &Program) -> Vec<usize> {
+    let batches = program.steps.iter().flat_map(|it| match it {
+        lavascope_sync_ir::Step::Submit { batches, .. } => batches.as_slice(),
+        _ => &[],
+    });
+    batches.flat_map(|it| it.command_buffers.iter().map(|it| it.0 as usize)).collect()
+}
+
+fn executed(program: &Program, buffer: usize) -> Vec<usize> {
+    let commands = program.command_buffers[buffer].commands.iter();
+    let lists = commands.filter_map(|it| match it {
+        lavascope_sync_ir::Command::Execute(buffers) => Some(buffers),
+        _ => None,
+    });
+    lists.flatten().map(|it| it.0 as usize).collect()
+}

@@ -1,0 +1,175 @@
+//! What was executed: every access, and every dependency between sets of operations.
+//!
+//! One clock counts for the whole program, in the order of execution. Dependencies are the specification's: two sets
+//! of operations and two sets of memory accesses, kept as they are and never merged.
+
+use lavascope_sync_ir::{Ownership, Place, RasterOrder, ResourceId, SparseBind};
+
+/// A point of the clock. All accesses of one command have the same.
+pub(super) type Time = u32;
+
+pub(super) const END: Time = Time::MAX;
+
+/// Who executes things in an order of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Queue(u32),
+    Host,
+    /// The presentation engine, as far as it has to do with one image.
+    Engine(u32),
+}
+
+/// An access that took place.
+#[derive(Clone, Debug)]
+pub(super) struct Op {
+    pub(super) time: Time,
+    pub(super) line: Line,
+    pub(super) place: Place,
+    /// The place among the accesses of the command.
+    pub(super) index: u32,
+    pub(super) resource: ResourceId,
+    pub(super) cells: Vec<u32>,
+    pub(super) stage: u64,
+    /// Zero for what no mask can name.
+    pub(super) access: u64,
+    pub(super) is_write: bool,
+    pub(super) role: Role,
+    pub(super) order: RasterOrder,
+    pub(super) subpass: Option<SubpassAt>,
+}
+
+/// What an access is, where the specification treats it specially.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Role {
+    Plain,
+    /// Happens after the first scopes of some dependencies and before the second scopes of others.
+    Transition {
+        after: Vec<usize>,
+        before: Vec<usize>,
+    },
+    Load,
+    Store,
+    ResolveRead,
+    Present,
+    Acquire,
+}
+
+/// A subpass of one execution of a render pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SubpassAt {
+    pub(super) instance: usize,
+    pub(super) subpass: u32,
+}
+
+/// Operations of a line strictly between two times, in some stages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope {
+    pub(super) line: Line,
+    pub(super) from: Time,
+    pub(super) to: Time,
+    pub(super) stages: u64,
+}
+
+/// Memory accesses among the operations of a scope.
+#[derive(Clone, Debug)]
+pub(super) enum Accesses {
+    All,
+    /// Stages as given, without those logically earlier or later; and some cells through some resources, or all.
+    Some {
+        stages: u64,
+        access: u64,
+        cells: Option<Part>,
+    },
+}
+
+/// A part of a resource.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) cells: Vec<u32>,
+    /// The resource, with its compatible aliases.
+    pub(super) through: Vec<ResourceId>,
+}
+
+/// One dependency: of a barrier, an event, a semaphore, a submission, a wait of the host.
+#[derive(Clone, Debug)]
+pub(super) struct Dependency {
+    pub(super) first: Vec<Scope>,
+    pub(super) second: Scope,
+    pub(super) available: Vec<Accesses>,
+    pub(super) visible: Vec<Accesses>,
+}
+
+/// Everything that happened.
+#[derive(Default)]
+pub(super) struct Trace {
+    pub(super) ops: Vec<Op>,
+    pub(super) dependencies: Vec<Dependency>,
+    /// Per execution of a render pass: whether dependencies lead from one subpass to another, in whatever stages.
+    pub(super) instances: Vec<Vec<Vec<bool>>>,
+    pub(super) destroyed: Vec<(Time, ResourceId)>,
+    /// Of these, what had its cells for itself.
+    pub(super) forgotten: Vec<(Time, ResourceId)>,
+    /// Bindings of memory to sparse resources.
+    pub(super) binds: Vec<(Time, SparseBind)>,
+    pub(super) transfers: Vec<Transfer>,
+    pub(super) subpasses: Vec<SubpassBegin>,
+    /// Batches, and presents as batch zero, that still wait at the end.
+    pub(super) parked: Vec<(u32, u32)>,
+}
+
+/// Half of a transfer between queue families.
+pub(super) struct Transfer {
+    pub(super) time: Time,
+    pub(super) place: Place,
+    pub(super) resource: ResourceId,
+    pub(super) cells: Vec<u32>,
+    pub(super) ownership: Ownership,
+    pub(super) is_release: bool,
+}
+
+/// A subpass begins.
+pub(super) struct SubpassBegin {
+    pub(super) time: Time,
+    pub(super) place: Place,
+    pub(super) at: SubpassAt,
+    /// What is inside the render area of each attachment.
+    pub(super) attachments: Vec<(ResourceId, Vec<u32>)>,
+    /// Attachments that the subpass preserves.
+    pub(super) preserved: Vec<u32>,
+    /// Attachments whose contents become undefined.
+    pub(super) lost: Vec<u32>,
+}
+
+impl Scope {
+    pub(super) fn contains(&self, op: &Op) -> bool {
+        self.stages & op.stage != 0 && self.spans(op)
+    }
+
+    /// As [`Scope::contains`], whatever the stages.
+    pub(super) fn spans(&self, op: &Op) -> bool {
+        self.line == op.line && self.from < op.time && op.time < self.to
+    }
+
+    /// Whether one operation could be in both: enough for a chain, even if there is none.
+    pub(super) fn meets(&self, other: &Scope) -> bool {
+        self.stages & other.stages != 0 && self.overlaps(other)
+    }
+
+    /// As [`Scope::meets`], whatever the stages.
+    pub(super) fn overlaps(&self, other: &Scope) -> bool {
+        self.line == other.line && self.from.max(other.from) < self.to.min(other.to)
+    }
+}
+
+impl Accesses {
+    /// Whether they include the access to that cell, provided that its operation is in the scope.
+    pub(super) fn include(&self, op: &Op, cell: u32) -> bool {
+        match self {
+            Accesses::All => true,
+            Accesses::Some { stages, access, cells } => {
+                let is_part = |it: &Part| it.cells.contains(&cell) && it.through.contains(&op.resource);
+                stages & op.stage != 0 && access & op.access != 0 && cells.as_ref().is_none_or(is_part)
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Whole programs that nobody here wrote, bare, captured by us and captured by GFXReconstruct, in turns.
+//!
+//! Figures are ratios to the bare run of the same rounds, since the machines that run this are noisy. What is not
+//! installed is left out, and that is said.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use lavascope_bench::Entry;
+
+use crate::process::{self, cargo};
+use crate::screen::Screen;
+use crate::system;
+use crate::test::PYTHON_PACKAGES;
+
+const ROUNDS: usize = 7;
+/// Tells the line of the times from what the programs say.
+const MARK: &str = "program-times";
+pub(super) const PEER: &str = "VK_LAYER_LUNARG_gfxreconstruct";
+/// Nanoseconds of CPU time that `check` may take for a call: two million a second on each core.
+const CHECK_MAX: f64 = 500.0;
+
+/// A program, and what its capture may cost.
+struct Program {
+    name: &'static str,
+    /// What must be on the path, and what brings it.
+    needs: (&'static str, &'static str),
+    script: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    wall_max: Option<f64>,
+    cpu_max: Option<f64>,
+    megabytes_max: Option<f64>,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "vkcube, 1,000 frames",
+        needs: ("vkcube", "vulkan-tools"),
+        script: "vkcube --c 1000 --suppress_popups",
+        variables: &[],
+        wall_max: Some(1.1),
+        cpu_max: None,
+        megabytes_max: None,
+    },
+    Program {
+        name: "wgpu, frames offscreen",
+        needs: ("python3", "python3"),
+        script: "python3 {root}/crates/dev/xtask/programs/wgpu_frames.py",
+        variables: &[("WGPU_BACKEND_TYPE", "Vulkan"), ("PYTHONPATH", "{root}/target/python")],
+        wall_max: Some(1.1),
+        cpu_max: None,
+        megabytes_max: None,
+    },
+    Program {
+        name: "glmark2 over zink",
+        needs: ("glmark2-es2", "glmark2-es2-x11"),
+        script: "glmark2-es2 -s 320x240 -b build:nframes=300:duration=100",
+        variables: &[
+            ("GALLIUM_DRIVER", "zink"),
+            ("MESA_LOADER_DRIVER_OVERRIDE", "zink"),
+            ("LIBGL_ALWAYS_SOFTWARE", "1"),
+            ("LIBGL_KOPPER_DRI2", "1"),
+        ],
+        wall_max: None,
+        cpu_max: Some(1.15),
+        megabytes_max: Some(4.0),
+    },
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Under {
+    Nothing,
+    Us,
+    Peer,
+}
+
+/// Seconds of one run, the least of several for each, and bytes of the file.
+#[derive(Clone, Copy)]
+struct Cost {
+    wall: f64,
+    cpu: f64,
+    bytes: f64,
+}
+
+impl Cost {
+    const NONE: Cost = Cost { wall: f64::INFINITY, cpu: f64::INFINITY, bytes: 0.0 };
+
+    fn least(self, other: Cost) -> Cost {
+        Cost { wall: self.wall.min(other.wall), cpu: self.cpu.min(other.cpu), bytes: other.bytes }
+    }
+}
+
+pub(super) fn entries(root: &Path, filter: Option<&str>) -> Result<Vec<Entry>> {
+    let is_wanted = |name: &str| filter.is_none_or(|it| name.contains(it));
+    let mut all = Vec::new();
+    let wanted: Vec<&Program> = PROGRAMS.iter().filter(|it| is_wanted(it.name)).collect();
+    if wanted.is_empty() && !is_wanted(CHECK) {
+        return Ok(all);
+    }
+    let stage = Stage::new(root)?;
+    process::provide_python(root, &root.join("target/python"), &PYTHON_PACKAGES)?;
+    for program in wanted {
+        if !system::is_on_path(program.needs.0) || !system::is_on_path("Xvfb") {
+            eprintln!("{}: not measured; `apt-get install {} xvfb` brings it", program.name, program.needs.1);
+            continue;
+        }
+        all.extend(stage.program(program)?);
+    }
+    if is_wanted(CHECK) {
+        for (sample, what, limit) in CHECKED {
+            all.push(stage.check(sample, what, limit)?);
+        }
+    }
+    Ok(all)
+}
+
+const CHECK: &str = "CPU time of `check` for a call";
+/// What is checked: a sample, what it does, and the most that a call may take.
+const CHECKED: [(&str, &str, Option<f64>); 2] = [
+    ("threads", "uploads, passes, secondaries with draws", Some(CHECK_MAX)),
+    ("threads-handoff", "submissions of one command each", None),
+];
+
+pub(super) struct Stage {
+    root: PathBuf,
+    pub(super) folder: PathBuf,
+    pub(super) release: PathBuf,
+    pub(super) driver: String,
+}
+
+impl Stage {
+    pub(super) fn new(root: &Path) -> Result<Stage> {
+        let packages = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
+        let arguments = packages.iter().flat_map(|it| ["--package", it]);
+        let arguments: Vec<&str> = ["build", "--release", "--quiet"].into_iter().chain(arguments).collect();
+        process::run(root, &cargo(), &arguments)?;
+        let program = std::env::current_exe().context("the place of this program is not known")?;
+        // `target/debug/xtask`
+        let target = program.ancestors().nth(2).context("this program is not in a build folder")?;
+        let folder = target.join("bench-programs");
+        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        let driver = system::lavapipe().context("lavapipe is not there: `apt-get install mesa-vulkan-drivers`")?;
+        Ok(Stage { root: root.to_owned(), folder, release: target.join("release"), driver })
+    }
+
+    fn program(&self, program: &Program) -> Result<Vec<Entry>> {
+        let screen = Screen::start()?;
+        let has_peer = system::is_on_path("gfxrecon-info");
+        let (mut bare, mut ours, mut peer) = (Cost::NONE, Cost::NONE, Cost::NONE);
+        for _ in 0..ROUNDS {
+            bare = bare.least(self.once(program, Under::Nothing, &screen)?);
+            ours = ours.least(self.once(program, Under::Us, &screen)?);
+            if has_peer {
+                peer = peer.least(self.once(program, Under::Peer, &screen)?);
+            }
+        }
+        let entry = |what: &str, unit: &str, of: &dyn Fn(Cost) -> f64, limit: Option<f64>| Entry {
+            name: format!("{}, captured: {what}", program.name),
+            unit: unit.to_owned(),
+            ours: of(ours),
+            peer: has_peer.then(|| of(peer)),
+            limit,
+            ..Entry::default()
+        };
+        Ok(vec![
+            entry("wall time to bare", "x", &|it| it.wall / bare.wall, program.wall_max),
+            entry("CPU time to bare", "x", &|it| it.cpu / bare.cpu, program.cpu_max),
+            entry("file", "MB", &|it| it.bytes / 1e6, program.megabytes_max),
+        ])
+    }
+
+    fn once(&self, program: &Program, under: Under, screen: &Screen) -> Result<Cost> {
+        // The shell measures its child alone, so what `lavascope` itself does is not in it.
+        let placed = |it: &str| it.replace("{root}", &self.root.display().to_string());
+        let script = format!("TIMEFORMAT='{MARK} %3R %3U %3S'; time {} >/dev/null 2>&1", placed(program.script));
+        let trace = self.folder.join(if under == Under::Us { "program.lava" } else { "program.gfxr" });
+        let mut command = match under {
+            Under::Nothing => Command::new("bash"),
+            Under::Peer => {
+                let mut command = Command::new("bash");
+                command.env("VK_INSTANCE_LAYERS", PEER).env("GFXRECON_CAPTURE_FILE", &trace);
+                command.env("GFXRECON_CAPTURE_FILE_TIMESTAMP", "false").env("GFXRECON_LOG_LEVEL", "error");
+                command
+            }
+            Under::Us => {
+                let mut command = Command::new(self.release.join("lavascope"));
+                command.args(["capture", "-o"]).arg(&trace).args(["--", "bash"]);
+                command
+            }
+        };
+        command.args(["-c", &script]).env("DISPLAY", &screen.display).env_remove("WAYLAND_DISPLAY");
+        command.envs(program.variables.iter().map(|it| (it.0, placed(it.1))));
+        command.env("VK_ICD_FILENAMES", &self.driver).env("VK_DRIVER_FILES", &self.driver);
+        let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{} failed: {}\n{said}", program.name, output.status);
+        let bytes = std::fs::metadata(&trace).map_or(0.0, |it| it.len() as f64);
+        let times = said.lines().find_map(times);
+        let (wall, cpu) = times.with_context(|| format!("no times in what the shell said:\n{said}"))?;
+        Ok(Cost { wall, cpu, bytes })
+    }
+
+    /// A sample on the null driver.
+    fn check(&self, sample: &str, what: &str, limit: Option<f64>) -> Result<Entry> {
+        let trace = self.folder.join("check.lava");
+        let mut command = Command::new(self.release.join("lavascope"));
+        command.args(["capture", "--null-driver", "-o"]).arg(&trace).arg("--");
+        command.arg(self.release.join("lavascope-samples"));
+        command.args([sample, "--frames", "1000", "--no-check"]);
+        let output = command.output().with_context(|| format!("{command:?} cannot be started"))?;
+        ensure!(output.status.success(), "the sample failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        let mut info = Command::new(self.release.join("lavascope"));
+        let info = info.args(["info", "--json"]).arg(&trace).output().context("lavascope cannot be started")?;
+        let info: serde_json::Value = serde_json::from_slice(&info.stdout).context("`info` gives JSON")?;
+        let calls = info["calls"].as_u64().context("`info` counts calls")?;
+        let mut least = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let script = format!("TIMEFORMAT='{MARK} %3R %3U %3S'; time \"$0\" check \"$1\" >/dev/null");
+            let output = Command::new("bash")
+                .args(["-c", &script])
+                .args([self.release.join("lavascope"), trace.clone()])
+                .output()
+                .context("bash cannot be started")?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            least = least.min(said.lines().find_map(times).context("no times in what the shell said")?.1);
+        }
+        let ours = least * 1e9 / calls.max(1) as f64;
+        Ok(Entry { name: format!("{CHECK}, {what}"), unit: "ns".to_owned(), ours, limit, ..Entry::default() })
+    }
+}
+
+/// A line of the shell: wall and CPU time in seconds.
+fn times(line: &str) -> Option<(f64, f64)> {
+    let numbers = line.strip_prefix(MARK)?.split_whitespace().map(|it| it.parse().ok());
+    match numbers.collect::<Option<Vec<f64>>>()?[..] {
+        [wall, user, system] => Some((wall, user + system)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_from_their_line_only() {
+        assert_eq!(times("program-times 0.943 0.25 0.5"), Some((0.943, 0.75)));
+        assert!([times("0.9 0.3 0.5"), times("program-times 0.9 0.3")].iter().all(Option::is_none));
+    }
+}

@@ -1,0 +1,247 @@
+//! The commands contributors run: demo, test, codegen, tidy, bench, fuzz and more.
+//!
+//! The one place where Lavascope uses the network: package managers, for what the tests and the generator need.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod bless;
+mod chromium;
+mod codegen;
+mod compare;
+mod demo;
+mod fresh;
+mod fuzz;
+mod nightly;
+mod platforms;
+mod process;
+mod programs;
+mod proofs;
+mod registry_files;
+mod sanitize;
+mod screen;
+mod shaders;
+mod sim;
+mod soak;
+mod system;
+mod test;
+mod tidy;
+mod vkcube;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The commands contributors to Lavascope run")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what is missing, build, and show in a minute what the suite does.
+    Demo {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Print the steps and run nothing.
+        #[arg(long)]
+        plan: bool,
+    },
+    /// Install what the tests need, then run every test.
+    Test {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
+    /// Write the generated files from the pinned registry.
+    Codegen {
+        /// Write nothing; fail if a file would change.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Compile the shaders of the samples.
+    Shaders,
+    /// Check the rules of the house.
+    Tidy,
+    /// Write anew what tests compare with; read the difference before committing it.
+    Bless,
+    /// Measure, and compare with the limits.
+    Bench {
+        /// Write the entries as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Count instructions under valgrind as well.
+        #[arg(long)]
+        instructions: bool,
+        /// Only entries whose name contains this.
+        #[arg(value_name = "NAME")]
+        filter: Option<String>,
+    },
+    /// Measure vkcube alone and under the layer, in turns.
+    Vkcube {
+        /// How many pairs of runs.
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..=1000))]
+        pairs: u32,
+        /// Let the layer count calls; that is for information, and has no limit.
+        #[arg(long)]
+        stats: bool,
+        /// Write the figures as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+    /// Run samples and programs of others under both Khronos layers and ours, and compare what they tell.
+    Compare {
+        /// Write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only programs whose name contains this.
+        #[arg(value_name = "NAME", default_value = "")]
+        filter: String,
+    },
+    /// Capture programs of others and replay them, on all their threads and on one, and what was captured again.
+    Programs {
+        /// Write everything as JSON.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only programs whose name contains this.
+        #[arg(value_name = "NAME", default_value = "")]
+        filter: String,
+    },
+    /// Build the workspace for aarch64 Linux.
+    Platforms {
+        /// Look for errors of the compiler only, and link nothing.
+        #[arg(long)]
+        check: bool,
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+    },
+    /// Compare the hazard engine with the oracle on random programs, for longer than a test may.
+    Sim {
+        /// How many programs of each kind.
+        #[arg(long, default_value_t = 100_000)]
+        programs: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Feed mutated records to the check, for longer than a test may.
+    Fuzz {
+        /// How many mutated records.
+        #[arg(long, default_value_t = 10_000_000)]
+        records: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How many damaged traces after them.
+        #[arg(long, default_value_t = 10_000)]
+        traces: u64,
+        /// Only shaders: how many mutated ones are instrumented.
+        #[arg(long)]
+        shaders: Option<u64>,
+        /// Only traces, for so many seconds, guided by what parts of the reader they reach.
+        #[arg(long, value_name = "SECONDS")]
+        guided: Option<u64>,
+    },
+    /// Run the tests of the crates with unsafe code and with threads under AddressSanitizer and ThreadSanitizer.
+    Sanitize {
+        /// Never install system packages; say what is missing instead.
+        #[arg(long)]
+        no_install: bool,
+        /// Only parts whose name, like `thread:lavascope-stream`, contains this.
+        #[arg(value_name = "PART", default_value = "")]
+        filter: String,
+    },
+    /// Draw with vkcube under the layer, and look at its memory.
+    Soak {
+        #[arg(long, default_value_t = 30.0)]
+        minutes: f64,
+    },
+    /// Run what takes longer than a test may, and write the results to docs/nightly.md.
+    Nightly {
+        /// The first seed; another one each night unless it is given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// For each step that has no end of its own, 30 where it is not given; given, it ends repeated tests, too.
+        #[arg(long)]
+        minutes: Option<f64>,
+        /// Only these steps.
+        #[arg(value_name = "STEP")]
+        steps: Vec<String>,
+    },
+    /// Kill programs that are captured, and damage traces, as often as a promise should hold.
+    Proofs {
+        /// How many programs are killed.
+        #[arg(long, default_value_t = 200)]
+        kills: u64,
+        /// How many files are damaged.
+        #[arg(long, default_value_t = 100_000)]
+        damages: u64,
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+fn main() -> Result<()> {
+    let root = root();
+    match Arguments::parse().command {
+        Command::Demo { plan: true, .. } => demo::run(&root, demo::Wanted::Plan),
+        Command::Demo { plan: false, no_install } => demo::run(&root, demo::Wanted::Run { no_install }),
+        Command::Test { no_install } => test::run(&root, no_install),
+        Command::Codegen { check } => codegen::run(&root, check),
+        Command::Shaders => shaders::run(&root),
+        Command::Tidy => run_tidy(&root),
+        Command::Bless => bless::run(&root),
+        Command::Bench { json, instructions, filter } => {
+            bench::run(&root, json.as_deref(), instructions, filter.as_deref())
+        }
+        Command::Vkcube { pairs, stats: true, json } => {
+            vkcube::run(&root, pairs, vkcube::Layer::Counts, json.as_deref())
+        }
+        Command::Vkcube { pairs, stats: false, json } => vkcube::run(&root, pairs, vkcube::Layer::Off, json.as_deref()),
+        Command::Compare { json, no_install, filter } => compare::run(&root, &filter, json.as_deref(), no_install),
+        Command::Programs { json, no_install, filter } => programs::run(&root, &filter, json.as_deref(), no_install),
+        Command::Platforms { check: true, no_install } => platforms::run(&root, platforms::Wanted::Check, no_install),
+        Command::Platforms { check: false, no_install } => platforms::run(&root, platforms::Wanted::Build, no_install),
+        Command::Sim { programs, seed } => sim::run(&root, programs, seed),
+        Command::Fuzz { seed, guided: Some(seconds), .. } => fuzz::guided(&root, seconds, seed),
+        Command::Fuzz { seed, shaders: Some(count), .. } => fuzz::shaders(&root, count, seed),
+        Command::Fuzz { records, seed, traces, .. } => fuzz::run(&root, records, seed, traces),
+        Command::Sanitize { no_install, filter } => sanitize::run(&root, &filter, no_install),
+        Command::Soak { minutes } => soak::run(&root, minutes),
+        Command::Nightly { seed, minutes, steps } => nightly::run(&root, &nightly::Night { steps, seed, minutes }),
+        Command::Proofs { kills, damages, seed } => proofs::run(&root, &proofs::Wanted { kills, damages, seed }),
+    }
+}
+
+fn run_tidy(root: &Path) -> Result<()> {
+    let faults = tidy::check(root)?;
+    faults.iter().for_each(|it| println!("{it}"));
+    anyhow::ensure!(faults.is_empty(), "{} faults", faults.len());
+    Ok(())
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).map(Path::to_path_buf).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        match super::tidy::check(&super::root()) {
+            Ok(faults) => assert!(faults.is_empty(), "\n{}", faults.join("\n")),
+            Err(error) => panic!("{error:#}"),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The shaders that the tests look at, and accesses as short lines.
+
+#![allow(dead_code, reason = "no test binary uses all of it")]
+
+use std::path::{Path, PathBuf};
+
+use lavascope_spirv::{
+    Access, AccessKind, Bytes, Each, Element, Mode, Module, Place, Quantity, Reflection, Specialization, Target, Term,
+};
+use spirv::BuiltIn;
+
+pub(crate) mod assemble;
+
+/// The folder of the sources and of what they were compiled into.
+pub(crate) fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shaders")
+}
+
+/// Every compiled shader of the repository.
+pub(crate) fn compiled() -> Vec<PathBuf> {
+    let folders = [folder(), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/samples/shaders")];
+    let files = folders.iter().flat_map(|it| std::fs::read_dir(it).expect("the folder of the shaders"));
+    let mut paths: Vec<PathBuf> = files.map(|it| it.expect("a file").path()).collect();
+    paths.retain(|it| it.extension().is_some_and(|it| it == "spv"));
+    paths.sort();
+    paths
+}
+
+pub(crate) fn words(path: &Path) -> Vec<u32> {
+    let bytes = std::fs::read(path).expect("a compiled shader");
+    bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect()
+}
+
+/// A shader of the tests by the name of its source.
+pub(crate) fn shader(name: &str) -> Module {
+    Module::parse(&words(&folder().join(format!("{name}.spv")))).expect("a module")
+}
+
+pub(crate) fn reflect(name: &str) -> Reflection {
+    reflect_with(name, &[])
+}
+
+/// With specialization constants of 32 bits.
+pub(crate) fn reflect_with(name: &str, constants: &[(u32, u32)]) -> Reflection {
+    let constants = constants.iter().map(|(id, value)| (*id, value.to_le_bytes().to_vec()));
+    let specialization = Specialization::new(constants);
+    lavascope_spirv::reflect(&shader(name), 0, &specialization).expect("an entry point")
+}
+
+/// The accesses as lines: what, which part of it, how. A question mark is behind what is not certain.
+pub(crate) fn lines(reflection: &Reflection) -> Vec<String> {
+    reflection.accesses.iter().map(|it| line(reflection, it)).collect()
+}
+
+/// Those lines that begin with a word.
+pub(crate) fn lines_of(reflection: &Reflection, what: &str) -> Vec<String> {
+    lines(reflection).into_iter().filter(|it| it.split([' ', '[']).next() == Some(what)).collect()
+}
+
+fn line(reflection: &Reflection, access: &Access) -> String {
+    let what = match &access.target {
+        Target::Descriptor { descriptor, element, bytes: range } => {
+            let descriptor = &reflection.descriptors[*descriptor];
+            let element = if descriptor.count == Some(1) { String::new() } else { format!("[{}]", index(element)) };
+            let range = range.map(|it| format!(" {}", bytes(it))).unwrap_or_default();
+            format!("{}.{}{element}{range}", descriptor.set, descriptor.binding)
+        }
+        Target::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
+        Target::Address { from, bytes: range } => {
+            format!("*({}) {}", from.as_ref().map_or("unknown".to_owned(), place), bytes(*range))
+        }
+    };
+    let mode = match access.mode {
+        Mode::None => "uses",
+        Mode::Read => "reads",
+        Mode::Write => "writes",
+        Mode::ReadWrite => "reads and writes",
+    };
+    let kind = match access.kind {
+        AccessKind::Load | AccessKind::Store => String::new(),
+        other => format!(" {other:?}"),
+    };
+    format!("{what} {mode}{kind}{}", if access.is_certain { "" } else { "?" })
+}
+
+/// How the bytes of accesses depend on invocations, where that is known.
+pub(crate) fn dependencies(reflection: &Reflection) -> Vec<String> {
+    reflection.accesses.iter().filter_map(|it| it.each.as_ref()).map(dependency).collect()
+}
+
+fn dependency(each: &Each) -> String {
+    let term = |it: &Term| match &it.of {
+        Quantity::BuiltIn { built_in, component } => {
+            let built_in = BuiltIn::from_u32(*built_in).expect("a built-in");
+            format!("{} * {built_in:?}.{component}", it.factor)
+        }
+        Quantity::Read(from) => format!("{} * ({})", it.factor, place(from)),
+    };
+    let terms: Vec<String> = each.terms.iter().map(term).collect();
+    format!("{} + {}: {}", each.start, terms.join(" + "), each.size)
+}
+
+fn place(place: &Place) -> String {
+    match place {
+        Place::PushConstant { bytes: range } => format!("push {}", bytes(*range)),
+        Place::Descriptor { set, binding, bytes: range, .. } => format!("{set}.{binding} {}", bytes(*range)),
+        Place::Address { from, bytes: range } => format!("*({}) {}", self::place(from), bytes(*range)),
+    }
+}
+
+fn index(element: &Element) -> String {
+    match element {
+        Element::Constant(it) => it.to_string(),
+        Element::Dynamic(None) => "any".to_owned(),
+        Element::Dynamic(Some(from)) => place(from),
+    }
+}
+
+/// With a tilde where only some of it is accessed.
+fn bytes(range: Bytes) -> String {
+    let end = range.end.map(|it| it.to_string()).unwrap_or_default();
+    format!("{}{}..{end}", if range.is_exact { "" } else { "~" }, range.start)
+}

@@ -1,0 +1,72 @@
+//! Two threads inside calls on one object that only one thread may use at a time: the order of such calls means
+//! nothing, and who captures should know.
+//!
+//! An object remembers the last call that had it to itself, and a thread tells up to which call it has returned. So a
+//! call that finds the object with a call of another thread that has not returned is inside together with it. That is
+//! looked at only where an object comes from another thread; calls of one thread cost nothing.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_record::Touch;
+use lavascope_stream::Slot;
+use serde_json::json;
+
+use crate::hub::HUB;
+use crate::report;
+
+/// In the note of a queue or pipeline cache: the implementation synchronizes it.
+pub(crate) const INTERNAL: u32 = 1 << 1;
+/// In the note of a descriptor set, or of its layout: several threads may update different descriptors of it.
+pub(crate) const SHARED: u32 = 1 << 2;
+
+/// Objects that were told of; more are not.
+const TOLD_MAX: usize = 100;
+
+static TOLD: Mutex<Option<HashSet<u64>>> = Mutex::new(None);
+
+/// Whether an object is the call's own where the registry says `maybe`.
+#[inline(always)]
+pub(crate) fn is_exclusive(ty: HandleType, slot: Slot) -> bool {
+    match ty {
+        HandleType::Queue | HandleType::PipelineCache => HUB.objects.note(slot) & INTERNAL == 0,
+        _ => true,
+    }
+}
+
+/// Whether several threads may be inside calls that have such an object to themselves.
+pub(crate) fn is_shared(ty: HandleType, slot: Slot) -> bool {
+    ty == HandleType::DescriptorSet && HUB.objects.note(slot) & SHARED != 0
+}
+
+/// Looks whether a call shares an object with one that has not returned, and tells it, once for each object.
+#[cold]
+pub(crate) fn look(object: ObjectId, last: Touch, own: Touch, command: Command) {
+    if !HUB.is_capturing() || !HUB.threads.is_inside(last) || !is_new(object) {
+        return;
+    }
+    let name = command.desc().name;
+    HUB.add_fact(json!({ "broken_synchronization": {
+        "object": object.to_string(),
+        "command": name,
+        "thread": own.thread,
+        "call": own.call,
+        "other_thread": last.thread,
+        "other_call": last.call,
+    }}));
+    let text = format!(
+        "{object} is used by two threads at once: {name}, call {} of thread {}, began while call {} of thread {} had not returned; \
+         it must be externally synchronized, and the order of these calls in the trace means nothing",
+        own.call, own.thread, last.call, last.thread
+    );
+    if !report::problem("warning", "external synchronization", &text) {
+        eprintln!("lavascope: {text}");
+    }
+}
+
+fn is_new(object: ObjectId) -> bool {
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let told = told.get_or_insert_default();
+    told.len() < TOLD_MAX && told.insert(object.raw())
+}

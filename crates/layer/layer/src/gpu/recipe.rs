@@ -1,0 +1,242 @@
+//! What a pipeline was made of, kept so that it can be made again with other checks.
+//!
+//! The call is packed as for a trace and laid out again when it is needed. What it names must still be there by then:
+//! shaders and layouts have copies of ours, and render passes live as long as recipes that need them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lavascope_abi::desc::Access;
+use lavascope_abi::*;
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
+use lavascope_record::check::check;
+use lavascope_record::facts::Facts;
+use lavascope_record::record::Remarks;
+
+use super::Gpu;
+use super::layouts::Layout;
+use super::names::Name;
+
+/// What a pipeline was made of.
+pub(super) struct Recipe {
+    call: Packed,
+    pub(super) layout: Arc<Layout>,
+    /// By stage.
+    pub(super) sources: Vec<Source>,
+    pub(super) kind: Kind,
+    /// The render pass that it was made for.
+    pass: Option<Arc<Pass>>,
+}
+
+/// A call, packed so that it can be laid out again.
+pub(super) struct Packed {
+    record: Vec<u64>,
+    handles: Vec<u64>,
+}
+
+/// A shader as the application gave it.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) words: Arc<Vec<u32>>,
+    /// Null where it had no module of its own.
+    pub(super) module: ShaderModule,
+    /// What the module is called.
+    pub(super) name: Name,
+    /// Whether it is to be checked.
+    pub(super) is_taken: bool,
+}
+
+impl Source {
+    /// Without a module of its own.
+    pub(super) fn unnamed(words: Arc<Vec<u32>>) -> Source {
+        Source { words, module: ShaderModule::default(), name: Name::default(), is_taken: true }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Graphics,
+    Compute,
+}
+
+/// A render pass, kept while a recipe needs it.
+pub(super) struct Pass {
+    pub(super) handle: RenderPass,
+}
+
+/// Handles in the order in which they were met.
+#[derive(Default)]
+struct Met(RefCell<Vec<u64>>);
+
+impl Ids for Met {
+    fn id(&self, ty: HandleType, handle: u64, _: Access) -> ObjectId {
+        let mut all = self.0.borrow_mut();
+        all.push(handle);
+        ObjectId::new(ty, all.len() as u64 - 1).unwrap_or(ObjectId::unknown(ty))
+    }
+}
+
+struct Known<'a>(&'a [u64]);
+
+impl Handles for Known<'_> {
+    fn handle(&self, id: ObjectId) -> u64 {
+        self.0.get(id.serial() as usize).copied().unwrap_or(0)
+    }
+}
+
+impl Recipe {
+    /// Keeps what one graphics pipeline is made of; none where that cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
+    pub(super) unsafe fn graphics(
+        info: &GraphicsPipelineCreateInfo,
+        facts: &(impl Facts + ?Sized),
+        (layout, sources): (&Arc<Layout>, &[Source]),
+        pass: Option<Arc<Pass>>,
+    ) -> Option<Recipe> {
+        let mut place = Pipeline::default();
+        let params = CreateGraphicsPipelinesParams {
+            device: Device::default(),
+            pipeline_cache: PipelineCache::default(),
+            create_info_count: 1,
+            p_create_infos: Ptr::to(info),
+            p_allocator: Ptr::NULL,
+            p_pipelines: super::place(&mut place),
+        };
+        if info.render_pass.0 != 0 && pass.is_none() {
+            return None;
+        }
+        let image = (&raw const params).cast();
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
+        let call = unsafe { Packed::new(Command::CreateGraphicsPipelines, image, facts) }?;
+        let (layout, sources) = (Arc::clone(layout), sources.to_vec());
+        Some(Recipe { call, layout, sources, kind: Kind::Graphics, pass })
+    }
+
+    /// Keeps what one compute pipeline is made of; none where that cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
+    pub(super) unsafe fn compute(
+        info: &ComputePipelineCreateInfo,
+        facts: &(impl Facts + ?Sized),
+        (layout, sources): (&Arc<Layout>, &[Source]),
+    ) -> Option<Recipe> {
+        let mut place = Pipeline::default();
+        let params = CreateComputePipelinesParams {
+            device: Device::default(),
+            pipeline_cache: PipelineCache::default(),
+            create_info_count: 1,
+            p_create_infos: Ptr::to(info),
+            p_allocator: Ptr::NULL,
+            p_pipelines: super::place(&mut place),
+        };
+        let image = (&raw const params).cast();
+        // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
+        // function. The device and the cache are null, which packing does not follow.
+        let call = unsafe { Packed::new(Command::CreateComputePipelines, image, facts) }?;
+        let (layout, sources) = (Arc::clone(layout), sources.to_vec());
+        Some(Recipe { call, layout, sources, kind: Kind::Compute, pass: None })
+    }
+
+    /// The parameters of the call as they were, in an arena: they live as long as that.
+    pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
+        debug_assert!(self.pass.as_ref().is_none_or(|it| it.handle.0 != 0), "a pass that is kept has a handle");
+        self.call.unpack(arena)
+    }
+}
+
+impl Packed {
+    /// None where the call cannot be kept whole.
+    ///
+    /// # Safety
+    ///
+    /// `image` must point to the parameters of a call of the command whose pointers obey its VUIDs, and stay until this
+    /// returns.
+    pub(super) unsafe fn new(command: Command, image: *const u8, facts: &(impl Facts + ?Sized)) -> Option<Packed> {
+        let met = Met::default();
+        let mut stream = Stream::default();
+        // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
+        let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
+        // What was left out cannot be made again.
+        check(&record).ok().filter(|it| it.remarks() == Remarks::default())?;
+        Some(Packed { record, handles: met.0.into_inner() })
+    }
+
+    /// The parameters of the call as they were, in an arena: they live as long as that.
+    pub(super) fn unpack(&self, arena: &mut Arena) -> Option<*mut u8> {
+        let record = check(&self.record).ok()?;
+        let unpacker = Unpacker { handles: &Known(&self.handles), purpose: Purpose::Driver };
+        unpacker.unpack(record, arena).ok()
+    }
+}
+
+/// Render passes by their handles.
+#[derive(Default)]
+pub(super) struct Passes {
+    alive: HashMap<u64, Arc<Pass>>,
+    /// Destroyed by the application, and still needed.
+    kept: Vec<Arc<Pass>>,
+}
+
+impl Passes {
+    pub(super) fn add(&mut self, handle: RenderPass) {
+        self.alive.insert(handle.0, Arc::new(Pass { handle }));
+    }
+
+    pub(super) fn get(&self, handle: RenderPass) -> Option<Arc<Pass>> {
+        self.alive.get(&handle.0).cloned()
+    }
+
+    /// The application destroys one. Says whether it stays, since a recipe needs it.
+    fn destroy(&mut self, handle: RenderPass) -> bool {
+        let Some(pass) = self.alive.remove(&handle.0) else { return false };
+        let is_needed = Arc::strong_count(&pass) > 1;
+        if is_needed {
+            self.kept.push(pass);
+        }
+        is_needed
+    }
+
+    /// Those that nobody needs any more.
+    fn take_unneeded(&mut self) -> Vec<Arc<Pass>> {
+        self.kept.extract_if(.., |it| Arc::strong_count(it) == 1).collect()
+    }
+
+    pub(super) fn take_kept(&mut self) -> Vec<Arc<Pass>> {
+        std::mem::take(&mut self.kept)
+    }
+}
+
+impl Gpu {
+    /// The application destroys a render pass. Says whether it stays for now. One with callbacks of the application for
+    /// its memory does not: they may be gone later.
+    pub(super) fn keeps_pass(&self, handle: RenderPass, p_allocator: Ptr<Opaque>) -> bool {
+        let mut state = self.state();
+        if !p_allocator.is_null() {
+            state.passes.alive.remove(&handle.0);
+            return false;
+        }
+        state.passes.destroy(handle)
+    }
+
+    /// Destroys render passes that no recipe needs any more.
+    pub(super) fn sweep_passes(&self) {
+        let unneeded = self.state().passes.take_unneeded();
+        self.destroy_passes(unneeded);
+    }
+
+    pub(super) fn destroy_passes(&self, passes: Vec<Arc<Pass>>) {
+        if let Some(destroy) = self.next.destroy_render_pass {
+            // SAFETY: the application destroyed each, so that all uses of it are over
+            // (VUID-vkDestroyRenderPass-renderPass-00873), and the driver was not told: `Passes` kept it, and gives it
+            // out once, when no recipe has it or the device ends. It had no callbacks for its memory (`keeps_pass`).
+            passes.iter().for_each(|it| unsafe { destroy(self.device, it.handle, Ptr::NULL) });
+        }
+    }
+}

@@ -1,0 +1,642 @@
+//! What the host writes into mapped memory: found before the call that lets the device read it, and put into the
+//! stream of the thread that makes the call.
+//!
+//! Each memory has a copy of what the trace has of it (`shadow`); what differs from it was written since. Which bytes
+//! are compared is up to the way in which writes are found. A memory is looked at by one thread at a time, and the call
+//! that is about to be made gets its barrier after that: it comes after what others found, also where it found nothing.
+//!
+//! What the device writes into memory that is mapped differs from the copy as well, and is stored as if the host had
+//! written it, where it cannot be told apart: to store too much does no harm to a replay that has the same order, and
+//! to store too little does.
+//!
+//! Validation without a capture wants to know little of this, and little time is there for it: only small memories with
+//! index buffers are looked at ([`Interest::Indices`]), each from its first mapping on or never.
+//!
+//! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
+
+mod host_copy;
+mod import;
+mod shadow;
+mod watch;
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lavascope_abi::*;
+use lavascope_platform::pages::WriteGuard;
+use lavascope_record::{HostBytes, Writing};
+use lavascope_settings::CaptureMemory;
+use lavascope_stream::Thread;
+
+use crate::DeviceTable;
+use crate::application::find_in_chain;
+use crate::hub::{HUB, Hub};
+use crate::inline;
+use crate::instance::InstanceData;
+use host_copy::Images;
+use import::Import;
+pub(crate) use import::Wish;
+use shadow::{Shadow, WINDOW};
+use watch::Watch;
+
+/// What of the memories somebody wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interest {
+    /// All that the host writes.
+    Everything(CaptureMemory),
+    /// What it writes into small memories with indices: draws read the vertices that these name.
+    Indices,
+}
+
+/// The memories of a device that the host can see.
+pub(crate) struct Memories {
+    /// By number of the type, one bit each.
+    visible: u32,
+    coherent: u32,
+    /// None where memory is the driver's own.
+    import: Option<Import>,
+    interest: Interest,
+    wants_results: bool,
+    images: Images,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    all: HashMap<u64, Arc<Memory>>,
+    /// Buffers that may have indices, where nothing else is of interest.
+    index_buffers: HashSet<u64>,
+    /// Bytes of memories that are looked at because of these.
+    index_bytes: u64,
+    /// Those that the host can write to now, in the order of their ids.
+    mapped: Vec<Arc<Memory>>,
+}
+
+struct Memory {
+    id: ObjectId,
+    size: u64,
+    is_coherent: bool,
+    interest: Interest,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    mapped: Option<Mapped>,
+    /// What was mapped before a call that may fail to unmap it.
+    before: Option<Mapped>,
+    /// Whether it is the application's own memory, which is there without being mapped.
+    is_imported: bool,
+    /// Whether the application says what it wrote.
+    is_flushed: bool,
+    indices: Indices,
+    watch: Watch,
+    shadow: Shadow,
+}
+
+/// Whether a memory has indices: all that the host wrote must be told of one that has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Indices {
+    #[default]
+    None,
+    Some,
+    /// It was written before it had any, or there is too much of it.
+    Untold,
+}
+
+impl Indices {
+    /// Nobody will find what was written so far.
+    fn unmap(&mut self) {
+        if *self == Indices::None {
+            *self = Indices::Untold;
+        }
+    }
+}
+
+/// Memories are looked at for their indices before each submission up to so many bytes, and so many of all together.
+const INDEX_MEMORY_MAX: u64 = 128 << 10;
+const INDEX_BYTES_MAX: u64 = 256 << 10;
+
+/// Bytes of a memory that the host can reach.
+#[derive(Clone)]
+struct Mapped {
+    /// Where the first of them is.
+    host: u64,
+    bytes: Range<u64>,
+}
+
+/// The thread that looks, and space for its records.
+pub(crate) struct Teller<'a> {
+    pub(crate) listeners: u8,
+    pub(crate) thread: &'a mut Thread,
+    pub(crate) space: &'a mut Space,
+}
+
+#[derive(Default)]
+pub(crate) struct Space {
+    /// Bytes of a memory that may have changed.
+    parts: Vec<Range<u64>>,
+    live: Vec<u8>,
+    changed: Vec<Range<usize>>,
+    writing: Writing,
+    words: Vec<u64>,
+}
+
+impl Memories {
+    /// Those of a new device; none if nobody wants to know what is written into them. A wish and a table are given where
+    /// memory of ours can be imported.
+    pub(crate) fn of(
+        instance: &InstanceData,
+        physical_device: PhysicalDevice,
+        import: Option<(&Wish, &mut DeviceTable)>,
+    ) -> Option<Memories> {
+        let (interest, get) = (instance.memory?, instance.table.get_physical_device_memory_properties?);
+        let mut properties = PhysicalDeviceMemoryProperties::zeroed();
+        // SAFETY: a physical device that is alive, and a place of ours.
+        unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+        let import = import.and_then(|(wish, table)| {
+            let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
+            Import::begin(instance, physical_device, if wish.is_sparse() { local } else { 0 }, table)
+        });
+        Some(Memories {
+            visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
+            coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
+            import,
+            interest,
+            wants_results: instance.wants_results,
+            images: Images::default(),
+            inner: Mutex::default(),
+        })
+    }
+
+    /// A call is about to be recorded that lets the device read, or that ends a mapping.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command.
+    pub(crate) unsafe fn before(&self, command: Command, params: *const u8, teller: &mut Teller<'_>) {
+        use Command as C;
+        match command {
+            // The latter two let go on what was submitted before.
+            C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
+                let mapped = lock(&self.inner).mapped.clone();
+                mapped.iter().for_each(|it| it.look_at_all(teller));
+            }
+            C::FlushMappedMemoryRanges => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
+                let params = unsafe { &*params.cast::<FlushMappedMemoryRangesParams>() };
+                for at in 0..params.memory_range_count as usize {
+                    // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
+                    let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
+                    if let Some(it) = self.get(range.memory) {
+                        it.look_at_flushed(range, teller);
+                    }
+                }
+            }
+            C::UnmapMemory => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkUnmapMemory`.
+                self.unmap(unsafe { (*params.cast::<UnmapMemoryParams>()).memory }, teller);
+            }
+            C::UnmapMemory2 => {
+                // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
+                let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
+                if let Some(info) = info {
+                    self.unmap(info.memory, teller);
+                }
+            }
+            C::FreeMemory => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkFreeMemory`.
+                let memory = unsafe { (*params.cast::<FreeMemoryParams>()).memory };
+                if let Some(it) = self.get(memory).filter(|_| self.wants_results) {
+                    it.look_at_results(teller);
+                }
+                self.forget(memory);
+            }
+            C::DestroyDevice => {
+                self.learned(teller);
+                self.forget_all();
+            }
+            C::DestroyBuffer if self.interest == Interest::Indices => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkDestroyBuffer`.
+                let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
+                lock(&self.inner).index_buffers.remove(&buffer.0);
+            }
+            // SAFETY: the contract of this function: the parameters are those of a `vkDestroyImage`.
+            C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
+            C::CopyMemoryToImage => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
+                let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
+                // SAFETY: VUID-vkCopyMemoryToImage-pCopyMemoryToImageInfo-parameter.
+                unsafe { self.tell_source(&*info, teller) };
+            }
+            // Nobody else reads memory, or takes it away.
+            _ => {}
+        }
+    }
+
+    /// The host has learned how far the device is: what the device wrote is there.
+    pub(crate) fn learned(&self, teller: &mut Teller<'_>) {
+        if self.wants_results {
+            let mapped = lock(&self.inner).mapped.clone();
+            mapped.iter().for_each(|it| it.look_at_results(teller));
+        }
+    }
+
+    /// A call returned that may have made memory, or mapped it. `id_of` knows the ids of what was made.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command, which returned `result`.
+    pub(crate) unsafe fn after(
+        &self,
+        command: Command,
+        params: *const u8,
+        result: u64,
+        id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>,
+    ) {
+        let has_succeeded = Result(result as u32 as i32) == Result::SUCCESS;
+        match command {
+            Command::AllocateMemory if has_succeeded => {
+                // SAFETY: the contract of this function: a `vkAllocateMemory` that succeeded, and so wrote the memory.
+                unsafe { self.allocated(&*params.cast(), id_of) };
+            }
+            // SAFETY: the contract of this function: a `vkCreateImage` that succeeded, and so wrote the image.
+            Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
+            Command::CreateBuffer | Command::BindBufferMemory | Command::BindBufferMemory2
+                if has_succeeded && self.interest == Interest::Indices =>
+            {
+                // SAFETY: the contract of this function: one of these three commands, which succeeded.
+                unsafe { self.note_indices(command, params) };
+            }
+            Command::MapMemory if has_succeeded => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkMapMemory`.
+                let params = unsafe { &*params.cast::<MapMemoryParams>() };
+                // SAFETY: VUID-vkMapMemory-ppData-parameter; the call succeeded, and so wrote the address.
+                let host = unsafe { params.pp_data.cast::<u64>().as_ptr().read() };
+                self.map(params.memory, host, params.offset, params.size);
+            }
+            Command::MapMemory2 if has_succeeded => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkMapMemory2`.
+                let params = unsafe { &*params.cast::<MapMemory2Params>() };
+                // SAFETY: VUID-vkMapMemory2-ppData-parameter and -pMemoryMapInfo-parameter; the call succeeded, and so wrote
+                // the address.
+                let (host, info) =
+                    unsafe { (params.pp_data.cast::<u64>().as_ptr().read(), &*params.p_memory_map_info.as_ptr()) };
+                self.map(info.memory, host, info.offset, info.size);
+            }
+            Command::UnmapMemory2 if !has_succeeded => {
+                // SAFETY: the contract of this function, and VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
+                let info = unsafe { (*params.cast::<UnmapMemory2Params>()).p_memory_unmap_info.as_ptr().as_ref() };
+                if let Some(info) = info {
+                    self.map_again(info.memory);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Records what a copy to an image reads from the host.
+    unsafe fn tell_source(&self, info: &CopyMemoryToImageInfo, teller: &mut Teller<'_>) {
+        for number in (0..u64::from(info.region_count)).take_while(|_| HUB.is_capturing()) {
+            // SAFETY: there are as many regions as the call says.
+            let region = unsafe { &*info.p_regions.as_ptr().add(number as usize) };
+            let Some(source) = self.images.source(info, region) else { continue };
+            for at in source.clone().step_by(WINDOW) {
+                let size = (source.end - at).min(WINDOW as u64) as usize;
+                let from = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                // SAFETY: the call reads all of it, by its valid usage.
+                let bytes = unsafe { std::slice::from_raw_parts(from, size) };
+                teller.tell_host(HostBytes { region: number, first: at - source.start, bytes });
+            }
+        }
+    }
+
+    unsafe fn allocated(&self, params: &AllocateMemoryParams, id_of: impl FnOnce(DeviceMemory) -> Option<ObjectId>) {
+        // SAFETY: the caller has the parameters of a call that succeeded.
+        let (info, memory) = unsafe { (&*params.p_allocate_info.as_ptr(), params.p_memory.as_ptr().read()) };
+        // SAFETY: VUID-VkBufferCreateInfo-pNext-pNext: a valid chain, in which a structure of this type is such a one.
+        let imported = unsafe {
+            let ty = StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
+            let found = find_in_chain::<ImportMemoryHostPointerInfoEXT>(info.p_next, ty);
+            found.map(|it| &*it.as_ptr()).filter(|it| it.handle_type.0 != 0).map(|it| it.p_host_pointer.0)
+        };
+        let bit = 1u32.checked_shl(info.memory_type_index).unwrap_or(0);
+        if self.visible & bit == 0 && imported.is_none() {
+            return;
+        }
+        let Some(id) = id_of(memory) else { return };
+        let bytes = 0..info.allocation_size;
+        let state = State {
+            mapped: imported.map(|host| Mapped { host, bytes }),
+            is_imported: imported.is_some(),
+            ..State::default()
+        };
+        let is_coherent = self.coherent & bit != 0;
+        let (size, interest) = (info.allocation_size, self.interest);
+        let it = Arc::new(Memory { id, size, is_coherent, interest, state: Mutex::new(state) });
+        let mut inner = lock(&self.inner);
+        inner.all.insert(memory.0, it.clone());
+        if imported.is_some() && interest != Interest::Indices {
+            inner.add_mapped(it);
+        }
+    }
+
+    /// A buffer was made, or got its memory.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command, which succeeded.
+    unsafe fn note_indices(&self, command: Command, params: *const u8) {
+        match command {
+            Command::CreateBuffer => {
+                // SAFETY: the caller's word; a call that succeeded wrote the buffer.
+                let (info, buffer) = unsafe {
+                    let params = &*params.cast::<CreateBufferParams>();
+                    (&*params.p_create_info.as_ptr(), params.p_buffer.as_ptr().read())
+                };
+                let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
+                // SAFETY: as above; the structure of this type.
+                let more =
+                    unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
+                let usage = more.map_or(u64::from(info.usage.0), |it| it.usage.0);
+                if usage & u64::from(BufferUsageFlags::INDEX_BUFFER.0) != 0 {
+                    lock(&self.inner).index_buffers.insert(buffer.0);
+                }
+            }
+            Command::BindBufferMemory => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory`.
+                let params = unsafe { &*params.cast::<BindBufferMemoryParams>() };
+                self.bound(params.buffer, params.memory);
+            }
+            _ => {
+                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory2`.
+                let params = unsafe { &*params.cast::<BindBufferMemory2Params>() };
+                for at in 0..params.bind_info_count as usize {
+                    // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: as many as the count says.
+                    let info = unsafe { &*params.p_bind_infos.as_ptr().add(at) };
+                    self.bound(info.buffer, info.memory);
+                }
+            }
+        }
+    }
+
+    /// A buffer lies in a memory.
+    fn bound(&self, buffer: Buffer, memory: DeviceMemory) {
+        let mut inner = lock(&self.inner);
+        if !inner.index_buffers.contains(&buffer.0) {
+            return;
+        }
+        let Some(it) = inner.all.get(&memory.0).cloned() else { return };
+        let mut state = lock(&it.state);
+        if state.indices != Indices::None {
+            return;
+        }
+        let has_room = it.size <= INDEX_MEMORY_MAX && inner.index_bytes + it.size <= INDEX_BYTES_MAX;
+        if !has_room || state.is_imported {
+            state.indices = Indices::Untold;
+            return;
+        }
+        state.indices = Indices::Some;
+        inner.index_bytes += it.size;
+        let is_mapped = state.mapped.is_some();
+        drop(state);
+        if is_mapped {
+            inner.add_mapped(it);
+        }
+    }
+
+    fn get(&self, memory: DeviceMemory) -> Option<Arc<Memory>> {
+        lock(&self.inner).all.get(&memory.0).cloned()
+    }
+
+    fn map(&self, memory: DeviceMemory, host: u64, offset: u64, size: u64) {
+        let Some(it) = self.get(memory) else { return };
+        let end = if size == WHOLE_SIZE { it.size } else { offset.saturating_add(size).min(it.size) };
+        let mut state = lock(&it.state);
+        if state.is_imported || offset >= end {
+            return;
+        }
+        let mapped = Mapped { host, bytes: offset..end };
+        state.watch = self.watch(memory, &mapped);
+        state.mapped = Some(mapped);
+        let is_looked_at = it.is_looked_at(state.indices);
+        drop(state);
+        if is_looked_at {
+            lock(&self.inner).add_mapped(it);
+        }
+    }
+
+    /// How writes into a memory are found that was just mapped.
+    fn watch(&self, memory: DeviceMemory, mapped: &Mapped) -> Watch {
+        if self.interest == Interest::Everything(CaptureMemory::Mprotect) {
+            let addresses = mapped.host..mapped.address(mapped.bytes.end);
+            return WriteGuard::new(addresses).map_or(Watch::All, Watch::Guard);
+        }
+        let watched = self.import.as_ref().and_then(|it| it.watched(memory));
+        // A driver may map it elsewhere.
+        let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
+        if is_it { Watch::Faults } else { Watch::All }
+    }
+
+    /// The mapping was to end, and did not.
+    fn map_again(&self, memory: DeviceMemory) {
+        let Some(it) = self.get(memory) else { return };
+        let mut state = lock(&it.state);
+        state.mapped = state.before.take().or(state.mapped.take());
+        let is_looked_at = it.is_looked_at(state.indices);
+        drop(state);
+        if is_looked_at {
+            lock(&self.inner).add_mapped(it);
+        }
+    }
+
+    fn unmap(&self, memory: DeviceMemory, teller: &mut Teller<'_>) {
+        let Some(it) = self.get(memory) else { return };
+        if self.wants_results {
+            it.look_at_results(teller);
+        }
+        it.look(0..it.size, teller);
+        let mut state = lock(&it.state);
+        state.indices.unmap();
+        if !state.is_imported {
+            state.before = state.mapped.take();
+            // Before the driver gives the pages to somebody else.
+            state.watch = Watch::All;
+            drop(state);
+            lock(&self.inner).mapped.retain(|other| other.id != it.id);
+        }
+    }
+
+    fn forget(&self, memory: DeviceMemory) {
+        let mut inner = lock(&self.inner);
+        let Some(it) = inner.all.remove(&memory.0) else { return };
+        inner.mapped.retain(|other| other.id != it.id);
+        drop(inner);
+        // Waits for whoever looks at it.
+        let mut state = lock(&it.state);
+        state.end();
+        let is_counted = state.indices == Indices::Some;
+        drop(state);
+        if is_counted {
+            lock(&self.inner).index_bytes -= it.size;
+        }
+    }
+
+    fn forget_all(&self) {
+        let Inner { all, .. } = std::mem::take(&mut *lock(&self.inner));
+        all.values().for_each(|it| lock(&it.state).end());
+    }
+}
+
+/// The types of memory with a property, one bit each.
+fn types_with(properties: &PhysicalDeviceMemoryProperties, flag: MemoryPropertyFlags) -> u32 {
+    let types = properties.memory_types.iter().take(properties.memory_type_count as usize);
+    types.enumerate().filter(|it| it.1.property_flags.0 & flag.0 != 0).fold(0, |all, it| all | 1 << it.0)
+}
+
+impl State {
+    /// Nobody may look at it any more.
+    fn end(&mut self) {
+        self.mapped = None;
+        self.watch = Watch::All;
+    }
+}
+
+impl Mapped {
+    /// Where a byte of the memory is.
+    fn address(&self, byte: u64) -> u64 {
+        self.host + (byte - self.bytes.start)
+    }
+
+    /// The byte at an address, or the nearest that is mapped.
+    fn byte(&self, address: u64) -> u64 {
+        (address.saturating_sub(self.host) + self.bytes.start).min(self.bytes.end)
+    }
+}
+
+impl Inner {
+    fn add_mapped(&mut self, it: Arc<Memory>) {
+        let at = self.mapped.binary_search_by_key(&it.id.raw(), |it| it.id.raw());
+        if let Err(at) = at {
+            self.mapped.insert(at, it);
+        }
+    }
+}
+
+impl Memory {
+    /// Before a submission: everything, unless the application says itself what it wrote.
+    fn look_at_all(&self, teller: &mut Teller<'_>) {
+        if self.is_coherent || !lock(&self.state).is_flushed {
+            self.look(0..self.size, teller);
+        }
+    }
+
+    fn look_at_flushed(&self, range: &MappedMemoryRange, teller: &mut Teller<'_>) {
+        lock(&self.state).is_flushed = true;
+        // The rest of the mapping, which is cut off below.
+        let end = if range.size == WHOLE_SIZE { self.size } else { range.offset.saturating_add(range.size) };
+        self.look(range.offset..end, teller);
+    }
+
+    /// Whether anybody wants to know what is written into it.
+    fn is_looked_at(&self, indices: Indices) -> bool {
+        match self.interest {
+            Interest::Everything(_) => HUB.is_capturing(),
+            Interest::Indices => indices == Indices::Some,
+        }
+    }
+
+    /// Everything, whoever wrote it: pages tell of the host only.
+    fn look_at_results(&self, teller: &mut Teller<'_>) {
+        let mut state = lock(&self.state);
+        let State { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if HUB.is_capturing() {
+            self.compare(mapped, shadow, mapped.bytes.clone(), teller);
+        }
+    }
+
+    /// Compares bytes with what the trace has, and records those that differ.
+    fn look(&self, wanted: Range<u64>, teller: &mut Teller<'_>) {
+        // Held until the records are made: who finds nothing more makes its barrier after them.
+        let mut state = lock(&self.state);
+        if !self.is_looked_at(state.indices) {
+            return;
+        }
+        let State { mapped: Some(mapped), watch, shadow, .. } = &mut *state else { return };
+        let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
+        if wanted.is_empty() {
+            return;
+        }
+        let mut parts = std::mem::take(&mut teller.space.parts);
+        watch.written(mapped, wanted, &mut parts);
+        for part in parts.drain(..) {
+            self.compare(mapped, shadow, part, teller);
+        }
+        teller.space.parts = parts;
+    }
+
+    fn compare(&self, mapped: &Mapped, shadow: &mut Shadow, part: Range<u64>, teller: &mut Teller<'_>) {
+        let mut at = part.start;
+        while at < part.end {
+            let next = (at / WINDOW as u64 + 1).saturating_mul(WINDOW as u64).min(part.end);
+            let live = &mut teller.space.live;
+            live.resize((next - at) as usize, 0);
+            let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
+            // SAFETY: mapped until somebody takes the lock to say otherwise. The application may write meanwhile,
+            // and what is copied then is one or the other.
+            unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
+            teller.space.changed.clear();
+            shadow.take(at, live, &mut teller.space.changed);
+            if !teller.space.changed.is_empty() {
+                teller.tell(self.id, at);
+            }
+            at = next;
+        }
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what has changed behind a byte of a memory.
+    fn tell(&mut self, memory: ObjectId, first: u64) {
+        let Space { live, changed, writing, .. } = &mut *self.space;
+        writing.begin(memory, first);
+        for it in changed.iter() {
+            writing.run(it.start as u32, &live[it.clone()]);
+        }
+        // After the look: what another thread learned and then wrote about comes before.
+        let is_read = self.listeners & Hub::READS != 0;
+        if is_read {
+            self.thread.barrier(&HUB.threads);
+        }
+        let call = self.thread.begin();
+        let record = writing.finish(call, self.thread.touches());
+        if self.listeners & Hub::INLINE != 0 {
+            inline::take(self.thread.number(), record);
+        }
+        if is_read {
+            self.thread.append(record);
+            self.thread.end_record();
+            self.thread.complete(call);
+        }
+    }
+}
+
+impl Teller<'_> {
+    /// Makes a record of what the call that is about to be made reads.
+    fn tell_host(&mut self, bytes: HostBytes<'_>) {
+        self.thread.barrier(&HUB.threads);
+        let call = self.thread.begin();
+        bytes.to_words(call, self.thread.touches(), &mut self.space.words);
+        self.thread.append(&self.space.words);
+        self.thread.end_record();
+        self.thread.complete(call);
+    }
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,615 @@
+//! A program may make and destroy objects for days: what is kept of them does not grow.
+
+use std::ffi::CStr;
+
+use ash::{ext, khr, vk};
+
+use crate::child::child;
+use crate::gpu::{Compute, FRAGMENT, SHADER, VERTEX};
+use crate::world::{Setup, World, entry};
+
+/// Reads one buffer and writes another, once for each ray.
+const RAYS: &[u8] = include_bytes!("../../../../dev/samples/shaders/double.rgen.spv");
+
+const SYNC: &[(&CStr, &CStr)] = &[(c"sync", c"on")];
+const BOTH: &[(&CStr, &CStr)] = &[(c"sync", c"on"), (c"gpu", c"on")];
+
+const ROUNDS: usize = 1000;
+/// Bytes that may come and go: what is over is let go now and then, and not at once.
+const SLACK: usize = 64 << 10;
+/// More than are remembered of what is over: steps of the host, memories, and objects with addresses.
+const LIMIT: usize = 4200;
+
+/// A device, and what names its objects.
+struct Ground {
+    world: World,
+    utils: ext::debug_utils::Device,
+    pool: vk::CommandPool,
+    compute: Compute,
+    memory: vk::DeviceMemory,
+    /// How often something was named.
+    named: std::cell::Cell<u64>,
+}
+
+/// Makes things and destroys them.
+type Round = fn(&Ground);
+
+const KINDS: &[(&str, Round)] = &[
+    ("buffers", buffers),
+    ("images", images),
+    ("samplers", samplers),
+    ("shader modules", modules),
+    ("compute pipelines", compute_pipelines),
+    ("graphics pipelines", graphics_pipelines),
+    ("parts of pipelines", libraries),
+    ("pipelines of rays", rays),
+    ("shader objects", shaders),
+    ("descriptor sets", descriptor_sets),
+    ("command buffers", command_buffers),
+    ("secondary command buffers", secondaries),
+    ("dispatches", dispatches),
+    ("signals", signals),
+    ("what has addresses", addressed),
+    ("micromaps", micromaps),
+    ("swapchains", swapchains),
+    ("other objects", others),
+];
+
+const EXTENSIONS: &[&CStr] = &[
+    khr::acceleration_structure::NAME,
+    khr::deferred_host_operations::NAME,
+    khr::pipeline_library::NAME,
+    khr::ray_tracing_pipeline::NAME,
+    khr::swapchain::NAME,
+    ext::graphics_pipeline_library::NAME,
+    ext::opacity_micromap::NAME,
+    ext::shader_object::NAME,
+];
+
+impl Ground {
+    fn new(entry: &ash::Entry, settings: &[(&CStr, &CStr)]) -> Ground {
+        let extensions = &[ext::debug_utils::NAME, khr::surface::NAME, ext::headless_surface::NAME];
+        let world = Setup { settings, extensions, device_extensions: EXTENSIONS, ..Setup::OFF }.world(entry);
+        let utils = ext::debug_utils::Device::new(&world.instance, &world.device);
+        let (memory, pool, compute) = (world.allocate(1 << 20), world.command_pool(), Compute::new(&world, 1));
+        Ground { world, utils, pool, compute, memory, named: std::cell::Cell::new(0) }
+    }
+
+    fn destroy(self) {
+        // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
+        unsafe {
+            self.world.device.free_memory(self.memory, None);
+            self.world.device.destroy_command_pool(self.pool, None);
+        }
+        self.compute.destroy(&self.world);
+        self.world.destroy();
+    }
+
+    /// Gives an object a name of its own, and gives it back.
+    fn name<T: vk::Handle + Copy>(&self, it: T) -> T {
+        self.named.set(self.named.get() + 1);
+        let name = format!("an object {:->100} {:08}\0", "with a name of its own", self.named.get());
+        let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("a zero is at the end alone");
+        let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(it).object_name(name);
+        // SAFETY: `it` is an object of the device that its caller has just made and not destroyed; the name lives here
+        // and ends with a zero (lifetime, owner).
+        unsafe { self.utils.set_debug_utils_object_name(&info) }.expect("a name can be given");
+        it
+    }
+
+    /// Records something into a new command buffer, submits it, waits, and frees it.
+    fn run(&self, record: impl FnOnce(vk::CommandBuffer)) {
+        let device = &self.world.device;
+        let commands = self.name(self.world.command_buffers(self.pool, 1)[0]);
+        // SAFETY: a new command buffer of a pool that only this thread uses; `submit` waits for it before it is freed
+        // (lifetime, owner).
+        unsafe {
+            device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            record(commands);
+            device.end_command_buffer(commands).expect("it ends");
+            self.world.submit(commands);
+            device.free_command_buffers(self.pool, &[commands]);
+        }
+    }
+
+    /// Bytes that this process has from the allocator, when nothing is remembered of what happened before.
+    fn settled_heap(&self) -> usize {
+        // SAFETY: only this thread uses the device and its queue (owner); `mallinfo2` may be called at any time.
+        let it = unsafe {
+            (0..LIMIT).for_each(|_| self.world.device.device_wait_idle().expect("it is waited for"));
+            libc::mallinfo2()
+        };
+        it.uordblks + it.hblkhd
+    }
+
+    fn module(&self, bytes: &[u8]) -> vk::ShaderModule {
+        let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
+        let info = vk::ShaderModuleCreateInfo::default().code(&words);
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
+        self.name(unsafe { self.world.device.create_shader_module(&info, None) }.expect("a module"))
+    }
+
+    fn buffer(&self, usage: vk::BufferUsageFlags) -> vk::Buffer {
+        self.buffer_in(self.memory, usage)
+    }
+
+    fn buffer_in(&self, memory: vk::DeviceMemory, usage: vk::BufferUsageFlags) -> vk::Buffer {
+        let info = vk::BufferCreateInfo::default().size(256).usage(usage);
+        // SAFETY: the structure lives until the call returns; the buffer is new, and the memory is alive and larger
+        // (lifetime).
+        unsafe {
+            let buffer = self.world.device.create_buffer(&info, None).expect("a buffer");
+            self.world.device.bind_buffer_memory(buffer, memory, 0).expect("it is bound");
+            self.name(buffer)
+        }
+    }
+}
+
+/// With views; some have no memory.
+fn buffers(it: &Ground) {
+    let device = &it.world.device;
+    let usage = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let (buffer, unbound) = (it.buffer(usage), it.name(it.world.create_buffer()));
+        let info = vk::BufferViewCreateInfo::default().buffer(buffer).format(vk::Format::R32_UINT).range(256);
+        let view = it.name(device.create_buffer_view(&info, None).expect("a view"));
+        it.run(|commands| device.cmd_fill_buffer(commands, buffer, 0, 256, 7));
+        device.destroy_buffer_view(view, None);
+        [buffer, unbound].into_iter().for_each(|it| device.destroy_buffer(it, None));
+    }
+}
+
+fn images(it: &Ground) {
+    let device = &it.world.device;
+    let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM);
+    let info = info.extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1);
+    let info = info.samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    let all =
+        vk::ImageSubresourceRange::default().aspect_mask(vk::ImageAspectFlags::COLOR).level_count(1).layer_count(1);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let image = it.name(device.create_image(&info, None).expect("an image"));
+        let unbound = it.name(device.create_image(&info, None).expect("an image"));
+        let memory = it.name(it.world.allocate(4096));
+        device.bind_image_memory(image, memory, 0).expect("it is bound");
+        let info = vk::ImageViewCreateInfo::default().image(image).view_type(vk::ImageViewType::TYPE_2D);
+        let info = info.format(vk::Format::R8G8B8A8_UNORM).subresource_range(all);
+        let view = it.name(device.create_image_view(&info, None).expect("a view"));
+        let barrier = vk::ImageMemoryBarrier::default().image(image).subresource_range(all);
+        let barrier = [barrier.new_layout(vk::ImageLayout::GENERAL)];
+        let (none, stage) = (vk::DependencyFlags::empty(), vk::PipelineStageFlags::ALL_COMMANDS);
+        it.run(|commands| device.cmd_pipeline_barrier(commands, stage, stage, none, &[], &[], &barrier));
+        device.destroy_image_view(view, None);
+        [image, unbound].into_iter().for_each(|it| device.destroy_image(it, None));
+        device.free_memory(memory, None);
+    }
+}
+
+fn samplers(it: &Ground) {
+    let device = &it.world.device;
+    let info = vk::SamplerYcbcrConversionCreateInfo::default().format(vk::Format::G8_B8_R8_3PLANE_420_UNORM);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let conversion = it.name(device.create_sampler_ycbcr_conversion(&info, None).expect("a conversion"));
+        let sampler = it.name(device.create_sampler(&vk::SamplerCreateInfo::default(), None).expect("a sampler"));
+        device.destroy_sampler(sampler, None);
+        device.destroy_sampler_ycbcr_conversion(conversion, None);
+    }
+}
+
+fn modules(it: &Ground) {
+    let module = it.module(SHADER);
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
+    unsafe { it.world.device.destroy_shader_module(module, None) };
+}
+
+/// A pipeline of the usual layout, whose module ends first.
+fn compute_pipeline(it: &Ground) -> vk::Pipeline {
+    let (device, module) = (&it.world.device, it.module(SHADER));
+    let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::COMPUTE);
+    let stage = stage.module(module).name(c"main");
+    let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(it.compute.layout)];
+    // SAFETY: the structures live until the call returns, and a module may end when its pipeline is made (lifetime).
+    unsafe {
+        let made = device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None).expect("a pipeline")[0];
+        device.destroy_shader_module(module, None);
+        it.name(made)
+    }
+}
+
+fn compute_pipelines(it: &Ground) {
+    let pipeline = compute_pipeline(it);
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
+    unsafe { it.world.device.destroy_pipeline(pipeline, None) };
+    Compute::new(&it.world, 1).destroy(&it.world);
+}
+
+/// With a render pass and a framebuffer of their own.
+fn graphics_pipelines(it: &Ground) {
+    let device = &it.world.device;
+    let subpasses = [vk::SubpassDescription::default().pipeline_bind_point(vk::PipelineBindPoint::GRAPHICS)];
+    let info = vk::RenderPassCreateInfo::default().subpasses(&subpasses);
+    // SAFETY: each object is created, used and destroyed in this order in this block; `run` waits for the commands,
+    // which only this thread records (lifetime, owner). Fixed functions are not described (null driver).
+    unsafe {
+        let pass = it.name(device.create_render_pass(&info, None).expect("a render pass"));
+        let info = vk::FramebufferCreateInfo::default().render_pass(pass).width(16).height(16).layers(1);
+        let framebuffer = it.name(device.create_framebuffer(&info, None).expect("a framebuffer"));
+        let pipeline = graphics_pipeline(it, pass, vk::PipelineCreateFlags::empty(), &[]);
+        let area = vk::Extent2D { width: 16, height: 16 }.into();
+        let begin = vk::RenderPassBeginInfo::default().render_pass(pass).framebuffer(framebuffer).render_area(area);
+        it.run(|commands| {
+            device.cmd_begin_render_pass(commands, &begin, vk::SubpassContents::INLINE);
+            device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::GRAPHICS, pipeline);
+            device.cmd_draw(commands, 3, 1, 0, 0);
+            device.cmd_end_render_pass(commands);
+        });
+        device.destroy_pipeline(pipeline, None);
+        device.destroy_framebuffer(framebuffer, None);
+        device.destroy_render_pass(pass, None);
+    }
+}
+
+/// Out of shaders, or of parts.
+fn graphics_pipeline(
+    it: &Ground,
+    pass: vk::RenderPass,
+    flags: vk::PipelineCreateFlags,
+    parts: &[vk::Pipeline],
+) -> vk::Pipeline {
+    let device = &it.world.device;
+    let stages = [(vk::ShaderStageFlags::VERTEX, VERTEX), (vk::ShaderStageFlags::FRAGMENT, FRAGMENT)];
+    let stages = if parts.is_empty() { &stages[..] } else { &[] };
+    let stage = |(stage, bytes): &(_, &[u8])| {
+        vk::PipelineShaderStageCreateInfo::default().stage(*stage).module(it.module(bytes)).name(c"main")
+    };
+    let stages: Vec<_> = stages.iter().map(stage).collect();
+    let mut libraries = vk::PipelineLibraryCreateInfoKHR::default().libraries(parts);
+    let kinds = vk::GraphicsPipelineLibraryFlagsEXT::PRE_RASTERIZATION_SHADERS
+        | vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_SHADER;
+    let mut kinds = vk::GraphicsPipelineLibraryCreateInfoEXT::default().flags(kinds);
+    let info = vk::GraphicsPipelineCreateInfo::default().stages(&stages).layout(it.compute.layout);
+    let info = info.render_pass(pass).flags(flags);
+    let info = match (parts.is_empty(), flags.contains(vk::PipelineCreateFlags::LIBRARY_KHR)) {
+        (true, true) => info.push_next(&mut kinds),
+        (true, false) => info,
+        (false, _) => info.push_next(&mut libraries),
+    };
+    // SAFETY: the structures live until the call returns, and modules may end when their pipeline is made (lifetime).
+    // Fixed functions are not described (null driver).
+    unsafe {
+        let made = device.create_graphics_pipelines(vk::PipelineCache::null(), &[info], None).expect("a pipeline")[0];
+        stages.iter().for_each(|it| device.destroy_shader_module(it.module, None));
+        it.name(made)
+    }
+}
+
+fn libraries(it: &Ground) {
+    let pass = vk::RenderPass::null();
+    let part = graphics_pipeline(it, pass, vk::PipelineCreateFlags::LIBRARY_KHR, &[]);
+    let linked = graphics_pipeline(it, pass, vk::PipelineCreateFlags::empty(), &[part]);
+    // SAFETY: nothing is pending that uses them, and nobody has the handles afterwards (lifetime).
+    unsafe { [part, linked].into_iter().for_each(|pipeline| it.world.device.destroy_pipeline(pipeline, None)) };
+}
+
+fn rays(it: &Ground) {
+    let device = &it.world.device;
+    let functions = khr::ray_tracing_pipeline::Device::new(&it.world.instance, device);
+    let module = it.module(RAYS);
+    let stage = vk::PipelineShaderStageCreateInfo::default().stage(vk::ShaderStageFlags::RAYGEN_KHR);
+    let stages = [stage.module(module).name(c"main")];
+    let unused = vk::SHADER_UNUSED_KHR;
+    let group = vk::RayTracingShaderGroupCreateInfoKHR::default().general_shader(0).closest_hit_shader(unused);
+    let groups = [group.any_hit_shader(unused).intersection_shader(unused)];
+    let info = vk::RayTracingPipelineCreateInfoKHR::default().stages(&stages).groups(&groups);
+    let infos = [info.layout(it.compute.layout).max_pipeline_ray_recursion_depth(1)];
+    let (none, cache) = (vk::DeferredOperationKHR::null(), vk::PipelineCache::null());
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let made = functions.create_ray_tracing_pipelines(none, cache, &infos, None).expect("a pipeline")[0];
+        device.destroy_shader_module(module, None);
+        device.destroy_pipeline(it.name(made), None);
+    }
+}
+
+/// One stays for a round: the forms of both together do not.
+fn shaders(it: &Ground) {
+    let device = &it.world.device;
+    let functions = ext::shader_object::Device::new(&it.world.instance, device);
+    let shader = |stage, bytes: &[u8]| {
+        let sets = [it.compute.set_layouts[0]];
+        let info = vk::ShaderCreateInfoEXT::default().stage(stage).code_type(vk::ShaderCodeTypeEXT::SPIRV);
+        let words = ash::util::read_spv(&mut std::io::Cursor::new(bytes)).expect("a shader");
+        let info = info.name(c"main").set_layouts(&sets);
+        let infos = [vk::ShaderCreateInfoEXT { p_code: words.as_ptr().cast(), code_size: bytes.len(), ..info }];
+        // SAFETY: the structure lives until the call returns, and its parent is alive (lifetime).
+        it.name(unsafe { functions.create_shaders(&infos, None) }.expect("a shader object")[0])
+    };
+    let stages = [vk::ShaderStageFlags::VERTEX, vk::ShaderStageFlags::FRAGMENT];
+    let all = [shader(stages[0], VERTEX), shader(stages[1], FRAGMENT)];
+    // SAFETY: live shader objects; `run` waits for the commands, which only this thread records, before they end
+    // (lifetime, owner). Dynamic state is not set (null driver).
+    unsafe {
+        it.run(|commands| {
+            device.cmd_begin_rendering(commands, &vk::RenderingInfo::default().layer_count(1));
+            functions.cmd_bind_shaders(commands, &stages, &all);
+            device.cmd_draw(commands, 3, 1, 0, 0);
+            device.cmd_end_rendering(commands);
+        });
+        all.into_iter().for_each(|it| functions.destroy_shader(it, None));
+    }
+}
+
+/// Sets that are freed, that end with a reset, and that end with their pool; with their layout, and a template.
+fn descriptor_sets(it: &Ground) {
+    let device = &it.world.device;
+    let ty = vk::DescriptorType::STORAGE_BUFFER;
+    let (sizes, sets) = ([vk::DescriptorPoolSize { ty, descriptor_count: 8 }], 4);
+    let binding = vk::DescriptorSetLayoutBinding::default().descriptor_count(2).descriptor_type(ty);
+    let bindings = [binding.stage_flags(vk::ShaderStageFlags::COMPUTE)];
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let layout = it.name(device.create_descriptor_set_layout(&info, None).expect("a layout"));
+        let flags = vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&sizes).flags(flags);
+        let pool = it.name(device.create_descriptor_pool(&info, None).expect("a pool"));
+        let entry = vk::DescriptorUpdateTemplateEntry::default().descriptor_type(ty).descriptor_count(2).stride(24);
+        let entries = [entry];
+        let info = vk::DescriptorUpdateTemplateCreateInfo::default().descriptor_set_layout(layout);
+        let info = info.descriptor_update_entries(&entries);
+        let template = it.name(device.create_descriptor_update_template(&info, None).expect("a template"));
+        let buffer = it.buffer(vk::BufferUsageFlags::STORAGE_BUFFER);
+        let buffers = [vk::DescriptorBufferInfo { buffer, offset: 0, range: 64 }; 2];
+        let layouts = [layout];
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+        for end in 0..3 {
+            let made = device.allocate_descriptor_sets(&info).expect("a set");
+            let set = it.name(made[0]);
+            let write = vk::WriteDescriptorSet::default().dst_set(set).descriptor_type(ty).buffer_info(&buffers);
+            device.update_descriptor_sets(&[write], &[]);
+            device.update_descriptor_set_with_template(set, template, buffers.as_ptr().cast());
+            match end {
+                0 => device.free_descriptor_sets(pool, &made).expect("it is freed"),
+                1 => device.reset_descriptor_pool(pool, vk::DescriptorPoolResetFlags::empty()).expect("it is reset"),
+                _ => device.destroy_descriptor_pool(pool, None),
+            }
+        }
+        device.destroy_descriptor_update_template(template, None);
+        device.destroy_descriptor_set_layout(layout, None);
+        device.destroy_buffer(buffer, None);
+    }
+}
+
+/// Some are never begun, some never submitted; all but one end with their pool.
+fn command_buffers(it: &Ground) {
+    let pool = it.name(it.world.command_pool());
+    let all = it.world.command_buffers(pool, 4);
+    all.iter().for_each(|buffer| _ = it.name(*buffer));
+    it.world.record(all[1], 2);
+    it.world.record(all[2], 2);
+    it.world.submit(all[2]);
+    // SAFETY: nothing is pending that uses it, and nobody has the handle afterwards (lifetime).
+    unsafe {
+        it.world.device.free_command_buffers(pool, &all[3..]);
+        it.world.device.destroy_command_pool(pool, None);
+    }
+}
+
+fn secondaries(it: &Ground) {
+    let (device, pool) = (&it.world.device, it.name(it.world.command_pool()));
+    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+    let info = info.level(vk::CommandBufferLevel::SECONDARY);
+    let inherited = vk::CommandBufferInheritanceInfo::default();
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let made = device.allocate_command_buffers(&info).expect("a command buffer");
+        let begin = vk::CommandBufferBeginInfo::default().inheritance_info(&inherited);
+        device.begin_command_buffer(it.name(made[0]), &begin).expect("it begins");
+        device.cmd_bind_pipeline(made[0], vk::PipelineBindPoint::COMPUTE, it.compute.pipeline);
+        device.cmd_dispatch(made[0], 1, 1, 1);
+        device.end_command_buffer(made[0]).expect("it ends");
+        it.run(|commands| device.cmd_execute_commands(commands, &made));
+        device.destroy_command_pool(pool, None);
+    }
+}
+
+/// Of new pipelines, with sets of new buffers, under labels.
+fn dispatches(it: &Ground) {
+    let (device, ty) = (&it.world.device, vk::DescriptorType::STORAGE_BUFFER);
+    let (pipeline, label) = (compute_pipeline(it), vk::DebugUtilsLabelEXT::default().label_name(c"a label"));
+    let buffers = [vk::BufferUsageFlags::STORAGE_BUFFER; 2].map(|usage| it.buffer(usage));
+    let sizes = [vk::DescriptorPoolSize { ty, descriptor_count: 2 }];
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let pool = it.name(device.create_descriptor_pool(&info, None).expect("a pool"));
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&it.compute.set_layouts);
+        let sets = device.allocate_descriptor_sets(&info).expect("a set");
+        for (at, buffer) in buffers.iter().enumerate() {
+            let infos = [vk::DescriptorBufferInfo { buffer: *buffer, offset: 0, range: 64 }];
+            let write = vk::WriteDescriptorSet::default().dst_set(sets[0]).dst_binding(at as u32).descriptor_type(ty);
+            device.update_descriptor_sets(&[write.buffer_info(&infos)], &[]);
+        }
+        it.utils.queue_begin_debug_utils_label(it.world.queue, &label);
+        it.run(|commands| {
+            let point = vk::PipelineBindPoint::COMPUTE;
+            it.utils.cmd_begin_debug_utils_label(commands, &label);
+            device.cmd_bind_pipeline(commands, point, pipeline);
+            device.cmd_bind_descriptor_sets(commands, point, it.compute.layout, 0, &sets, &[]);
+            device.cmd_dispatch(commands, 1, 1, 1);
+            it.utils.cmd_end_debug_utils_label(commands);
+        });
+        it.utils.queue_end_debug_utils_label(it.world.queue);
+        device.destroy_pipeline(pipeline, None);
+        device.destroy_descriptor_pool(pool, None);
+        buffers.into_iter().for_each(|it| device.destroy_buffer(it, None));
+    }
+}
+
+/// Fences, semaphores of both kinds, and events.
+fn signals(it: &Ground) {
+    let (device, queue) = (&it.world.device, it.world.queue);
+    let mut timeline = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+    let info = vk::SemaphoreCreateInfo::default();
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let fence = it.name(device.create_fence(&vk::FenceCreateInfo::default(), None).expect("a fence"));
+        let event = it.name(device.create_event(&vk::EventCreateInfo::default(), None).expect("an event"));
+        let binary = it.name(device.create_semaphore(&info, None).expect("a semaphore"));
+        let counter = it.name(device.create_semaphore(&info.push_next(&mut timeline), None).expect("a semaphore"));
+        let (signaled, values) = ([binary, counter], [0, 1]);
+        let mut signals = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+        let signal = vk::SubmitInfo::default().signal_semaphores(&signaled).push_next(&mut signals);
+        let (waited, stages) = ([binary], [vk::PipelineStageFlags::ALL_COMMANDS]);
+        let wait = vk::SubmitInfo::default().wait_semaphores(&waited).wait_dst_stage_mask(&stages);
+        device.queue_submit(queue, &[signal, wait], fence).expect("it is submitted");
+        device.wait_for_fences(&[fence], true, u64::MAX).expect("it is waited for");
+        it.run(|commands| device.cmd_set_event(commands, event, vk::PipelineStageFlags::TRANSFER));
+        device.destroy_event(event, None);
+        signaled.into_iter().for_each(|it| device.destroy_semaphore(it, None));
+        device.destroy_fence(fence, None);
+    }
+}
+
+/// A buffer whose address is known, in memory of its own, and an acceleration structure in it.
+fn addressed(it: &Ground) {
+    let device = &it.world.device;
+    let functions = khr::acceleration_structure::Device::new(&it.world.instance, device);
+    let usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS | vk::BufferUsageFlags::ACCELERATION_STRUCTURE_STORAGE_KHR;
+    let (memory, ty) = (it.name(it.world.allocate(4096)), vk::AccelerationStructureTypeKHR::BOTTOM_LEVEL);
+    let buffer = it.buffer_in(memory, usage);
+    let info = vk::AccelerationStructureCreateInfoKHR::default().buffer(buffer).size(256).ty(ty);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        device.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(buffer));
+        let structure = it.name(functions.create_acceleration_structure(&info, None).expect("a structure"));
+        let info = vk::AccelerationStructureDeviceAddressInfoKHR::default().acceleration_structure(structure);
+        functions.get_acceleration_structure_device_address(&info);
+        functions.destroy_acceleration_structure(structure, None);
+        device.destroy_buffer(buffer, None);
+        device.free_memory(memory, None);
+    }
+}
+
+fn micromaps(it: &Ground) {
+    let device = &it.world.device;
+    let functions = ext::opacity_micromap::Device::new(&it.world.instance, device);
+    let buffer = it.buffer(vk::BufferUsageFlags::MICROMAP_STORAGE_EXT);
+    let info = vk::MicromapCreateInfoEXT::default().buffer(buffer).size(256);
+    let mut micromap = vk::MicromapEXT::null();
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let made = (functions.fp().create_micromap_ext)(device.handle(), &info, std::ptr::null(), &mut micromap);
+        made.result().expect("a micromap");
+        (functions.fp().destroy_micromap_ext)(device.handle(), it.name(micromap), std::ptr::null());
+        device.destroy_buffer(buffer, None);
+    }
+}
+
+fn swapchains(it: &Ground) {
+    let functions = khr::swapchain::Device::new(&it.world.instance, &it.world.device);
+    let info = vk::HeadlessSurfaceCreateInfoEXT::default();
+    let entry = entry();
+    let headless = ext::headless_surface::Instance::new(&entry, &it.world.instance);
+    let surfaces = khr::surface::Instance::new(&entry, &it.world.instance);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let surface = headless.create_headless_surface(&info, None).expect("a surface");
+        let info = vk::SwapchainCreateInfoKHR::default().surface(surface).min_image_count(2).image_array_layers(1);
+        let info = info.image_extent(vk::Extent2D { width: 16, height: 16 }).image_format(vk::Format::B8G8R8A8_UNORM);
+        let info = info.image_usage(vk::ImageUsageFlags::TRANSFER_DST);
+        let swapchain = it.name(functions.create_swapchain(&info, None).expect("a swapchain"));
+        let images = functions.get_swapchain_images(swapchain).expect("images");
+        images.iter().for_each(|image| _ = it.name(*image));
+        let fence = it.world.device.create_fence(&vk::FenceCreateInfo::default(), None).expect("a fence");
+        let (at, _) =
+            functions.acquire_next_image(swapchain, u64::MAX, vk::Semaphore::null(), fence).expect("an image");
+        it.world.device.wait_for_fences(&[fence], true, u64::MAX).expect("it is waited for");
+        let (swapchains, indices) = ([swapchain], [at]);
+        let info = vk::PresentInfoKHR::default().swapchains(&swapchains).image_indices(&indices);
+        functions.queue_present(it.world.queue, &info).expect("it is presented");
+        it.world.device.queue_wait_idle(it.world.queue).expect("it is waited for");
+        it.world.device.destroy_fence(fence, None);
+        functions.destroy_swapchain(swapchain, None);
+        surfaces.destroy_surface(surface, None);
+    }
+}
+
+/// What the layer only counts.
+fn others(it: &Ground) {
+    let device = &it.world.device;
+    let deferred = khr::deferred_host_operations::Device::new(&it.world.instance, device);
+    let info = vk::QueryPoolCreateInfo::default().query_type(vk::QueryType::OCCLUSION).query_count(4);
+    // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
+    // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
+    // objects end (lifetime, owner).
+    unsafe {
+        let queries = it.name(device.create_query_pool(&info, None).expect("a pool"));
+        let cache = it.name(device.create_pipeline_cache(&vk::PipelineCacheCreateInfo::default(), None).expect("one"));
+        let slot = device.create_private_data_slot(&vk::PrivateDataSlotCreateInfo::default(), None).expect("a slot");
+        device.set_private_data(queries, slot, 7).expect("it is set");
+        let mut operation = vk::DeferredOperationKHR::null();
+        let made = (deferred.fp().create_deferred_operation_khr)(device.handle(), std::ptr::null(), &mut operation);
+        made.result().expect("an operation");
+        (deferred.fp().destroy_deferred_operation_khr)(device.handle(), it.name(operation), std::ptr::null());
+        device.destroy_private_data_slot(it.name(slot), None);
+        device.destroy_pipeline_cache(cache, None);
+        device.destroy_query_pool(queries, None);
+    }
+}
+
+/// Makes and destroys things of each kind many times.
+fn expect_no_growth(settings: &[(&CStr, &CStr)]) {
+    let entry = entry();
+    let ground = Ground::new(&entry, settings);
+    // Of some that are gone it is remembered where they were.
+    (0..LIMIT).for_each(|_| addressed(&ground));
+    let mut grown = Vec::new();
+    for (kind, round) in KINDS {
+        // What has room for so many then keeps that room.
+        (0..ROUNDS).for_each(|_| round(&ground));
+        let before = ground.settled_heap();
+        (0..ROUNDS).for_each(|_| round(&ground));
+        let more = ground.settled_heap().saturating_sub(before);
+        eprintln!("{kind}: {more} bytes more");
+        if more > SLACK {
+            grown.push(format!("{kind}: {more} bytes in {ROUNDS} rounds"));
+        }
+    }
+    ground.destroy();
+    assert!(grown.is_empty(), "{grown:#?}");
+}
+
+#[test]
+fn objects_that_come_and_go_leave_nothing_behind_with_sync() {
+    child("growth::objects_that_come_and_go_leave_nothing_behind_with_sync", &[], || expect_no_growth(SYNC));
+}
+
+#[test]
+fn objects_that_come_and_go_leave_nothing_behind_with_both() {
+    child("growth::objects_that_come_and_go_leave_nothing_behind_with_both", &[], || expect_no_growth(BOTH));
+}

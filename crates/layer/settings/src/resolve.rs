@@ -1,0 +1,235 @@
+//! Which of several values for a setting wins.
+//!
+//! The sources name keys and texts; this module finds what they mean, reads the values and lets the strongest win.
+
+use std::cmp::Reverse;
+use std::ffi::{OsStr, OsString};
+
+use crate::application::{self, Application};
+use crate::file::{self, SettingsFile};
+use crate::problem::{PROBLEMS_MAX, Place, Problem, Severity, quoted};
+use crate::table::{Alias, Meaning, SETTINGS, Setting, Settings, WORDS_OF_OTHERS, aliases};
+use crate::value::{Refused, Value, split};
+use crate::{OWN_LAYER, environment};
+use lavascope_collections::nearest;
+
+/// Everything that may hold settings, as it was found.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    pub file: Option<SettingsFile>,
+    pub environment: Vec<(OsString, OsString)>,
+    pub application: Application,
+    /// What went wrong while the rest was gathered.
+    pub problems: Vec<Problem>,
+}
+
+/// Whose names are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Namespace {
+    Khronos,
+    Own,
+}
+
+/// Weakest first: this order is the law of which source wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rank {
+    /// A later line wins.
+    File(Namespace, usize),
+    /// A stronger prefix wins.
+    Environment(usize),
+    /// An earlier element wins, in `VK_EXT_validation_features` and the like as well as in `VK_EXT_layer_settings`.
+    Features(Reverse<usize>),
+    LayerSettings(Namespace, Reverse<usize>),
+    /// `LAVASCOPE_…`: the word of whoever runs the program, which stands over what is built into it.
+    Terminal,
+}
+
+/// What was decided on one setting.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Resolved {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+    namespace: Namespace,
+}
+
+/// The settings that all sources together make, and what is wrong with the sources.
+pub fn resolve(sources: &Sources) -> (Settings, Vec<Problem>) {
+    let mut collector = Collector::default();
+    sources.problems.iter().for_each(|it| collector.report(it.clone()));
+    if let Some(file) = &sources.file {
+        file::collect(file, &mut collector);
+    }
+    environment::collect(&sources.environment, &mut collector);
+    application::collect(&sources.application, &mut collector);
+    collector.finish()
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings::new(defaults())
+    }
+}
+
+impl Settings {
+    /// Name, value and source of every setting, as text for people.
+    pub fn explain(&self) -> Vec<(&'static str, String, String)> {
+        let settings = SETTINGS.iter().zip(&self.resolved);
+        let shown = |value: &Value| Some(value.to_string()).filter(|it| !it.is_empty()).unwrap_or("none".to_owned());
+        settings.map(|(setting, it)| (setting.name, shown(&it.value), it.place.to_string())).collect()
+    }
+}
+
+fn defaults() -> Vec<Resolved> {
+    let value = |it: &Setting| it.kind.parse(it.default).expect("a default is a value of its kind");
+    let resolved = |it| Resolved { value: value(it), place: Place::Default, namespace: Namespace::Own };
+    SETTINGS.iter().map(resolved).collect()
+}
+
+/// Gathers what the sources say.
+#[derive(Default)]
+pub(crate) struct Collector {
+    assignments: Vec<Assignment>,
+    problems: Vec<Problem>,
+    problems_left_out: usize,
+}
+
+struct Assignment {
+    setting: usize,
+    rank: Rank,
+    /// A key of its own says more than a word in a list; within one rank it wins.
+    is_key: bool,
+    resolved: Resolved,
+}
+
+impl Collector {
+    pub(crate) fn report(&mut self, problem: Problem) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        } else {
+            self.problems_left_out += 1;
+        }
+    }
+
+    /// A name that is addressed to us and means nothing. `written` is how a name of ours would be written there.
+    pub(crate) fn report_unknown(&mut self, place: &Place, name: &str, key: &str, written: impl Fn(&str) -> String) {
+        let known = SETTINGS.iter().map(|it| it.name);
+        let problem =
+            Problem::new(Severity::Warning, place, format!("{} is not a setting of {OWN_LAYER}", quoted(name)))
+                .allowed("the names in docs/settings.md")
+                .suggestion(nearest(key, known, 1).pop().map(written));
+        self.report(problem);
+    }
+
+    /// Takes the text of a key that is known.
+    pub(crate) fn take(&mut self, namespace: Namespace, meaning: Meaning, text: &OsStr, rank: Rank, place: &Place) {
+        let (setting, key) = match meaning {
+            Meaning::Setting(at, key) => (at, key),
+            Meaning::Words(key) => return self.take_words(namespace, key, text, rank, place),
+        };
+        let kind = SETTINGS[setting].kind;
+        let value = match (text.to_str(), kind.path(text)) {
+            (Some(text), _) => kind.parse(text),
+            (None, Some(path)) => Ok(path),
+            (None, None) => Err(Refused { part: text.to_string_lossy().into_owned(), suggestion: None, why: None }),
+        };
+        match value {
+            Ok(value) => self.assign(setting, true, rank, Resolved { value, place: place.clone(), namespace }),
+            Err(Refused { part, suggestion, why }) => {
+                let verb = if kind.is_list() { "contain" } else { "be" };
+                let message = why.map_or_else(
+                    || format!("{key} cannot {verb} {}", quoted(&part)),
+                    |why| format!("{key} cannot {verb} this: {why}"),
+                );
+                let problem = Problem::new(Severity::Error, place, message);
+                self.report(problem.allowed(kind.allowed()).suggestion(suggestion.map(str::to_owned)));
+            }
+        }
+    }
+
+    fn take_words(&mut self, namespace: Namespace, key: &'static str, text: &OsStr, rank: Rank, place: &Place) {
+        for word in split(&text.to_string_lossy()) {
+            let mut is_known = false;
+            for (setting, alias) in aliases() {
+                let Alias::Word(of, name, value) = alias else { continue };
+                if of == key && name.eq_ignore_ascii_case(word) {
+                    is_known = true;
+                    let value = SETTINGS[setting].kind.parse(value).expect("an alias means a value of its setting");
+                    self.assign(setting, false, rank, Resolved { value, place: place.clone(), namespace });
+                }
+            }
+            if !is_known {
+                self.report_word(key, word, place);
+            }
+        }
+    }
+
+    fn report_word(&mut self, key: &'static str, word: &str, place: &Place) {
+        let others = WORDS_OF_OTHERS.iter().filter(|it| it.0 == key).flat_map(|it| it.1.iter().copied());
+        if others.clone().any(|it| it.eq_ignore_ascii_case(word)) {
+            if key == "enables" {
+                let message = format!("asked for {word}, which is not a job of this layer");
+                self.report(Problem::new(Severity::Note, place, message));
+            }
+            return;
+        }
+        let mut ours: Vec<&str> = aliases()
+            .filter_map(|(_, alias)| match alias {
+                Alias::Word(of, name, _) if of == key => Some(name),
+                Alias::Word(..) | Alias::Key(_) => None,
+            })
+            .collect();
+        ours.sort_unstable();
+        ours.dedup();
+        let suggestion = nearest(word, ours.iter().copied().chain(others), 1).pop().map(str::to_owned);
+        let problem = Problem::new(Severity::Warning, place, format!("{key} cannot contain {}", quoted(word)));
+        self.report(problem.allowed(ours.join(", ")).suggestion(suggestion));
+    }
+
+    fn assign(&mut self, setting: usize, is_key: bool, rank: Rank, resolved: Resolved) {
+        self.assignments.push(Assignment { setting, rank, is_key, resolved });
+    }
+
+    fn finish(mut self) -> (Settings, Vec<Problem>) {
+        let mut all = defaults();
+        self.assignments.sort_by_key(|it| (it.rank, it.is_key));
+        for it in std::mem::take(&mut self.assignments) {
+            all[it.setting] = it.resolved;
+        }
+        self.report_missing(&all);
+        if self.problems_left_out > 0 {
+            let message = format!("{} more problems with settings are not shown", self.problems_left_out);
+            let last = self.problems.last().map_or(Place::Default, |it| it.place.clone());
+            self.problems.push(Problem::new(Severity::Note, &last, message));
+        }
+        (Settings::new(all), self.problems)
+    }
+
+    /// A setting that nobody obeys yet is worth a word when it was changed and nothing else already says so.
+    fn report_missing(&mut self, all: &[Resolved]) {
+        let defaults = defaults();
+        let is_changed = |at: usize| all[at].value != defaults[at].value;
+        for (at, setting) in SETTINGS.iter().enumerate() {
+            let is_in_force = feature_of(setting).is_none_or(|it| SETTINGS[it].exists && is_changed(it));
+            if setting.exists || !is_changed(at) || !is_in_force {
+                continue;
+            }
+            let asked = match &all[at].value {
+                Value::Flag(true) => setting.name.to_owned(),
+                value => format!("{} = {}", setting.name, quoted(&value.to_string())),
+            };
+            let severity = match all[at].namespace {
+                Namespace::Own => Severity::Warning,
+                Namespace::Khronos => Severity::Note,
+            };
+            let message = format!("asked for {asked}, which this version cannot do yet");
+            self.report(Problem::new(severity, &all[at].place, message));
+        }
+    }
+}
+
+/// The feature that a setting refines: `gpu` for `gpu_shaders`.
+fn feature_of(setting: &Setting) -> Option<usize> {
+    const FEATURES: [&str; 4] = ["sync", "gpu", "printf", "capture"];
+    let (feature, _) = setting.name.split_once('_')?;
+    FEATURES.contains(&feature).then(|| SETTINGS.iter().position(|it| it.name == feature)).flatten()
+}

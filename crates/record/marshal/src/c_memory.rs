@@ -1,0 +1,43 @@
+//! The application's memory, as the rules read it.
+
+use lavascope_record::memory::Memory;
+
+/// Addresses of this process.
+#[derive(Clone, Copy)]
+pub struct CMemory(());
+
+impl CMemory {
+    /// # Safety
+    ///
+    /// Until it is dropped, it may only be given to the rules and walkers of `event`, for frames of a call whose pointers
+    /// are valid as the specification demands: those read what it makes readable for that call, and nothing else.
+    pub unsafe fn of_this_process() -> CMemory {
+        CMemory(())
+    }
+}
+
+/// No system maps anything below for a program: what is there is null, or an offset from it.
+const LOWEST_ADDRESS: u64 = 4096;
+
+impl Memory for CMemory {
+    fn read(&self, at: u64, width: u8) -> Option<u64> {
+        if at < LOWEST_ADDRESS {
+            return None;
+        }
+        let address = std::ptr::with_exposed_provenance::<u8>(at as usize);
+        // SAFETY: by the contract of `of_this_process` the rules ask, and only for siblings and structures of a call, which
+        // its valid usage makes readable. The reads are unaligned because an application may hand us any address.
+        unsafe {
+            Some(match width {
+                1 => u64::from(address.read()),
+                2 => u64::from(address.cast::<u16>().read_unaligned()),
+                4 => u64::from(address.cast::<u32>().read_unaligned()),
+                _ => address.cast::<u64>().read_unaligned(),
+            })
+        }
+    }
+
+    fn follow(&self, at: u64) -> Option<u64> {
+        self.read(at, 8).filter(|it| *it != 0)
+    }
+}

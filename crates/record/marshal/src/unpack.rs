@@ -1,0 +1,486 @@
+//! *Unpack*: a record to C memory, ready for a driver.
+
+use lavascope_abi::desc::{Blob, Field, Layout, ObjectNumbering, Pointer, Target, Ty, Work};
+use lavascope_abi::{ObjectId, Ptr, structure_by_type};
+use lavascope_record::check::{handle_type, target_size};
+use lavascope_record::memory::{Memory, RecordMemory};
+use lavascope_record::record::{HEAD_SIZE, Kind, Record};
+use lavascope_record::rules;
+use lavascope_record::template;
+use lavascope_record::walk::{Frame, Pass, Way, aligned, ignores_addresses, uses_host_addresses, way};
+
+use crate::arena::Arena;
+
+/// The handles that ids stand for here.
+pub trait Handles {
+    /// The handle of an id that is not null.
+    fn handle(&self, id: ObjectId) -> u64;
+
+    /// Whether device addresses are others here, and [`Handles::address`] knows them.
+    fn has_addresses(&self) -> bool {
+        false
+    }
+
+    /// The device address that one of the record stands for here.
+    fn address(&self, recorded: u64) -> u64 {
+        recorded
+    }
+
+    /// Whether queue families have other numbers here, and [`Handles::family`] knows them.
+    fn has_families(&self) -> bool {
+        false
+    }
+
+    /// The queue family that one of the record stands for here.
+    fn family(&self, recorded: u32) -> u32 {
+        recorded
+    }
+
+    /// Where bytes of the host are that the record does not hold, for the structure of this index in its array.
+    fn contents(&self, _index: u64) -> Option<u64> {
+        None
+    }
+
+    /// Bytes to provide for an output whose size the record does not tell.
+    fn blob_size(&self, _blob: Blob, _owner: &Frame<'_>) -> Option<u32> {
+        None
+    }
+}
+
+/// Who is going to read the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A driver: nothing half known may reach it. Unknown structures are left out, addresses of the application are
+    /// null, and what is not in the record is an error.
+    Driver,
+    /// Packing it again: whatever was present is present.
+    RoundTrip,
+}
+
+/// Why a record cannot be laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnpackError {
+    #[error("{item} asks for {bytes} bytes of outputs; at most {OUTPUT_MAX} are provided")]
+    OutputsTooLarge { item: &'static str, bytes: u64 },
+    #[error("{item} leads to data that is not in the record")]
+    Missing { item: &'static str },
+}
+
+/// Fields that hold the number of a queue family.
+const FAMILIES: [&str; 3] = ["queueFamilyIndex", "srcQueueFamilyIndex", "dstQueueFamilyIndex"];
+
+/// A record states the capacity of output arrays; a foreign one may state anything.
+const OUTPUT_MAX: u64 = 1 << 28;
+
+/// Lays records out as C memory in an arena.
+pub struct Unpacker<'a, H: ?Sized> {
+    pub handles: &'a H,
+    pub purpose: Purpose,
+}
+
+/// A place for opaque pointers to point to: nobody may look into them.
+static SOMEWHERE: [u64; 2] = [0; 2];
+
+pub(crate) fn somewhere() -> u64 {
+    SOMEWHERE.as_ptr().expose_provenance() as u64
+}
+
+impl<H: Handles + ?Sized> Unpacker<'_, H> {
+    /// The image of the call's parameters or outputs. It lives until the arena is cleared.
+    pub fn unpack(&self, record: Record<'_>, arena: &mut Arena) -> Result<*mut u8, UnpackError> {
+        let desc = record.command().desc();
+        let (layout, pass) = match (record.kind(), desc.outputs) {
+            (Kind::Leave, Some(outputs)) => (outputs.layout, Pass::Leave),
+            _ => (desc.parameters, Pass::Enter),
+        };
+        self.unpack_image(record.body(), layout, pass, arena)
+    }
+
+    /// The image of a layout in a checked body: the heart of [`Unpacker::unpack`].
+    ///
+    /// `body` must have passed `check_image` for this layout and pass. Of one that did not, as [`own`](lavascope_record::own)
+    /// may make it, the image may be another or none: a count or an offset that does not fit panics.
+    pub fn unpack_image(
+        &self,
+        body: &[u8],
+        layout: &'static Layout,
+        pass: Pass,
+        arena: &mut Arena,
+    ) -> Result<*mut u8, UnpackError> {
+        let mut walk = Walk {
+            handles: self.handles,
+            purpose: self.purpose,
+            memory: RecordMemory { body },
+            arena,
+            outputs: 0,
+            item: layout.name,
+        };
+        let root = Frame::root(layout, HEAD_SIZE as u64);
+        let image = walk.copy(root.base, layout.size as usize);
+        walk.structure(&root, image, pass)?;
+        Ok(image)
+    }
+}
+
+type Unpacked = Result<(), UnpackError>;
+
+struct Walk<'a, H: ?Sized> {
+    handles: &'a H,
+    purpose: Purpose,
+    memory: RecordMemory<'a>,
+    arena: &'a mut Arena,
+    /// Bytes of outputs provided so far.
+    outputs: u64,
+    /// The command whose parameters or outputs are laid out.
+    item: &'static str,
+}
+
+impl<H: Handles + ?Sized> Walk<'_, H> {
+    /// A copy of record bytes in the arena.
+    fn copy(&mut self, from: u64, size: usize) -> *mut u8 {
+        let bytes = &self.memory.body[from as usize..][..size];
+        let to = self.arena.claim(size);
+        // SAFETY: the arena gave `size` bytes at `to`, which nobody else has, and the slice has as many.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, size) };
+        to
+    }
+
+    fn write(to: *mut u8, value: u64) {
+        // SAFETY: a slot is a field of eight bytes of a layout, or an element of that size of an array. The functions here
+        // take it from a block that `copy` or `claim` made for the whole layout or array, in an arena that stays borrowed.
+        // Slots of unions may be less aligned than words.
+        unsafe { to.cast::<u64>().write_unaligned(value) };
+    }
+
+    fn structure(&mut self, frame: &Frame<'_>, to: *mut u8, pass: Pass) -> Unpacked {
+        if self.translates() && pass == Pass::Enter {
+            self.translate(frame.layout, frame.base, to);
+        }
+        frame.layout.work.iter().try_for_each(|it| self.work(frame, to, it, pass))
+    }
+
+    /// `to` is where the structure lies in the arena.
+    fn work(&mut self, frame: &Frame<'_>, to: *mut u8, work: &Work, pass: Pass) -> Unpacked {
+        let from = frame.base + u64::from(work.at());
+        let slot = to.wrapping_add(work.at() as usize);
+        match work {
+            Work::Chain { .. } => return self.chain(frame, from, slot, pass),
+            Work::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
+            _ if pass == Pass::Skeleton => {}
+            Work::Handles { count, .. } => self.handle_array(from, slot, u64::from(*count)),
+            Work::TypedHandle { ty, numbering, .. } => {
+                let number = self.memory.at(frame.base, *ty).unwrap_or(0) as i32;
+                self.typed_handle(from, slot, number, *numbering);
+            }
+            Work::Opaque { .. } => self.opaque(from, slot),
+            Work::DeviceOrHost { .. } => return self.device_or_host(frame, from, slot),
+            Work::Text { .. } | Work::Tail { .. } => {}
+            Work::Select { selector, cases, .. } => {
+                let value = self.memory.at(frame.base, *selector).unwrap_or(0) as i32;
+                let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
+                let work = case.map_or(&[][..], |it| it.work);
+                return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are plain values that mean something else here.
+    fn translates(&self) -> bool {
+        self.handles.has_addresses() || self.handles.has_families()
+    }
+
+    /// The device addresses and queue families among the plain values of a structure.
+    fn translate(&self, layout: &Layout, from: u64, to: *mut u8) {
+        for field in layout.fields {
+            for index in 0..field.count {
+                let at = u64::from(field.at + index * field.ty.size());
+                match field.ty {
+                    Ty::DeviceAddress => {
+                        Self::write(to.wrapping_add(at as usize), self.handles.address(self.word(from + at)));
+                    }
+                    Ty::U32 if FAMILIES.contains(&field.name) => {
+                        let family = self.handles.family(self.memory.u32(from + at).unwrap_or(0));
+                        // SAFETY: the field is one of the layout, for the size of which `copy` made the block at `to`.
+                        unsafe { to.wrapping_add(at as usize).cast::<u32>().write_unaligned(family) };
+                    }
+                    // Of a union nobody knows here what it holds.
+                    Ty::Struct(inner) if !layout.is_union => {
+                        self.translate(inner, from + at, to.wrapping_add(at as usize));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.memory.read(at, 8).unwrap_or(0)
+    }
+
+    fn handle_array(&self, from: u64, slot: *mut u8, count: u64) {
+        for it in 0..count {
+            let raw = self.word(from + it * 8);
+            let handle = match ObjectId::from_raw(raw) {
+                Some(id) if !id.is_null() => self.handles.handle(id),
+                _ => 0,
+            };
+            Self::write(slot.wrapping_add(it as usize * 8), handle);
+        }
+    }
+
+    fn typed_handle(&self, from: u64, slot: *mut u8, number: i32, numbering: ObjectNumbering) {
+        match handle_type(number, numbering) {
+            Some(_) => self.handle_array(from, slot, 1),
+            None => self.opaque(from, slot),
+        }
+    }
+
+    /// A driver must not look into what was the application's own.
+    fn opaque(&self, from: u64, slot: *mut u8) {
+        let is_present = self.word(from) != 0 && self.purpose == Purpose::RoundTrip;
+        Self::write(slot, if is_present { somewhere() } else { 0 });
+    }
+
+    fn device_or_host(&self, frame: &Frame<'_>, from: u64, slot: *mut u8) -> Unpacked {
+        if ignores_addresses(self.item) {
+            Self::write(slot, if self.word(from) == 0 { 0 } else { somewhere() });
+        } else if uses_host_addresses(self.item) {
+            if self.word(from) != 0 && self.purpose == Purpose::Driver {
+                return Err(UnpackError::Missing { item: frame.layout.name });
+            }
+            self.opaque(from, slot);
+        } else if self.handles.has_addresses() {
+            Self::write(slot, self.handles.address(self.word(from)));
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, frame: &Frame<'_>, from: u64, slot: *mut u8, pass: Pass) -> Unpacked {
+        const NEXT_AT: u64 = 8;
+        let (mut from, mut slot) = (from, slot);
+        while let Some(base) = self.memory.follow(from) {
+            from = base + NEXT_AT;
+            if let Some(block) = self.chained(frame, base, pass)? {
+                Self::write(slot, block.expose_provenance() as u64);
+                slot = block.wrapping_add(NEXT_AT as usize);
+            }
+        }
+        Self::write(slot, 0);
+        Ok(())
+    }
+
+    /// One structure of a chain, its own chain aside; none for a stub that is left out.
+    fn chained(&mut self, frame: &Frame<'_>, base: u64, pass: Pass) -> Result<Option<*mut u8>, UnpackError> {
+        const NEXT_AT: u32 = 8;
+        let s_type = self.memory.u32(base).unwrap_or(0) as i32;
+        let Some(layout) = structure_by_type(s_type) else {
+            return Ok((self.purpose == Purpose::RoundTrip).then(|| self.copy(base, 16)));
+        };
+        let block = self.copy(base, layout.size as usize);
+        let inner = frame.child(layout, base, 0);
+        if self.translates() && pass == Pass::Enter {
+            self.translate(layout, base, block);
+        }
+        for work in layout.work.iter().filter(|it| !matches!(it, Work::Chain { at } if *at == NEXT_AT)) {
+            self.work(&inner, block, work, pass)?;
+        }
+        Ok(Some(block))
+    }
+
+    fn pointer(
+        &mut self,
+        frame: &Frame<'_>,
+        from: u64,
+        slot: *mut u8,
+        pointer: &Pointer,
+        pass: Pass,
+        element: u64,
+    ) -> Unpacked {
+        let value = self.word(from);
+        let address = match (value, way(pointer, pass)) {
+            (0, _) | (_, Way::Drop) => 0,
+            (_, Way::Mark) => self.output(frame, pointer, element)?.expose_provenance() as u64,
+            (value, _) if value == Ptr::<u8>::PRESENT.0 && self.purpose == Purpose::Driver => {
+                let is_blob = matches!(pointer.to, Target::Blob(_));
+                let found = self.handles.contents(frame.index).filter(|_| is_blob);
+                found.ok_or(UnpackError::Missing { item: frame.layout.name })?
+            }
+            (value, _) if value < HEAD_SIZE as u64 => somewhere(),
+            (value, Way::Follow(pass)) => self.target(frame, value, pointer, pass, element)?.expose_provenance() as u64,
+        };
+        Self::write(slot, address);
+        Ok(())
+    }
+
+    /// Room for what the driver will write.
+    fn output(&mut self, frame: &Frame<'_>, pointer: &Pointer, element: u64) -> Result<*mut u8, UnpackError> {
+        let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(1);
+        let bytes = match &pointer.to {
+            Target::Blob(kind) => match (self.handles.blob_size(*kind, frame), self.purpose) {
+                (Some(size), _) => u64::from(size),
+                (None, Purpose::Driver) => return Err(UnpackError::Missing { item: frame.layout.name }),
+                (None, Purpose::RoundTrip) => 0,
+            },
+            target => count.saturating_mul(target_size(target)),
+        };
+        self.claim(frame, bytes)
+    }
+
+    /// Room beyond what the record itself takes, of which a foreign record may ask for any amount.
+    fn claim(&mut self, frame: &Frame<'_>, bytes: u64) -> Result<*mut u8, UnpackError> {
+        self.outputs = self.outputs.saturating_add(bytes);
+        if self.outputs > OUTPUT_MAX {
+            return Err(UnpackError::OutputsTooLarge { item: frame.layout.name, bytes: self.outputs });
+        }
+        Ok(self.arena.claim(bytes as usize))
+    }
+
+    fn target(
+        &mut self,
+        frame: &Frame<'_>,
+        base: u64,
+        pointer: &Pointer,
+        pass: Pass,
+        element: u64,
+    ) -> Result<*mut u8, UnpackError> {
+        match &pointer.to {
+            Target::Text => {
+                let rest = &self.memory.body[base as usize..];
+                let end = rest.iter().position(|it| *it == 0).expect("a text that was checked has an end");
+                return Ok(self.copy(base, end + 1));
+            }
+            Target::Blob(_) => {
+                let size = self.word(base);
+                return Ok(self.copy(base + 8, size as usize));
+            }
+            Target::Template => return self.template(frame, base),
+            Target::AnyStruct => {
+                let block = self.chained(frame, base, pass)?;
+                let Some(block) = block else { return Ok(std::ptr::null_mut()) };
+                self.chain(frame, base + 8, block.wrapping_add(8), pass)?;
+                return Ok(block);
+            }
+            _ => {}
+        }
+        let count = rules::count(&self.memory, frame, pointer.len, element).unwrap_or(0);
+        let size = target_size(&pointer.to);
+        let stride = pointer.stride.and_then(|it| self.memory.at(frame.base, it)).unwrap_or(size);
+        if stride != size {
+            return self.strided(frame, base, count, size, stride);
+        }
+        let block = self.copy(base, count.saturating_mul(size) as usize);
+        if self.handles.has_families() && matches!(pointer.to, Target::Values(Ty::U32)) {
+            self.translate_families(frame, base, pointer, block, count);
+        }
+        for index in 0..count {
+            let (from, to) = (base + index * size, block.wrapping_add((index * size) as usize));
+            match &pointer.to {
+                Target::Struct(layout) => self.structure(&frame.child(layout, from, index), to, pass)?,
+                Target::Handle(_) => self.handle_array(from, to, 1),
+                Target::Pointer(inner) => self.pointer(frame, from, to, inner, pass, index)?,
+                Target::Opaque => self.opaque(from, to),
+                Target::Values(Ty::DeviceAddress) if self.handles.has_addresses() => {
+                    Self::write(to, self.handles.address(self.word(from)));
+                }
+                Target::Values(_) | Target::Text | Target::AnyStruct | Target::Blob(_) | Target::Template => break,
+            }
+        }
+        Ok(block)
+    }
+
+    /// A list of queue families.
+    fn translate_families(&self, frame: &Frame<'_>, base: u64, pointer: &Pointer, block: *mut u8, count: u64) {
+        let is_it = |it: &&Field| matches!(it.ty, Ty::Pointer(own) if std::ptr::eq(own, pointer));
+        let field = frame.layout.fields.iter().find(is_it);
+        if field.is_some_and(|it| it.name == "pQueueFamilyIndices") {
+            for index in 0..count {
+                let family = self.handles.family(self.memory.u32(base + index * 4).unwrap_or(0));
+                // SAFETY: `target` made the block with `count` elements of four bytes, and `index` is less.
+                unsafe { block.cast::<u32>().add(index as usize).write_unaligned(family) };
+            }
+        }
+    }
+
+    /// Elements that the application placed apart from each other: plain structures only.
+    fn strided(
+        &mut self,
+        frame: &Frame<'_>,
+        base: u64,
+        count: u64,
+        size: u64,
+        stride: u64,
+    ) -> Result<*mut u8, UnpackError> {
+        let block = self.claim(frame, count.saturating_mul(stride.max(size)).saturating_add(size))?;
+        for index in 0..count {
+            let from = &self.memory.body[(base + index * size) as usize..][..size as usize];
+            let to = block.wrapping_add((index * stride) as usize);
+            // SAFETY: `claim` gave room for `count` distances of `stride` and one element more, as a product that did not
+            // saturate, since it is below `OUTPUT_MAX`; `index` is less than `count`, and the slice has `size` bytes.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, size as usize) };
+        }
+        Ok(block)
+    }
+
+    /// The elements again where the entries of the template place them.
+    fn template(&mut self, frame: &Frame<'_>, base: u64) -> Result<*mut u8, UnpackError> {
+        let count = self.word(base);
+        let entry_at = |it: u64| base + 8 + it * template::ENTRY_SIZE;
+        let entries: Vec<_> = (0..count)
+            .map(|it| template::entry_from([0, 8, 16, 24].map(|word| self.word(entry_at(it) + word))))
+            .collect();
+        let end = entries.iter().filter_map(|it| {
+            let element = template::element(it.descriptor_type)?;
+            let count = u64::from(it.descriptor_count);
+            let size = match element {
+                // The stride of an inline block means nothing.
+                template::Element::Bytes => count,
+                _ => it.stride.saturating_mul(count.saturating_sub(1)).saturating_add(element.size()),
+            };
+            Some(it.offset.saturating_add(size))
+        });
+        let block = self.claim(frame, end.max().unwrap_or(0))?;
+        let mut from = entry_at(count);
+        for entry in &entries {
+            let Some(element) = template::element(entry.descriptor_type) else { continue };
+            let (step, count) = match element {
+                template::Element::Bytes => (1, u64::from(entry.descriptor_count)),
+                _ => (entry.stride, u64::from(entry.descriptor_count)),
+            };
+            for index in 0..count {
+                let to = block.wrapping_add((entry.offset + index * step) as usize);
+                self.template_element(element, from + index * element.size(), to);
+            }
+            from += aligned(element.size() * count);
+        }
+        Ok(block)
+    }
+
+    fn template_element(&mut self, element: template::Element, from: u64, to: *mut u8) {
+        let bytes = &self.memory.body[from as usize..(from + element.size()) as usize];
+        // SAFETY: `template` claimed room up to the largest end of an entry, as a sum that did not saturate, since it is
+        // below `OUTPUT_MAX`; this element is one of an entry, and as large as was counted there.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        match element {
+            template::Element::Struct(layout) => {
+                let frame = Frame::root(layout, from);
+                // Descriptor infos hold handles only, which cannot fail.
+                let _ = self.structure(&frame, to, Pass::Enter);
+            }
+            template::Element::Handle(_) => self.handle_array(from, to, 1),
+            template::Element::Number | template::Element::Bytes => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Ptr;
+    use lavascope_record::record::HEAD_SIZE;
+
+    #[test]
+    fn marks_are_below_every_offset() {
+        assert!(Ptr::<u8>::PRESENT.0 < HEAD_SIZE as u64);
+        assert!(Ptr::<u8>::EMPTY.0 < HEAD_SIZE as u64);
+    }
+}

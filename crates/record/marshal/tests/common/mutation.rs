@@ -1,0 +1,134 @@
+//! Damaged records: the check refuses them, or what it lets through can be used in every way.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::desc::Access;
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker};
+use lavascope_record::facts::{Facts, LibraryUse, SubpassUse};
+use lavascope_record::{Call, Fault, Kind, Outcome, Remarks, check, print};
+use lavascope_sim::{Options, Random, World, mutate, random_image};
+
+use crate::Names;
+
+/// What became of the damaged records.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) accepted: u64,
+    /// Of those, the ones that were packed again to the same bytes.
+    pub(crate) canonical: u64,
+    pub(crate) refused: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    pub(crate) fn refused_total(&self) -> u64 {
+        self.refused.values().sum()
+    }
+}
+
+/// Packs calls of every command and damages each record `rounds` times.
+pub(crate) fn mutate_records(seed: u64, records: u64) -> Tally {
+    let (mut tally, mut arena) = (Tally::default(), Arena::default());
+    each_damaged(seed, records, |_, words| judge(words, &mut arena, &mut tally));
+    tally
+}
+
+/// Gives records of every command, each with what damage made of it.
+pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64], &[u64])) {
+    let mut random = Random::new(seed);
+    let options = Options::WILD;
+    let mut done = 0;
+    while done < records {
+        let command = Command::ALL[random.below(Command::ALL.len() as u64) as usize];
+        let desc = command.desc();
+        let is_leave = desc.outputs.is_some() && random.one_in(3);
+        let layout = desc.outputs.filter(|_| is_leave).map_or(desc.parameters, |it| it.layout);
+        let memory = random_image(layout, &mut random, options);
+        let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
+        let mut stream = Stream::default();
+        let mut packer = Packer::new(&Names, &World);
+        if is_leave {
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            unsafe { packer.leave(&mut stream, command, image, done) };
+        } else {
+            // SAFETY: `random_image` made it for this command, and `memory` keeps all that it leads to.
+            unsafe { packer.enter(&mut stream, command, image, done) };
+        }
+        for _ in 0..50 {
+            let mut words = stream.words().to_vec();
+            mutate(&mut words, &mut random);
+            give(stream.words(), &words);
+            done += 1;
+        }
+    }
+}
+
+/// A record that passes must be its own canonical form and usable by everything that reads records.
+fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
+    let record = match check(words) {
+        Ok(record) => record,
+        Err(error) => {
+            let fault: Fault = error.fault;
+            *tally.refused.entry(format!("{fault:?}")).or_default() += 1;
+            return;
+        }
+    };
+    tally.accepted += 1;
+    assert!(Call::of(record).is_some() || Outcome::of(record).is_some());
+    let text = print::print(record);
+    arena.clear();
+    let unpacker = Unpacker { handles: &Raw, purpose: Purpose::RoundTrip };
+    // Outputs of any size may be asked for; a refusal is an answer.
+    let Ok(image) = unpacker.unpack(record, arena) else { return };
+    // What only objects know, no record alone can give back; overlapping strides are the application's mistake.
+    let needs_objects = text.contains("template data") || text.contains("blob of ");
+    let is_strided = record.command().desc().name.starts_with("vkCmdDrawMulti");
+    if needs_objects || is_strided || record.remarks().has(Remarks::CUT) {
+        return;
+    }
+    let mut stream = Stream::default();
+    let mut packer = Packer::new(&Raw, &ReadAll);
+    let again = match record.kind() {
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
+        Kind::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
+        // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
+        Kind::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
+    };
+    let body_words = record.body().len() / 8;
+    let again = again.unwrap_or_default();
+    // The second word of the head also counts the touches, which packing leaves to others.
+    assert_eq!((again.first(), again.get(2..)), (words.first(), words.get(2..body_words)), "not canonical:\n{text}");
+    tally.canonical += 1;
+}
+
+/// Ids as handles.
+struct Raw;
+
+impl Ids for Raw {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
+        ObjectId::checked(handle, ty).unwrap_or(ObjectId::unknown(ty))
+    }
+}
+
+impl Handles for Raw {
+    fn handle(&self, id: ObjectId) -> u64 {
+        id.raw()
+    }
+}
+
+/// Whatever depends on an object is read: what a record has is there, what it lacks is null.
+struct ReadAll;
+
+impl Facts for ReadAll {
+    fn is_secondary(&self, _command_buffer: u64) -> Option<bool> {
+        Some(true)
+    }
+
+    fn subpass(&self, _render_pass: u64, _subpass: u32) -> Option<SubpassUse> {
+        Some(SubpassUse { color: true, depth_stencil: true })
+    }
+
+    fn library(&self, _pipeline: u64) -> Option<LibraryUse> {
+        Some(LibraryUse { has_mesh: false, discards_always: false })
+    }
+}

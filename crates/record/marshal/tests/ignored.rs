@@ -1,0 +1,121 @@
+//! Every pointer that may be garbage is met as garbage, and is followed where it must be.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::Names;
+use lavascope_abi::desc::{Layout, Read, Work};
+use lavascope_abi::*;
+use lavascope_marshal::{Packer, Stream};
+use lavascope_record::rules::Verdict;
+use lavascope_record::walk::Pass;
+use lavascope_sim::{Options, Random, World, random_image};
+
+/// Structures that hang below a graphics pipeline or inheritance info and have conditions, or cause them.
+static CHAINED: &[&Layout] = &[
+    &ATTACHMENT_SAMPLE_COUNT_INFO_AMD_LAYOUT,
+    &COMMAND_BUFFER_INHERITANCE_RENDERING_INFO_LAYOUT,
+    &COMMAND_BUFFER_INHERITANCE_VIEWPORT_SCISSOR_INFO_NV_LAYOUT,
+    &CUSTOM_RESOLVE_CREATE_INFO_EXT_LAYOUT,
+    &GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT_LAYOUT,
+    &GRAPHICS_PIPELINE_SHADER_GROUPS_CREATE_INFO_NV_LAYOUT,
+    &GRAPHICS_SHADER_GROUP_CREATE_INFO_NV_LAYOUT,
+    &IMAGE_COMPRESSION_CONTROL_EXT_LAYOUT,
+    &PIPELINE_COLOR_WRITE_CREATE_INFO_EXT_LAYOUT,
+    &PIPELINE_COVERAGE_MODULATION_STATE_CREATE_INFO_NV_LAYOUT,
+    &PIPELINE_DISCARD_RECTANGLE_STATE_CREATE_INFO_EXT_LAYOUT,
+    &PIPELINE_LIBRARY_CREATE_INFO_KHR_LAYOUT,
+    &PIPELINE_RENDERING_CREATE_INFO_LAYOUT,
+    &PIPELINE_VIEWPORT_COARSE_SAMPLE_ORDER_STATE_CREATE_INFO_NV_LAYOUT,
+    &PIPELINE_VIEWPORT_DEPTH_CLAMP_CONTROL_CREATE_INFO_EXT_LAYOUT,
+    &PIPELINE_VIEWPORT_EXCLUSIVE_SCISSOR_STATE_CREATE_INFO_NV_LAYOUT,
+    &PIPELINE_VIEWPORT_SHADING_RATE_IMAGE_STATE_CREATE_INFO_NV_LAYOUT,
+    &PIPELINE_VIEWPORT_SWIZZLE_STATE_CREATE_INFO_NV_LAYOUT,
+    &PIPELINE_VIEWPORT_W_SCALING_STATE_CREATE_INFO_NV_LAYOUT,
+    &RENDERING_ATTACHMENT_LOCATION_INFO_LAYOUT,
+];
+
+/// Dynamic states that make pointers ignored.
+static STATES: &[u32] = &[
+    0, 1, 1000087000, 1000099000, 1000164004, 1000164006, 1000205001, 1000267003, 1000267004, 1000352000, 1000377001,
+    1000381000, 1000455006, 1000455010, 1000455011, 1000455012, 1000455023, 1000455024, 1000455028, 1000455029,
+    1000582000,
+];
+
+const BELOW_PIPELINES: Options =
+    Options { depth_max: 5, count_end: 4, has_unknown: false, chained: CHAINED, numbers: STATES };
+
+/// How a conditional pointer was met: by owner and field.
+type Met = BTreeMap<(&'static str, &'static str), BTreeSet<&'static str>>;
+
+/// Packs a random image, puts garbage where it is ignored, and packs again.
+fn meet(layout: &'static Layout, options: Options, seed: u64, met: &mut Met) {
+    let mut random = Random::new(seed);
+    let mut memory = random_image(layout, &mut random, options);
+    let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
+    let mut stream = Stream::default();
+    let mut packer = Packer::new(&Names, &World);
+    packer.conditional = Some(Vec::new());
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    let words = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0.to_vec();
+    for pointer in packer.conditional.take().unwrap_or_default() {
+        let verdict = if pointer.verdict == Verdict::Read { "read" } else { "ignored" };
+        if pointer.verdict != Verdict::Read {
+            memory.poke(pointer.address, 0xdead_beef_dead_bee1);
+        }
+        met.entry(field_at(pointer.owner, &memory, pointer.address)).or_default().insert(verdict);
+    }
+    stream.clear();
+    // SAFETY: `random_image` made it for this layout, and `memory` keeps what it leads to.
+    let again = unsafe { packer.structure_alone(&mut stream, layout, Pass::Enter, image) }.0;
+    assert_eq!(again, words, "{} with seed {seed} and garbage", layout.name);
+}
+
+/// The conditional field of an owner. Owners have few, told apart by their distance from the block's start.
+fn field_at(owner: &'static Layout, memory: &lavascope_sim::CallMemory, address: u64) -> (&'static str, &'static str) {
+    let offset = memory.offset_in_block(address).unwrap_or(0);
+    let is_here = |at: u32| offset >= u64::from(at) && (offset - u64::from(at)).is_multiple_of(u64::from(owner.size));
+    let field = conditional_fields(owner).into_iter().find(|it| is_here(it.0));
+    (owner.name, field.map_or("?", |it| it.1))
+}
+
+fn conditional_fields(layout: &'static Layout) -> Vec<(u32, &'static str)> {
+    let conditional = layout.work.iter().filter_map(|it| match it {
+        Work::Pointer { at, pointer } if pointer.read != Read::Always => Some(*at),
+        _ => None,
+    });
+    let name = |at: u32| layout.fields.iter().find(|it| it.at == at).map(|it| (at, it.name));
+    conditional.filter_map(name).collect()
+}
+
+#[test]
+fn every_conditional_pointer_is_met_as_garbage_and_as_data() {
+    let mut met = Met::new();
+    for round in 0..4000 {
+        let pipelines = Command::CreateGraphicsPipelines.desc().parameters;
+        meet(pipelines, BELOW_PIPELINES, round, &mut met);
+        meet(Command::BeginCommandBuffer.desc().parameters, BELOW_PIPELINES, round, &mut met);
+    }
+    for round in 0..300 {
+        meet(Command::CreateShadersEXT.desc().parameters, BELOW_PIPELINES, round, &mut met);
+        meet(&STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT, Options::WILD, round, &mut met);
+    }
+    // Blend state is ignored only when all of these are dynamic.
+    let blend = Options { numbers: &[1000455010, 1000455011, 1000455012], ..BELOW_PIPELINES };
+    (0..1000).for_each(|round| meet(Command::CreateGraphicsPipelines.desc().parameters, blend, round, &mut met));
+    for layout in STRUCTURES.iter().filter(|it| !conditional_fields(it).is_empty()) {
+        (0..60).for_each(|round| meet(layout, Options::WILD, round, &mut met));
+    }
+    let both = BTreeSet::from(["ignored", "read"]);
+    let mut missing = Vec::new();
+    for layout in STRUCTURES {
+        for (_, field) in conditional_fields(layout) {
+            let seen = met.get(&(layout.name, field)).cloned().unwrap_or_default();
+            if seen != both {
+                missing.push(format!("{}.{field}: only {seen:?}", layout.name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}

@@ -1,0 +1,176 @@
+//! Real threads hand objects to each other, and the merged streams must tell every hand-over in its true order.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_record::record::{Head, Kind, Touch};
+use lavascope_stream::{Given, Merger, Objects, Parent, Slot, Thread, Threads, Wake};
+
+/// A record whose image is two words of our own: which object, and how often it was used before.
+fn record(command: Command, call: u64, words: [u64; 2], touches: &[u64]) -> Vec<u64> {
+    let head = Head {
+        body_words: 4,
+        command: command as u16,
+        kind: Kind::Enter as u8,
+        remarks: 0,
+        call,
+        touches: touches.len() as u32,
+    };
+    let mut record = head.to_words().to_vec();
+    record.extend(words);
+    record.extend(touches);
+    record
+}
+
+struct Shared {
+    objects: Objects,
+    threads: Threads,
+    /// The application's own locks, and how often each object was used.
+    uses: Vec<(Slot, Mutex<u64>)>,
+}
+
+impl Shared {
+    fn new(objects: usize) -> Shared {
+        let all = Objects::new();
+        let slot = |it| all.add(ObjectId::new(HandleType::Buffer, it).unwrap_or_default(), Parent::None, 0);
+        let uses = (0..objects as u64).filter_map(slot).map(|it| (it, Mutex::new(0))).collect();
+        Shared { objects: all, threads: Threads::new(), uses }
+    }
+
+    /// One call with an externally synchronized object, as the layer makes it.
+    fn call(&self, thread: &mut Thread, object: usize) {
+        let (slot, uses) = &self.uses[object];
+        let mut uses = uses.lock().expect("nobody panics");
+        let call = thread.begin();
+        thread.after(self.objects.touch_of(*slot));
+        thread.append(&record(Command::CmdDraw, call, [object as u64, *uses], thread.touches()));
+        thread.end_record();
+        self.objects.touch(*slot, thread.touch(call));
+        thread.complete(call);
+        *uses += 1;
+    }
+}
+
+/// A small generator, so that a seed repeats the choices, if not the schedule.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+#[test]
+fn hand_overs_are_told_in_their_true_order() {
+    for (seed, threads, objects) in [(1, 2, 1), (2, 4, 3), (3, 8, 5), (4, 16, 40)] {
+        let shared = Shared::new(objects);
+        let wake = Wake::new(usize::MAX);
+        let running = AtomicU64::new(threads);
+        let mut merger = Merger::default();
+        let mut expected = vec![0; objects];
+        let mut check = |it: Given<'_>| {
+            let words = it.record;
+            let object = words[2] as usize;
+            assert_eq!(words[3], expected[object], "seed {seed}: object {object} in the order of its uses");
+            expected[object] += 1;
+        };
+        std::thread::scope(|scope| {
+            let start = |it| {
+                let (shared, wake, running) = (&shared, &wake, &running);
+                scope.spawn(move || {
+                    let mut thread = shared.threads.enlist(wake);
+                    let mut random = Random(seed * 1000 + it);
+                    for _ in 0..3000 {
+                        shared.call(&mut thread, random.below(objects));
+                    }
+                    shared.threads.retire(thread);
+                    running.fetch_sub(1, Ordering::Release);
+                })
+            };
+            let started: Vec<_> = (0..threads).map(start).collect();
+            // Read while they write.
+            while running.load(Ordering::Acquire) > 0 {
+                merger.drain(&shared.threads, &mut check);
+            }
+            // Joined by hand: ThreadSanitizer does not see what the end of a scope waits for.
+            started.into_iter().for_each(|it| it.join().expect("nobody panics"));
+        });
+        merger.drain(&shared.threads, &mut check);
+        assert_eq!(expected.iter().sum::<u64>(), threads * 3000, "every record comes out");
+    }
+}
+
+#[test]
+fn few_touches_are_enough() {
+    let shared = Shared::new(1);
+    let wake = Wake::new(usize::MAX);
+    let (mut a, mut b) = (shared.threads.enlist(&wake), shared.threads.enlist(&wake));
+    for _ in 0..100 {
+        shared.call(&mut a, 0);
+    }
+    for _ in 0..100 {
+        shared.call(&mut b, 0);
+    }
+    let mut touches = Vec::new();
+    Merger::default().drain(&shared.threads, |given| {
+        touches.extend(given.record[4..].iter().map(|it| (given.thread, Touch::from_word(*it))));
+    });
+    assert_eq!(touches, [(b.number(), Touch { thread: a.number(), call: 100 })]);
+}
+
+/// One thread submits, one waits for the fence, and a third goes on because the second told it so, in a way that
+/// nobody sees: only the push barrier orders it.
+#[test]
+fn barriers_order_what_no_object_does() {
+    for round in 0..200 {
+        let shared = Shared::new(1);
+        let wake = Wake::new(usize::MAX);
+        let (is_signaled, is_told) = (AtomicBool::new(false), AtomicBool::new(false));
+        let until = |flag: &AtomicBool| {
+            while !flag.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        };
+        let mut others = [shared.threads.enlist(&wake), shared.threads.enlist(&wake), shared.threads.enlist(&wake)];
+        let [submitter, waiter, third] = &mut others;
+        let fence = shared.uses[0].0;
+        let say = |thread: &mut Thread, what: u64| {
+            let call = thread.begin();
+            if thread.is_barrier_wanted() {
+                thread.barrier(&shared.threads);
+            }
+            thread.after(shared.objects.touch_of(fence));
+            thread.append(&record(Command::CmdDraw, call, [what, round], thread.touches()));
+            thread.end_record();
+            call
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                let call = say(submitter, 100);
+                shared.objects.touch(fence, submitter.touch(call));
+                submitter.complete(call);
+                is_signaled.store(true, Ordering::Release);
+            });
+            let second = scope.spawn(|| {
+                until(&is_signaled);
+                let call = say(waiter, 200);
+                waiter.complete(call);
+                shared.threads.push_barrier(waiter);
+                is_told.store(true, Ordering::Release);
+            });
+            let third = scope.spawn(|| {
+                until(&is_told);
+                let call = third.begin();
+                assert!(third.is_barrier_wanted(), "the wait asked for it");
+                third.barrier(&shared.threads);
+                third.append(&record(Command::CmdDraw, call, [300, round], third.touches()));
+            });
+            [first, second, third].into_iter().for_each(|it| it.join().expect("nobody panics"));
+        });
+        let mut seen = Vec::new();
+        Merger::default().drain(&shared.threads, |it| seen.push(it.record[2]));
+        assert_eq!(seen, [100, 200, 300], "round {round}");
+    }
+}

@@ -1,0 +1,119 @@
+//! What tests and the fuzzer of the reader share: traces, all ways to read one, and how much memory that takes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lavascope_abi::Command;
+use lavascope_record::record::{Head, Kind, Touch};
+use lavascope_record::{Written, check};
+use lavascope_trace::{BlockWriter, Codec, Header, Merged, RawBlock, Recorded, Recorder, Tail, Trace, VERSION, repair};
+
+/// Counts the memory that is in use, and the most that was.
+pub(crate) struct Counting;
+
+// Relaxed: one thread is measured.
+static USED: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the memory is that of `System`, which keeps the contract of `GlobalAlloc`; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(used, Ordering::Relaxed);
+        // SAFETY: `layout` has a size that is not zero, by the contract of `alloc`, and `System` asks for no more.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        USED.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: by the contract of `dealloc`, `alloc` gave `memory` for this layout, and that was `System`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+pub(crate) const HEADER: Header = Header { version: VERSION, id: 9, began: 0, ticks_per_second: 1_000_000_000 };
+/// What a reader may ask for beside four times the file.
+const ROOM: usize = 64 << 20;
+
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, max: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as usize % max.max(1)
+    }
+}
+
+/// A trace of two threads with calls of many shapes, large bodies among them.
+pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
+    let (mut recorder, mut blocks) = (Recorder::default(), Vec::new());
+    let commands = [Command::CmdDraw, Command::CmdPushConstants, Command::QueueSubmit, Command::CreateShaderModule];
+    let (mut random, mut ends, mut numbers) = (Random(3), [0u64; 2], [0u64; 2]);
+    for index in 0..calls {
+        let thread = random.below(2);
+        numbers[thread] += 1;
+        let touches: Vec<u64> = match index % 50 {
+            49 => vec![Touch { thread: 2 - thread as u32, call: numbers[1 - thread] }.to_word()],
+            _ => Vec::new(),
+        };
+        let width = if index % 200 == 7 { 3000 } else { 2 + random.below(6) };
+        let head = Head {
+            body_words: 2 + width as u32,
+            command: commands[index as usize % 4] as u16,
+            kind: Kind::Enter as u8,
+            remarks: 0,
+            call: numbers[thread],
+            touches: touches.len() as u32,
+        };
+        let body = (0..width as u64).map(|it| it * index % 977);
+        let record: Vec<u64> = head.to_words().into_iter().chain(body).chain(touches).collect();
+        let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
+        ends[thread] = span.end;
+        let it = Recorded { stream: 1 + thread as u32, span, time: index * 9, record: &record };
+        recorder.record(it, &mut |it| blocks.push(it));
+        if index % 700 == 699 {
+            recorder.seal(&mut |it| blocks.push(it));
+        }
+    }
+    recorder.seal(&mut |it| blocks.push(it));
+    let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
+    for it in blocks.into_iter().chain([RawBlock::facts(&serde_json::json!({ "program": "none" }))]) {
+        writer.write(it.pack(codec)).expect("memory takes everything");
+    }
+    writer.finish(recorder.moments()).expect("memory takes everything")
+}
+
+/// Reads everything that there is to read, with the tail beside the file. Gives how many records and how many errors there
+/// are, and the memory it took, which must not be more than a file of that size may need.
+pub(crate) fn read_all(file: &[u8], tail: &[u8]) -> (u64, u64, usize) {
+    let before = USED.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let (records, errors) = read(file, tail);
+    let used = MOST.load(Ordering::Relaxed) - before;
+    let size = file.len() + tail.len();
+    assert!(used <= ROOM + 4 * size, "{used} bytes of memory for a file of {size}");
+    (records, errors, used)
+}
+
+fn read(file: &[u8], tail: &[u8]) -> (u64, u64) {
+    let Ok(trace) = Trace::open(file) else { return (0, 1) };
+    let tail = Tail::read(tail);
+    let (mut records, mut errors) = (0, 0);
+    let _ = (trace.facts(), trace.sizes(), trace.moments(), trace.streams());
+    let mut merged = Merged::new(&trace, tail.as_ref());
+    loop {
+        match merged.take_next() {
+            Ok(Some(it)) => {
+                records += 1;
+                let _ = (check(it.record).is_ok(), Written::of(it.record).is_some());
+            }
+            Ok(None) => break,
+            Err(_) => errors += 1,
+        }
+    }
+    let _ = repair(&trace, tail.as_ref());
+    (records, errors + merged.damages().len() as u64 + trace.damages().len() as u64)
+}

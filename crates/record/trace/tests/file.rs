@@ -1,0 +1,298 @@
+//! Whole files: what goes in comes out, whatever happens to the file.
+
+use std::collections::{BTreeMap, HashSet};
+
+use lavascope_abi::{Command, bytes_of_slice};
+use lavascope_record::record::{Head, Kind, Touch, beside};
+use lavascope_trace::{
+    BlockWriter, Codec, Header, Merged, MomentKind, RawBlock, Recorded, Recorder, Slot, Tail, TailHeader, Trace, repair,
+};
+
+const HEADER: Header =
+    Header { version: lavascope_trace::VERSION, id: 0x1234, began: 5, ticks_per_second: 1_000_000_000 };
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, max: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) % max
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Made {
+    stream: u32,
+    time: u64,
+    record: Vec<u64>,
+}
+
+/// Calls of three threads in an order that could be: each record comes after what its touches name.
+fn calls(count: usize, seed: u64) -> Vec<Made> {
+    let commands = [Command::CmdDraw, Command::CmdSetViewport, Command::CmdPushConstants, Command::QueueSubmit2];
+    let mut random = Random(seed);
+    let mut done: BTreeMap<u32, u64> = BTreeMap::new();
+    let mut known: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    let mut all = Vec::new();
+    for index in 0..count as u64 {
+        let stream = 1 + random.below(3) as u32;
+        let call = done.get(&stream).copied().unwrap_or(0) + 1;
+        let command = commands[random.below(4) as usize];
+        // Now and then something large, sometimes the same again.
+        let body: Vec<u64> = match index % 97 {
+            _ if index == 1000 => (0..70_000).collect(),
+            96 => (0..200 + random.below(3) * 2000).collect(),
+            _ => (0..3 + command as u64 % 3)
+                .map(|it| [0x500_0000_0000_0001, random.below(500), index][it as usize % 3])
+                .collect(),
+        };
+        let mut touches = Vec::new();
+        for other in (1..=3).filter(|it| *it != stream) {
+            let call = done.get(&other).copied().unwrap_or(0);
+            if random.below(20) == 0 && known.get(&(stream, other)).is_none_or(|it| *it < call) && call > 0 {
+                known.insert((stream, other), call);
+                touches.push(Touch { thread: other, call }.to_word());
+            }
+        }
+        let head = |kind, body: usize, touches: usize| Head {
+            body_words: 2 + body as u32,
+            command: command as u16,
+            kind,
+            remarks: 0,
+            call,
+            touches: touches as u32,
+        };
+        let mut record = head(Kind::Enter as u8, body.len(), touches.len()).to_words().to_vec();
+        record.extend(body.iter().chain(&touches));
+        all.push(Made { stream, time: 1000 + index * 3, record });
+        if command.desc().outputs.is_some() {
+            let mut record = head(Kind::Leave as u8, 1, 0).to_words().to_vec();
+            record.push(0);
+            all.push(Made { stream, time: 1001 + index * 3, record });
+        }
+        done.insert(stream, call);
+    }
+    all
+}
+
+/// The blocks of some calls.
+fn blocks(calls: &[Made]) -> (Vec<RawBlock>, Recorder) {
+    let (mut recorder, mut all) = (Recorder::default(), Vec::new());
+    let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+    for Made { stream, time, record } in calls {
+        let end = ends.entry(*stream).or_default();
+        let span = *end..*end + record.len() as u64 + 1;
+        *end = span.end;
+        recorder.record(Recorded { stream: *stream, span, time: *time, record }, &mut |it| all.push(it));
+    }
+    recorder.seal(&mut |it| all.push(it));
+    (all, recorder)
+}
+
+fn file(calls: &[Made], codec: Codec, is_finished: bool) -> Vec<u8> {
+    let (blocks, recorder) = blocks(calls);
+    let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
+    for it in blocks {
+        writer.write(it.pack(codec)).expect("memory takes everything");
+    }
+    match is_finished {
+        true => writer.finish(recorder.moments()).expect("memory takes everything"),
+        false => std::mem::take(writer.get_mut()),
+    }
+}
+
+fn merged(trace: &Trace<'_>, tail: Option<&Tail>) -> (Vec<Made>, u64, usize) {
+    let mut merged = Merged::new(trace, tail);
+    let mut all = Vec::new();
+    while let Some(it) = merged.take_next().expect("whole") {
+        all.push(Made { stream: it.stream, time: it.time, record: it.record.to_vec() });
+    }
+    (all, merged.forced(), merged.damages().len())
+}
+
+fn of(calls: &[Made], stream: u32) -> Vec<&Made> {
+    calls.iter().filter(|it| it.stream == stream).collect()
+}
+
+/// Whether every record stands behind the calls that it names.
+fn is_ordered(calls: &[Made]) -> bool {
+    let mut done: BTreeMap<u32, u64> = BTreeMap::new();
+    calls.iter().all(|it| {
+        let head = Head::from_words(it.record[0], it.record[1]);
+        let mut touches = it.record[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+        let is_fine = touches.all(|it| done.get(&it.thread).is_some_and(|done| *done >= it.call));
+        if let Some(call) = head.completed() {
+            done.insert(it.stream, call);
+        }
+        is_fine
+    })
+}
+
+#[test]
+fn what_goes_in_comes_out_in_a_true_order() {
+    let made = calls(20_000, 1);
+    for codec in [Codec::Zstd, Codec::Lz4, Codec::None] {
+        let bytes = file(&made, codec, true);
+        let trace = Trace::open(&bytes).expect("whole");
+        assert!(trace.is_complete() && trace.damages().is_empty());
+        assert_eq!((trace.streams(), *trace.header()), (vec![1, 2, 3], HEADER));
+        let (found, forced, damages) = merged(&trace, None);
+        assert_eq!((found.len(), forced, damages), (made.len(), 0, 0));
+        assert!(is_ordered(&found));
+        assert!([1, 2, 3].into_iter().all(|it| of(&found, it) == of(&made, it)));
+    }
+}
+
+#[test]
+fn without_an_index_everything_is_found_by_looking() {
+    let made = calls(20_000, 2);
+    let (whole, cut) = (file(&made, Codec::Zstd, true), file(&made, Codec::Zstd, false));
+    let (whole, cut) = (Trace::open(&whole).expect("whole"), Trace::open(&cut).expect("whole"));
+    assert!(!cut.is_complete() && cut.damages().is_empty());
+    assert_eq!(whole.moments(), cut.moments());
+    let submits = made.iter().filter(|it| Head::from_words(it.record[0], 0).command == Command::QueueSubmit2 as u16);
+    let found = whole.moments().expect("whole");
+    assert_eq!(found.iter().filter(|it| it.kind == MomentKind::Submit).count(), submits.count() / 2);
+    assert!(merged(&whole, None).0 == merged(&cut, None).0);
+}
+
+/// Large things are in the file once, and alike calls take a few bytes.
+#[test]
+fn a_file_is_small() {
+    let made = calls(20_000, 3);
+    let large: Vec<&Made> = made.iter().filter(|it| it.record.len() > 100).collect();
+    let bytes = file(&made, Codec::Zstd, true);
+    let small = made.len() - large.len();
+    // Three different large ones, of numbers that count up.
+    assert!(bytes.len() < small * 6 + 200_000, "{} bytes for {} calls", bytes.len(), made.len());
+    let raw: usize = made.iter().map(|it| it.record.len() * 8).sum();
+    assert!(bytes.len() * 20 < raw, "{} of {raw}", bytes.len());
+}
+
+#[test]
+fn a_cut_file_gives_what_is_whole() {
+    let made = calls(8000, 4);
+    let bytes = file(&made, Codec::Zstd, true);
+    let mut random = Random(5);
+    let mut last = usize::MAX;
+    for _ in 0..30 {
+        let cut = random.below(bytes.len() as u64) as usize;
+        let Ok(trace) = Trace::open(&bytes[..cut]) else {
+            assert!(cut < 64, "only the header is needed");
+            continue;
+        };
+        let (found, ..) = merged(&trace, None);
+        assert!([1, 2, 3].into_iter().all(|it| {
+            let (found, made) = (of(&found, it), of(&made, it));
+            made.starts_with(&found)
+        }));
+        last = last.min(found.len());
+    }
+    assert!(last < made.len());
+}
+
+#[test]
+fn any_damage_is_an_error_or_left_out() {
+    let made = calls(3000, 6);
+    let good = file(&made, Codec::Zstd, true);
+    let known: HashSet<(u32, &[u64])> = made.iter().map(|it| (it.stream, &*it.record)).collect();
+    let mut random = Random(7);
+    for round in 0..200 {
+        let mut bad = good.clone();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bad.len() as u64) as usize;
+            bad[at] ^= 1 << random.below(8);
+        }
+        if round % 3 == 0 {
+            bad.truncate(random.below(bad.len() as u64) as usize);
+        }
+        let Ok(trace) = Trace::open(&bad) else { continue };
+        let mut all = Merged::new(&trace, None);
+        // A record whose contents are lost is an error; what comes behind it is not.
+        let mut errors = 0;
+        loop {
+            match all.take_next() {
+                Ok(None) => break,
+                Ok(Some(it)) => assert!(known.contains(&(it.stream, it.record))),
+                Err(_) => errors += 1,
+            }
+            assert!(errors < 100_000);
+        }
+    }
+}
+
+/// The tail of a trace with some calls in it.
+fn tail_of(trace: &Trace<'_>, rest: &[Made]) -> Tail {
+    // One slot for each stream, with some words before that are in the file already.
+    let mut words = Vec::new();
+    for stream in 1..=3u32 {
+        let timed = |it: &&Made| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
+        let own: Vec<u64> = of(rest, stream).iter().flat_map(timed).collect();
+        let slot = Slot { stream, position: trace.position(stream), committed: own.len() as u64, size: 1 << 21 };
+        words.extend(slot.to_words());
+        words.extend(&own);
+        words.resize(stream as usize * ((1 << 21) + 4), 0);
+    }
+    let header = TailHeader { id: HEADER.id, slot_words: (1 << 21) + 4, began: 0 };
+    let tail: Vec<u8> = header.to_bytes().iter().chain(bytes_of_slice(&words)).copied().collect();
+    Tail::read(&tail).expect("it is one")
+}
+
+#[test]
+fn the_tail_of_a_killed_capture_is_read_behind_the_file() {
+    let made = calls(5000, 8);
+    let (written, rest) = made.split_at(3500);
+    let bytes = file(written, Codec::Zstd, false);
+    let trace = Trace::open(&bytes).expect("whole");
+    let tail = tail_of(&trace, rest);
+    let (found, forced, damages) = merged(&trace, Some(&tail));
+    assert_eq!((found.len(), forced, damages), (made.len(), 0, 0));
+    assert!(is_ordered(&found) && [1, 2, 3].into_iter().all(|it| of(&found, it) == of(&made, it)));
+}
+
+#[test]
+fn a_cut_file_and_its_tail_become_one_whole_file() {
+    let made = calls(5000, 8);
+    let (written, rest) = made.split_at(3500);
+    let mut bytes = file(written, Codec::Zstd, false);
+    let tail = tail_of(&Trace::open(&bytes).expect("whole"), rest);
+    // Half a block, as a kill leaves it.
+    bytes.extend([0x55; 300]);
+    let cut = Trace::open(&bytes).expect("the header is whole");
+    assert_eq!(cut.damages().len(), 1);
+    let repair = repair(&cut, Some(&tail)).expect("it can be made whole");
+    assert_eq!(repair.records, rest.len() as u64);
+    let whole: Vec<u8> = bytes[..repair.keep as usize].iter().chain(&repair.append).copied().collect();
+    let whole = Trace::open(&whole).expect("whole");
+    assert!(whole.is_complete() && whole.damages().is_empty());
+    let (found, forced, damages) = merged(&whole, None);
+    assert_eq!((found.len(), forced, damages), (made.len(), 0, 0));
+    assert!(is_ordered(&found) && [1, 2, 3].into_iter().all(|it| of(&found, it) == of(&made, it)));
+}
+
+#[test]
+fn calls_that_wait_for_each_other_are_told() {
+    let mut made = calls(100, 9);
+    // The first call of stream 1 comes after the last of stream 2, and that one after the last of stream 1.
+    let last = |stream: u32| of(&calls(100, 9), stream).last().map(|it| it.record[1] & 0xff_ffff_ffff).unwrap_or(0);
+    let (one, two) = (last(1), last(2));
+    for (stream, other, call) in [(1, 2, two), (2, 1, one)] {
+        let first = made.iter_mut().find(|it| it.stream == stream).expect("there are some");
+        let mut head = Head::from_words(first.record[0], first.record[1]);
+        head.touches += 1;
+        first.record[1] = head.to_words()[1];
+        first.record.push(Touch { thread: other, call }.to_word());
+    }
+    let bytes = file(&made, Codec::Zstd, true);
+    let (found, forced, _) = merged(&Trace::open(&bytes).expect("whole"), None);
+    assert_eq!(found.len(), made.len(), "nothing is lost");
+    assert!(forced > 0);
+}
+
+#[test]
+fn facts_about_the_capture_are_kept() {
+    let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
+    writer.write(RawBlock::facts(&serde_json::json!({ "application": "cube" })).pack(Codec::Zstd)).expect("memory");
+    let bytes = writer.finish(&[]).expect("memory");
+    assert_eq!(Trace::open(&bytes).expect("whole").facts(), [serde_json::json!({ "application": "cube" })]);
+}

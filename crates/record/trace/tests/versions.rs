@@ -1,0 +1,102 @@
+//! Traces of every version of the format that there was are read.
+//!
+//! `data/version-1.lava` is the sample `threads` (two frames, two threads) on the null driver, captured by the first
+//! version that wrote traces.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_record::{Head, Kind, Written, check};
+use lavascope_trace::{BlockWriter, Codec, Merged, MomentKind, RawBlock, Recorded, Recorder, Trace};
+use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
+
+const VERSION_1: &[u8] = include_bytes!("data/version-1.lava");
+
+/// The calls of a trace by their commands, and how often something was not understood.
+fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
+    let mut merged = Merged::new(trace, None);
+    let (mut all, mut odd) = (BTreeMap::new(), 0);
+    while let Some(it) = merged.take_next().expect("it is whole") {
+        match check(it.record) {
+            Ok(record) if record.kind() == Kind::Enter => {
+                *all.entry(record.command().desc().name).or_insert(0) += 1;
+            }
+            Ok(_) => {}
+            Err(_) => odd += u64::from(Written::of(it.record).is_none()),
+        }
+    }
+    assert_eq!((merged.forced(), merged.damages()), (0, &[][..]), "the order is whole");
+    (all, odd)
+}
+
+#[test]
+fn the_first_version_is_read() {
+    let trace = Trace::open(VERSION_1).expect("it is whole");
+    assert_eq!(trace.header().version, 1);
+    assert!(trace.is_complete() && trace.damages().is_empty());
+    let (calls, odd) = calls(&trace);
+    assert_eq!(odd, 0, "every record is one that this version knows");
+    assert_eq!((calls["vkCreateInstance"], calls["vkCreateDevice"], calls["vkDestroyInstance"]), (1, 1, 1));
+    assert_eq!((calls["vkCmdDraw"], calls["vkCmdPushConstants"]), (128, 128));
+    let submits = trace.moments().expect("they are there").iter().filter(|it| it.kind == MomentKind::Submit).count();
+    assert_eq!(submits as u64, calls["vkQueueSubmit"]);
+    let program = trace.facts().iter().find_map(|it| it["program"].as_str().map(str::to_owned));
+    assert_eq!(program.as_deref(), Some("lavascope-samples"));
+    assert!(trace.facts().iter().any(|it| it["device"]["queue_families"].is_array()));
+}
+
+/// A file of a version that numbers commands and types of objects in another way is read by their names.
+#[test]
+fn numbers_of_another_time_are_read_by_names() {
+    const HANDLES: u64 = 40;
+    let mut writer = BlockWriter::new(Vec::new(), *Trace::open(VERSION_1).expect("whole").header()).expect("memory");
+    let (mut recorder, mut blocks) = (Recorder::default(), Vec::<RawBlock>::new());
+    let head = |call| Head { body_words: 5, command: Command::CmdDraw as u16, kind: 0, remarks: 0, call, touches: 0 };
+    let id = ObjectId::new(HandleType::CommandBuffer, 7).expect("a small number").raw();
+    let own = |call: u64| [head(call).to_words().to_vec(), vec![id, 1 << 32 | 3, call << 32]].concat();
+    for call in 1..=100 {
+        let mut record = own(call);
+        record[0] += 1 << 32;
+        record[2] += HANDLES << 56;
+        let span = (call - 1) * 6..call * 6;
+        recorder.record(Recorded { stream: 1, span, time: call, record: &record }, &mut |it| blocks.push(it));
+    }
+    recorder.seal(&mut |it| blocks.push(it));
+    blocks.into_iter().for_each(|it| _ = writer.write(it.pack(Codec::Zstd)).expect("memory"));
+    let file = with_other_schema(writer.get_mut(), HANDLES);
+    let trace = Trace::open(&file).expect("whole");
+    assert_eq!(trace.damages(), []);
+    let mut merged = Merged::new(&trace, None);
+    for call in 1..=100 {
+        let it = merged.take_next().expect("whole").expect("as many as there were");
+        assert_eq!(it.record, own(call));
+        assert!(check(it.record).is_ok());
+    }
+    assert!(merged.take_next().expect("whole").is_none());
+}
+
+/// A file whose schema has one command more at the front, and other numbers for all types of objects.
+fn with_other_schema(file: &[u8], handles: u64) -> Vec<u8> {
+    const HEADER: usize = 64;
+    const HEAD: usize = 72;
+    let size = |at: usize| u32::from_le_bytes(std::array::from_fn(|it| file[HEADER + at + it])) as usize;
+    let (raw, stored) = (size(52), size(56));
+    let packed = &file[HEADER + HEAD..HEADER + HEAD + stored];
+    let text = zstd::bulk::decompress(packed, raw).expect("the schema is packed");
+    let mut schema: Value = serde_json::from_slice(&text).expect("JSON");
+    schema["commands"].as_array_mut().expect("a list").insert(0, "vkOfAnotherTime".into());
+    for it in schema["handles"].as_array_mut().expect("a list") {
+        it[1] = (it[1].as_u64().expect("a number") + handles).into();
+    }
+    let text = schema.to_string();
+    let mut head = file[HEADER..HEADER + HEAD - 8].to_vec();
+    head[5] = 0;
+    head[52..56].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    head[56..60].copy_from_slice(&(text.len() as u32).to_le_bytes());
+    let sum = xxh3_64(&[&head, text.as_bytes()].concat());
+    let mut all = [&file[..HEADER], &head, &sum.to_le_bytes(), text.as_bytes()].concat();
+    all.resize(all.len().next_multiple_of(8), 0);
+    all.extend(&file[(HEADER + HEAD + stored).next_multiple_of(8)..]);
+    all
+}

@@ -1,0 +1,246 @@
+//! What a recorded command does to contents.
+//!
+//! Anything that is not known is called so, and then nothing is left out. Where a command is known, each resource that it
+//! names is taken to be changed unless it is only read for sure.
+
+use lavascope_abi as vk;
+use lavascope_abi::{Command, HandleType, ObjectId};
+use lavascope_record::{Call, View};
+
+use crate::resources::{Effect, Resources, id};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    Unknown,
+    /// Sets state that matters to other commands.
+    Nothing,
+    /// Binds descriptor sets.
+    Sets,
+    Execute,
+    /// Reads and writes what it names.
+    Touch,
+    /// The same, and runs shaders.
+    Act,
+}
+
+/// Commands by their names, without what is in front and without version and vendor.
+const NOTHING: [&str; 14] = [
+    "BindPipeline",
+    "PushConstants",
+    "NextSubpass",
+    "EndRenderPass",
+    "EndRendering",
+    "BeginDebugUtilsLabel",
+    "EndDebugUtilsLabel",
+    "InsertDebugUtilsLabel",
+    "DebugMarkerBegin",
+    "DebugMarkerEnd",
+    "DebugMarkerInsert",
+    "EndConditionalRendering",
+    "BindShaders",
+    "SetDeviceMask",
+];
+const TOUCH: [&str; 32] = [
+    "BindVertexBuffers",
+    "BindIndexBuffer",
+    "CopyBuffer",
+    "CopyImage",
+    "BlitImage",
+    "CopyBufferToImage",
+    "CopyImageToBuffer",
+    "ResolveImage",
+    "ClearColorImage",
+    "ClearDepthStencilImage",
+    "ClearAttachments",
+    "FillBuffer",
+    "UpdateBuffer",
+    "PipelineBarrier",
+    "BeginRenderPass",
+    "BeginRendering",
+    "BeginQuery",
+    "EndQuery",
+    "BeginQueryIndexed",
+    "EndQueryIndexed",
+    "ResetQueryPool",
+    "WriteTimestamp",
+    "CopyQueryPoolResults",
+    "SetEvent",
+    "ResetEvent",
+    "WaitEvents",
+    "PushDescriptorSet",
+    "PushDescriptorSetWithTemplate",
+    "BeginConditionalRendering",
+    "BindTransformFeedbackBuffers",
+    "BeginTransformFeedback",
+    "EndTransformFeedback",
+];
+const ACT: [&str; 14] = [
+    "Draw",
+    "DrawIndexed",
+    "DrawIndirect",
+    "DrawIndexedIndirect",
+    "DrawIndirectCount",
+    "DrawIndexedIndirectCount",
+    "DrawMulti",
+    "DrawMultiIndexed",
+    "DrawMeshTasks",
+    "DrawMeshTasksIndirect",
+    "DrawMeshTasksIndirectCount",
+    "Dispatch",
+    "DispatchBase",
+    "DispatchIndirect",
+];
+
+pub(crate) fn meaning(command: Command) -> Meaning {
+    let name = command.desc().name;
+    let short = name.strip_prefix("vkCmd").unwrap_or("");
+    let short = short.trim_end_matches(|it: char| it.is_ascii_uppercase()).trim_end_matches('2');
+    match command {
+        Command::BeginCommandBuffer | Command::EndCommandBuffer => Meaning::Nothing,
+        Command::CmdExecuteCommands => Meaning::Execute,
+        Command::CmdBindDescriptorSets | Command::CmdBindDescriptorSets2 => Meaning::Sets,
+        _ if TOUCH.contains(&short) => Meaning::Touch,
+        _ if ACT.contains(&short) => Meaning::Act,
+        _ if NOTHING.contains(&short) => Meaning::Nothing,
+        _ if short.starts_with("Set") && !short.contains("Descriptor") => Meaning::Nothing,
+        _ => Meaning::Unknown,
+    }
+}
+
+/// Tells what a command does, resource by resource, in the order in which it happens.
+pub(crate) fn effects(
+    command: Command,
+    call: Call<'_>,
+    refs: &[ObjectId],
+    resources: &Resources,
+    tell: &mut impl FnMut(ObjectId, Effect),
+) {
+    match call {
+        Call::CmdPipelineBarrier(it) => version_1(it.p_image_memory_barriers().iter(), resources, tell),
+        Call::CmdPipelineBarrier2(it) => it.p_dependency_info().iter().for_each(|it| version_2(*it, resources, tell)),
+        Call::CmdWaitEvents(it) => {
+            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::Change));
+            version_1(it.p_image_memory_barriers().iter(), resources, tell);
+        }
+        Call::CmdWaitEvents2(it) => {
+            it.p_events().iter().for_each(|it| tell(id(it.0), Effect::Change));
+            it.p_dependency_infos().iter().for_each(|it| version_2(it, resources, tell));
+        }
+        Call::CmdSetEvent2(it) => tell(id(it.event.0), Effect::Change),
+        Call::CmdBeginRenderPass(it) => begin(it.p_render_pass_begin(), resources, tell),
+        Call::CmdBeginRenderPass2(it) => begin(it.p_render_pass_begin(), resources, tell),
+        Call::CmdResetQueryPool(it) => {
+            let all = resources.queries(id(it.query_pool.0));
+            let is_all = it.first_query == 0 && all.is_some_and(|all| it.query_count >= all);
+            tell(id(it.query_pool.0), if is_all { Effect::Discard } else { Effect::Change });
+        }
+        Call::CmdFillBuffer(it) => {
+            // All that is left is filled word by word.
+            let is_all =
+                it.size == vk::WHOLE_SIZE && resources.size(id(it.dst_buffer.0)).is_some_and(|all| all % 4 == 0);
+            let size = if is_all { u64::MAX } else { it.size };
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, size)], resources));
+        }
+        Call::CmdUpdateBuffer(it) => {
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, [(it.dst_offset, it.data_size)], resources));
+        }
+        Call::CmdCopyBuffer(it) if it.src_buffer != it.dst_buffer => {
+            tell(id(it.src_buffer.0), Effect::Read);
+            let parts = it.p_regions().iter().map(|it| (it.dst_offset, it.size));
+            tell(id(it.dst_buffer.0), overwrite(it.dst_buffer, parts, resources));
+        }
+        _ => plain(command, refs, resources, tell),
+    }
+}
+
+/// What writing some parts of a buffer does to it: none of what was there is left if one of them is all of it.
+fn overwrite(buffer: vk::Buffer, parts: impl IntoIterator<Item = (u64, u64)>, resources: &Resources) -> Effect {
+    let all = resources.size(id(buffer.0));
+    let is_all = |(offset, size): (u64, u64)| offset == 0 && all.is_some_and(|all| size >= all);
+    if parts.into_iter().any(is_all) { Effect::Discard } else { Effect::Write }
+}
+
+/// What a command names is changed, or read where that is all it does.
+fn plain(command: Command, refs: &[ObjectId], resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+    use Command as C;
+    let name = command.desc().name;
+    let only_reads = ["vkCmdBindVertexBuffers", "vkCmdBindIndexBuffer", "vkCmdDraw", "vkCmdDispatch"];
+    let only_reads = only_reads.iter().any(|it| name.starts_with(it)) || command == C::CmdBeginConditionalRenderingEXT;
+    let copies = ["vkCmdCopy", "vkCmdBlit", "vkCmdResolve"].iter().any(|it| name.starts_with(it));
+    let only_writes = copies || matches!(command, C::CmdFillBuffer | C::CmdUpdateBuffer);
+    for (at, it) in refs.iter().filter_map(|it| resources.root(*it)).enumerate() {
+        // An image must also be in the layout that it was brought into before.
+        let is_buffer = it.ty() == Some(HandleType::Buffer);
+        let effect = match (only_reads || (copies && at == 0), only_writes && is_buffer) {
+            (true, _) => Effect::Read,
+            (false, true) => Effect::Write,
+            (false, false) => Effect::Change,
+        };
+        tell(it, effect);
+    }
+}
+
+fn begin(
+    info: Option<View<'_, vk::RenderPassBeginInfo>>,
+    resources: &Resources,
+    tell: &mut impl FnMut(ObjectId, Effect),
+) {
+    let Some(info) = info else { return };
+    let given = info.chained::<vk::RenderPassAttachmentBeginInfo>();
+    let given = given.map(|it| it.p_attachments().iter().map(|it| id(it.0)).collect());
+    for (it, effect) in resources.attachments(id(info.render_pass.0), id(info.framebuffer.0), given) {
+        tell(it, effect);
+    }
+}
+
+/// Both versions name these alike.
+macro_rules! barrier {
+    ($it:expr, $resources:expr, $tell:expr) => {{
+        let it = $it;
+        let image = id(it.image.0);
+        let is_kept = it.old_layout == it.new_layout && it.src_queue_family_index == it.dst_queue_family_index;
+        if it.old_layout == vk::ImageLayout::UNDEFINED && $resources.is_whole(image, &it.subresource_range) {
+            $tell(image, Effect::Discard);
+        } else if !is_kept {
+            $tell(image, Effect::Change);
+        }
+    }};
+}
+
+fn version_1<'a>(
+    all: impl Iterator<Item = View<'a, vk::ImageMemoryBarrier>>,
+    resources: &Resources,
+    tell: &mut impl FnMut(ObjectId, Effect),
+) {
+    all.for_each(|it| barrier!(it, resources, tell));
+}
+
+fn version_2(info: View<'_, vk::DependencyInfo>, resources: &Resources, tell: &mut impl FnMut(ObjectId, Effect)) {
+    info.p_image_memory_barriers().iter().for_each(|it| barrier!(it, resources, tell));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_nobody_knows_are_called_so() {
+        for it in [Command::CmdDraw, Command::CmdDispatchIndirect, Command::CmdDrawMeshTasksEXT] {
+            assert_eq!(meaning(it), Meaning::Act, "{}", it.desc().name);
+        }
+        for it in [Command::CmdCopyBuffer2, Command::CmdPipelineBarrier2, Command::CmdBeginRendering] {
+            assert_eq!(meaning(it), Meaning::Touch, "{}", it.desc().name);
+        }
+        for it in [Command::CmdSetViewport, Command::CmdSetCullMode, Command::CmdPushConstants] {
+            assert_eq!(meaning(it), Meaning::Nothing, "{}", it.desc().name);
+        }
+        for it in [Command::CmdTraceRaysKHR, Command::CmdSetDescriptorBufferOffsetsEXT, Command::CmdDecodeVideoKHR] {
+            assert_eq!(meaning(it), Meaning::Unknown, "{}", it.desc().name);
+        }
+        // All names of the lists are those of commands.
+        let names: Vec<&str> = Command::ALL.iter().map(|it| it.desc().name).collect();
+        for it in NOTHING.iter().chain(&TOUCH).chain(&ACT) {
+            assert!(names.iter().any(|name| name.starts_with(&format!("vkCmd{it}"))), "{it}");
+        }
+    }
+}

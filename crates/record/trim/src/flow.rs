@@ -1,0 +1,281 @@
+//! What orders the device, at each moment: fences, semaphores, acquired images.
+//!
+//! A span of calls can be left out when all of that is behind it as it was before it. So it is kept as one number, which
+//! is the same whenever the state is. A state counts from how an object was made, so that objects that are new at the
+//! end of a span, and as they were made, do not matter. Timeline semaphores only ever get on: what they had is remembered
+//! beside the number, and can be made good with a signal of the host's.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lavascope_abi as vk;
+use lavascope_abi::{HandleType, ObjectId, Result};
+use lavascope_record::{Call, Outcome, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// More images than a swapchain has.
+const IMAGES_MAX: u64 = 64;
+
+/// A point at which a span may begin or end: behind a submission or a presentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Boundary {
+    /// The last record before it.
+    pub(crate) place: usize,
+    pub(crate) is_frame: bool,
+    pub(crate) state: u128,
+    pub(crate) timelines: BTreeMap<ObjectId, Timeline>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timeline {
+    pub(crate) device: ObjectId,
+    pub(crate) initial: u64,
+    pub(crate) value: u64,
+    /// What it comes to without anything more from the host.
+    reached: u64,
+}
+
+/// Timelines that a batch waits for, and that it signals.
+struct Batch {
+    waits: Vec<(ObjectId, u64)>,
+    signals: Vec<(ObjectId, u64)>,
+}
+
+#[derive(Default)]
+pub(crate) struct Flow {
+    /// What is not as it was made: an object, and for a swapchain the number of an image.
+    changed: FxHashSet<(ObjectId, u64)>,
+    state: u128,
+    /// Fences that were signaled when they were made.
+    signaled: FxHashSet<ObjectId>,
+    timelines: BTreeMap<ObjectId, Timeline>,
+    /// By queue, what waits for timelines that nobody has brought so far, and what is behind it.
+    blocked: BTreeMap<ObjectId, VecDeque<Batch>>,
+    /// The images of each swapchain.
+    images: FxHashMap<ObjectId, Vec<ObjectId>>,
+    pub(crate) devices: usize,
+    has_events: bool,
+}
+
+fn id(raw: u64) -> ObjectId {
+    ObjectId::from_raw(raw).unwrap_or_default()
+}
+
+impl Flow {
+    /// What a call that succeeded does.
+    pub(crate) fn follow(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+        match (call, outcome) {
+            (Call::CreateDevice(_), _) => self.devices += 1,
+            (Call::SetEvent(_), _) => self.has_events = true,
+            (Call::CreateFence(it), Some(Outcome::CreateFence(made))) => {
+                let flags = it.p_create_info().map_or(0, |it| it.flags.0);
+                if let Some(fence) = made.p_fence().filter(|_| flags & vk::FenceCreateFlags::SIGNALED.0 != 0) {
+                    self.signaled.insert(id(fence.0));
+                }
+            }
+            (Call::CreateSemaphore(it), Some(Outcome::CreateSemaphore(made))) => {
+                let ty = it.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
+                let ty = ty.filter(|it| it.semaphore_type == vk::SemaphoreType::TIMELINE);
+                if let (Some(ty), Some(made)) = (ty, made.p_semaphore()) {
+                    let (device, initial) = (id(it.device.0), ty.initial_value);
+                    self.timelines.insert(id(made.0), Timeline { device, initial, value: initial, reached: initial });
+                }
+            }
+            (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
+                let images: Vec<ObjectId> = made.p_swapchain_images().iter().map(|it| id(it.0)).collect();
+                let own = self.images.entry(id(it.swapchain.0)).or_default();
+                if own.len() < images.len() {
+                    *own = images;
+                }
+            }
+            (Call::DestroyFence(it), _) => self.forget(id(it.fence.0)),
+            (Call::DestroySemaphore(it), _) => self.forget(id(it.semaphore.0)),
+            (Call::DestroySwapchainKHR(it), _) => self.forget(id(it.swapchain.0)),
+            (call, outcome) => self.queues(call, outcome),
+        }
+    }
+
+    fn queues(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+        match (call, outcome) {
+            (Call::QueueSubmit(it), _) => {
+                it.p_submits().iter().for_each(|batch| self.submit(it.queue, batch));
+                self.fence(it.fence, true);
+            }
+            (Call::QueueSubmit2(it), _) => {
+                for batch in it.p_submits().iter() {
+                    let waits = batch.p_wait_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
+                    let signals = batch.p_signal_semaphore_infos().iter().map(|it| (it.semaphore, it.value)).collect();
+                    self.hand_over(it.queue, waits, signals);
+                }
+                self.fence(it.fence, true);
+            }
+            (Call::ResetFences(it), _) => it.p_fences().iter().for_each(|it| self.fence(*it, false)),
+            (Call::SignalSemaphore(it), _) => {
+                if let Some(info) = it.p_signal_info() {
+                    self.signal(info.semaphore, info.value);
+                    self.reach(&[(id(info.semaphore.0), info.value)]);
+                    self.unblock();
+                }
+            }
+            (Call::AcquireNextImageKHR(it), Some(Outcome::AcquireNextImageKHR(got))) if is_acquired(got.result) => {
+                self.acquire(it.swapchain, got.p_image_index().copied(), (it.semaphore, it.fence));
+            }
+            (Call::AcquireNextImage2KHR(it), Some(Outcome::AcquireNextImage2KHR(got))) => {
+                if let Some(info) = it.p_acquire_info().filter(|_| is_acquired(got.result)) {
+                    self.acquire(info.swapchain, got.p_image_index().copied(), (info.semaphore, info.fence));
+                }
+            }
+            (Call::QueuePresentKHR(it), _) => {
+                if let Some(info) = it.p_present_info() {
+                    self.present(info);
+                }
+            }
+            // Nothing else changes the state.
+            _ => {}
+        }
+    }
+
+    /// Whether all that was submitted can come to its end without the host.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.blocked.values().all(VecDeque::is_empty)
+    }
+
+    /// Whether the host never sets an event, so that the device never waits for that.
+    pub(crate) fn is_without_events(&self) -> bool {
+        !self.has_events
+    }
+
+    pub(crate) fn boundary(&self, place: usize, is_frame: bool) -> Boundary {
+        Boundary { place, is_frame, state: self.state, timelines: self.timelines.clone() }
+    }
+
+    /// The images that a call presents.
+    pub(crate) fn presented(&self, call: Call<'_>) -> Vec<ObjectId> {
+        let Call::QueuePresentKHR(it) = call else { return Vec::new() };
+        let Some(info) = it.p_present_info() else { return Vec::new() };
+        let pairs = info.p_swapchains().iter().zip(info.p_image_indices());
+        pairs.filter_map(|(own, index)| self.images.get(&id(own.0))?.get(*index as usize).copied()).collect()
+    }
+
+    fn submit(&mut self, queue: vk::Queue, it: View<'_, vk::SubmitInfo>) {
+        let values = it.chained::<vk::TimelineSemaphoreSubmitInfo>();
+        let (waited, signaled) =
+            values.map_or((&[][..], &[][..]), |it| (it.p_wait_semaphore_values(), it.p_signal_semaphore_values()));
+        let pairs = |all: &[vk::Semaphore], values: &[u64]| {
+            all.iter().enumerate().map(|(at, it)| (*it, values.get(at).copied().unwrap_or(0))).collect()
+        };
+        self.hand_over(queue, pairs(it.p_wait_semaphores(), waited), pairs(it.p_signal_semaphores(), signaled));
+    }
+
+    /// A queue gets a batch, which waits for semaphores and signals others.
+    fn hand_over(&mut self, queue: vk::Queue, waits: Vec<(vk::Semaphore, u64)>, signals: Vec<(vk::Semaphore, u64)>) {
+        waits.iter().for_each(|it| self.wait(it.0));
+        signals.iter().for_each(|it| self.signal(it.0, it.1));
+        let own = |all: Vec<(vk::Semaphore, u64)>| all.into_iter().map(|it| (id(it.0.0), it.1)).collect();
+        let batch = Batch { waits: own(waits), signals: own(signals) };
+        self.blocked.entry(id(queue.0)).or_default().push_back(batch);
+        self.unblock();
+    }
+
+    /// Lets queues get on as far as they do by themselves.
+    fn unblock(&mut self) {
+        let mut blocked = std::mem::take(&mut self.blocked);
+        let mut gets_on = true;
+        while std::mem::take(&mut gets_on) {
+            for queue in blocked.values_mut() {
+                while let Some(batch) = queue.pop_front_if(|it| self.is_reached(&it.waits)) {
+                    self.reach(&batch.signals);
+                    gets_on = true;
+                }
+            }
+        }
+        self.blocked = blocked;
+    }
+
+    fn is_reached(&self, waits: &[(ObjectId, u64)]) -> bool {
+        waits.iter().all(|(it, value)| self.timelines.get(it).is_none_or(|it| it.reached >= *value))
+    }
+
+    fn reach(&mut self, signals: &[(ObjectId, u64)]) {
+        for (it, value) in signals {
+            if let Some(it) = self.timelines.get_mut(it) {
+                it.reached = it.reached.max(*value);
+            }
+        }
+    }
+
+    fn acquire(
+        &mut self,
+        swapchain: vk::SwapchainKHR,
+        index: Option<u32>,
+        (semaphore, fence): (vk::Semaphore, vk::Fence),
+    ) {
+        self.signal(semaphore, 0);
+        self.fence(fence, true);
+        if let Some(index) = index {
+            self.change((id(swapchain.0), u64::from(index)), true);
+        }
+    }
+
+    fn present(&mut self, info: View<'_, vk::PresentInfoKHR>) {
+        info.p_wait_semaphores().iter().for_each(|it| self.wait(*it));
+        for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
+            self.change((id(swapchain.0), u64::from(*index)), false);
+        }
+        let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
+        fences.map_or(&[][..], |it| it.p_fences()).iter().for_each(|it| self.fence(*it, true));
+    }
+
+    fn fence(&mut self, fence: vk::Fence, is_signaled: bool) {
+        let fence = id(fence.0);
+        self.change((fence, 0), self.signaled.contains(&fence) != is_signaled);
+    }
+
+    fn wait(&mut self, semaphore: vk::Semaphore) {
+        if !self.timelines.contains_key(&id(semaphore.0)) {
+            self.change((id(semaphore.0), 0), false);
+        }
+    }
+
+    fn signal(&mut self, semaphore: vk::Semaphore, value: u64) {
+        match self.timelines.get_mut(&id(semaphore.0)) {
+            Some(it) => it.value = it.value.max(value),
+            None => self.change((id(semaphore.0), 0), true),
+        }
+    }
+
+    fn change(&mut self, what: (ObjectId, u64), is_changed: bool) {
+        if what.0.is_null() || what.0.is_unknown() {
+            return;
+        }
+        let differs = match is_changed {
+            true => self.changed.insert(what),
+            false => self.changed.remove(&what),
+        };
+        if differs {
+            self.state ^= mixed(what.0.raw(), what.1);
+        }
+    }
+
+    fn forget(&mut self, object: ObjectId) {
+        let count = if object.ty() == Some(HandleType::SwapchainKHR) { IMAGES_MAX } else { 1 };
+        (0..count).for_each(|it| self.change((object, it), false));
+        self.timelines.remove(&object);
+        self.signaled.remove(&object);
+    }
+}
+
+fn is_acquired(result: Result) -> bool {
+    matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR)
+}
+
+/// A number for a pair that is no other pair's, for all that one can tell.
+fn mixed(object: u64, part: u64) -> u128 {
+    let half = |seed: u64| {
+        let mut it = object.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ part.wrapping_add(seed);
+        for _ in 0..3 {
+            it = (it ^ it >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        }
+        u128::from(it ^ it >> 29)
+    };
+    half(0x1234_5678) << 64 | half(0x8765_4321_0fed_cba9)
+}

@@ -1,0 +1,327 @@
+//! What has contents, and what leads to it: buffers, images, query pools, events, and the views and descriptors of them.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi as vk;
+use lavascope_abi::{DescriptorType, HandleType, ObjectId};
+use lavascope_record::{Call, Outcome, View};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub(crate) fn id(raw: u64) -> ObjectId {
+    ObjectId::from_raw(raw).unwrap_or_default()
+}
+
+/// What a command does to a resource, as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Read,
+    /// It writes, and what it does not write stays.
+    Write,
+    /// It may read and write any part.
+    Change,
+    /// All that was in it is gone.
+    Discard,
+}
+
+#[derive(Clone, Copy)]
+struct Image {
+    mips: u32,
+    layers: u32,
+    format: vk::Format,
+    is_3d: bool,
+}
+
+#[derive(Clone, Copy)]
+struct ViewOf {
+    resource: ObjectId,
+    is_whole: bool,
+}
+
+/// A descriptor set, by binding and element; what came by a template has none.
+#[derive(Clone, Default)]
+pub(crate) struct Set {
+    descriptors: BTreeMap<(u32, u32), (ObjectId, Effect)>,
+    others: Vec<ObjectId>,
+    /// Grows with every change.
+    pub(crate) version: u32,
+}
+
+struct Bound {
+    resource: ObjectId,
+    first: u64,
+    end: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Resources {
+    images: FxHashMap<ObjectId, Image>,
+    sizes: FxHashMap<ObjectId, u64>,
+    views: FxHashMap<ObjectId, ViewOf>,
+    sets: FxHashMap<ObjectId, Set>,
+    passes: FxHashMap<ObjectId, Vec<bool>>,
+    framebuffers: FxHashMap<ObjectId, Vec<ObjectId>>,
+    /// The layers of the images of each swapchain.
+    swapchains: FxHashMap<ObjectId, u32>,
+    queries: FxHashMap<ObjectId, u32>,
+    /// What lies in each memory now.
+    bound: FxHashMap<ObjectId, Vec<Bound>>,
+    /// Resources that lie in the same memory at the same time lead to one of them.
+    aliases: FxHashMap<ObjectId, ObjectId>,
+    aliased: FxHashSet<ObjectId>,
+    /// Buffers that shaders can reach by their addresses.
+    pub(crate) addressed: Vec<ObjectId>,
+}
+
+impl Resources {
+    /// The bytes of a buffer.
+    pub(crate) fn size(&self, buffer: ObjectId) -> Option<u64> {
+        self.sizes.get(&buffer).copied()
+    }
+
+    pub(crate) fn follow(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+        match (call, outcome) {
+            (Call::CreateImage(it), Some(Outcome::CreateImage(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_image()) {
+                    let is_3d = info.image_type == vk::ImageType::_3D;
+                    let image = Image { mips: info.mip_levels, layers: info.array_layers, format: info.format, is_3d };
+                    self.images.insert(id(made.0), image);
+                }
+            }
+            (Call::CreateBuffer(it), Some(Outcome::CreateBuffer(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_buffer()) {
+                    self.sizes.insert(id(made.0), info.size);
+                }
+            }
+            (Call::GetImageMemoryRequirements(it), Some(Outcome::GetImageMemoryRequirements(told))) => {
+                if let Some(needs) = told.p_memory_requirements() {
+                    self.sizes.insert(id(it.image.0), needs.size);
+                }
+            }
+            (Call::GetImageMemoryRequirements2(it), Some(Outcome::GetImageMemoryRequirements2(told))) => {
+                if let (Some(info), Some(needs)) = (it.p_info(), told.p_memory_requirements()) {
+                    self.sizes.insert(id(info.image.0), needs.memory_requirements.size);
+                }
+            }
+            (Call::GetBufferDeviceAddress(it), _) => {
+                if let Some(info) = it.p_info() {
+                    self.address(id(info.buffer.0));
+                }
+            }
+            (Call::CreateQueryPool(it), Some(Outcome::CreateQueryPool(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_query_pool()) {
+                    self.queries.insert(id(made.0), info.query_count);
+                }
+            }
+            (call, outcome) => self.views(call, outcome),
+        }
+    }
+
+    fn views(&mut self, call: Call<'_>, outcome: Option<Outcome<'_>>) {
+        match (call, outcome) {
+            (Call::CreateImageView(it), Some(Outcome::CreateImageView(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
+                    let image = id(info.image.0);
+                    let is_3d = self.images.get(&image).is_some_and(|it| it.is_3d);
+                    let is_whole = !is_3d && self.is_whole(image, &info.subresource_range);
+                    self.views.insert(id(made.0), ViewOf { resource: image, is_whole });
+                }
+            }
+            (Call::CreateBufferView(it), Some(Outcome::CreateBufferView(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_view()) {
+                    let view = ViewOf { resource: id(info.buffer.0), is_whole: false };
+                    self.views.insert(id(made.0), view);
+                }
+            }
+            (Call::CreateRenderPass(it), Some(Outcome::CreateRenderPass(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_render_pass()) {
+                    let discards = info.p_attachments().iter().map(|it| it.initial_layout.0 == 0).collect();
+                    self.passes.insert(id(made.0), discards);
+                }
+            }
+            (Call::CreateRenderPass2(it), Some(Outcome::CreateRenderPass2(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_render_pass()) {
+                    let discards = |it: View<'_, vk::AttachmentDescription2>| {
+                        it.initial_layout.0 == 0 && it.chain().next().is_none()
+                    };
+                    self.passes.insert(id(made.0), info.p_attachments().iter().map(discards).collect());
+                }
+            }
+            (Call::CreateFramebuffer(it), Some(Outcome::CreateFramebuffer(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_framebuffer()) {
+                    let views = info.p_attachments().iter().map(|it| id(it.0)).collect();
+                    self.framebuffers.insert(id(made.0), views);
+                }
+            }
+            (Call::CreateSwapchainKHR(it), Some(Outcome::CreateSwapchainKHR(made))) => {
+                if let (Some(info), Some(made)) = (it.p_create_info(), made.p_swapchain()) {
+                    self.swapchains.insert(id(made.0), info.image_array_layers);
+                }
+            }
+            (Call::GetSwapchainImagesKHR(it), Some(Outcome::GetSwapchainImagesKHR(made))) => {
+                let layers = self.swapchains.get(&id(it.swapchain.0)).copied().unwrap_or(u32::MAX);
+                for it in made.p_swapchain_images() {
+                    let image = Image { mips: 1, layers, format: vk::Format(0), is_3d: false };
+                    self.images.insert(id(it.0), image);
+                }
+            }
+            (call, _) => self.memory(call),
+        }
+    }
+
+    fn memory(&mut self, call: Call<'_>) {
+        match call {
+            Call::BindBufferMemory(it) => self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset),
+            Call::BindImageMemory(it) => self.bind(id(it.image.0), id(it.memory.0), it.memory_offset),
+            Call::BindBufferMemory2(it) => {
+                it.p_bind_infos().iter().for_each(|it| self.bind(id(it.buffer.0), id(it.memory.0), it.memory_offset));
+            }
+            Call::BindImageMemory2(it) => {
+                it.p_bind_infos().iter().for_each(|it| self.bind(id(it.image.0), id(it.memory.0), it.memory_offset));
+            }
+            Call::DestroyBuffer(it) => self.unbind(id(it.buffer.0)),
+            Call::DestroyImage(it) => self.unbind(id(it.image.0)),
+            Call::UpdateDescriptorSets(it) => {
+                it.p_descriptor_writes().iter().for_each(|it| self.write_set(it));
+                for it in it.p_descriptor_copies().iter() {
+                    let from = self.sets.get(&id(it.src_set.0)).cloned().unwrap_or_default();
+                    let to = self.sets.entry(id(it.dst_set.0)).or_default();
+                    to.version += 1;
+                    to.others.extend(from.descriptors.values().map(|it| it.0).chain(from.others));
+                }
+            }
+            // Nothing else says what a resource is.
+            _ => {}
+        }
+    }
+
+    /// What a template puts into a set.
+    pub(crate) fn write_by_template(&mut self, set: ObjectId, resources: &[ObjectId]) {
+        let own = self.sets.entry(set).or_default();
+        own.version += 1;
+        own.others.extend_from_slice(resources);
+        own.others.sort_unstable();
+        own.others.dedup();
+    }
+
+    fn write_set(&mut self, write: View<'_, vk::WriteDescriptorSet>) {
+        let effect = match write.descriptor_type {
+            DescriptorType::STORAGE_IMAGE
+            | DescriptorType::STORAGE_BUFFER
+            | DescriptorType::STORAGE_BUFFER_DYNAMIC
+            | DescriptorType::STORAGE_TEXEL_BUFFER => Effect::Change,
+            DescriptorType::SAMPLER
+            | DescriptorType::COMBINED_IMAGE_SAMPLER
+            | DescriptorType::SAMPLED_IMAGE
+            | DescriptorType::UNIFORM_BUFFER
+            | DescriptorType::UNIFORM_BUFFER_DYNAMIC
+            | DescriptorType::UNIFORM_TEXEL_BUFFER
+            | DescriptorType::INPUT_ATTACHMENT
+            | DescriptorType::INLINE_UNIFORM_BLOCK => Effect::Read,
+            _ => Effect::Change,
+        };
+        let images = write.p_image_info().iter().map(|it| id(it.image_view.0));
+        let buffers = write.p_buffer_info().iter().map(|it| id(it.buffer.0));
+        let views = write.p_texel_buffer_view().iter().map(|it| id(it.0));
+        let set = self.sets.entry(id(write.dst_set.0)).or_default();
+        set.version += 1;
+        for (at, object) in images.chain(buffers).chain(views).enumerate() {
+            let key = (write.dst_binding, write.dst_array_element.saturating_add(at as u32));
+            set.descriptors.insert(key, (object, effect));
+        }
+    }
+
+    pub(crate) fn set(&self, set: ObjectId) -> (u32, Vec<(ObjectId, Effect)>) {
+        let Some(it) = self.sets.get(&set) else { return (0, Vec::new()) };
+        let others = it.others.iter().map(|it| (*it, Effect::Change));
+        let all = it.descriptors.values().copied().chain(others);
+        (it.version, all.filter_map(|(object, effect)| Some((self.root(object)?, effect))).collect())
+    }
+
+    /// The resource that an object is, or leads to.
+    pub(crate) fn root(&self, object: ObjectId) -> Option<ObjectId> {
+        match object.ty()? {
+            HandleType::ImageView | HandleType::BufferView => self.views.get(&object).map(|it| it.resource),
+            HandleType::Buffer | HandleType::Image | HandleType::QueryPool | HandleType::Event => Some(object),
+            _ => None,
+        }
+    }
+
+    /// What the beginning of a render pass does to its attachments.
+    pub(crate) fn attachments(
+        &self,
+        pass: ObjectId,
+        framebuffer: ObjectId,
+        given: Option<Vec<ObjectId>>,
+    ) -> Vec<(ObjectId, Effect)> {
+        let views = given.or_else(|| self.framebuffers.get(&framebuffer).cloned()).unwrap_or_default();
+        let discards = self.passes.get(&pass);
+        let one = |(at, view): (usize, &ObjectId)| {
+            let view = self.views.get(view)?;
+            let is_gone = discards.and_then(|it| it.get(at)).copied().unwrap_or(false);
+            let effect = if is_gone && view.is_whole { Effect::Discard } else { Effect::Change };
+            Some((view.resource, effect))
+        };
+        views.iter().enumerate().filter_map(one).collect()
+    }
+
+    /// Whether a range is all of an image.
+    pub(crate) fn is_whole(&self, image: ObjectId, range: &vk::ImageSubresourceRange) -> bool {
+        let Some(Image { mips, layers, format, .. }) = self.images.get(&image).copied() else { return false };
+        let is_all = |first: u32, count: u32, all: u32, rest: u32| first == 0 && (count == rest || count >= all);
+        let has_both = (vk::Format::D16_UNORM_S8_UINT.0..=vk::Format::D32_SFLOAT_S8_UINT.0).contains(&format.0);
+        let both = vk::ImageAspectFlags::DEPTH.0 | vk::ImageAspectFlags::STENCIL.0;
+        let mask = range.aspect_mask.0;
+        let aspects = match has_both {
+            true => mask & both == both,
+            false => mask & (both | vk::ImageAspectFlags::COLOR.0) != 0,
+        };
+        aspects
+            && is_all(range.base_mip_level, range.level_count, mips, vk::REMAINING_MIP_LEVELS)
+            && is_all(range.base_array_layer, range.layer_count, layers, vk::REMAINING_ARRAY_LAYERS)
+    }
+
+    /// How many queries a pool has.
+    pub(crate) fn queries(&self, pool: ObjectId) -> Option<u32> {
+        self.queries.get(&pool).copied()
+    }
+
+    fn address(&mut self, buffer: ObjectId) {
+        if !self.addressed.contains(&buffer) {
+            self.addressed.push(buffer);
+        }
+    }
+
+    fn bind(&mut self, resource: ObjectId, memory: ObjectId, first: u64) {
+        // Nobody asked how large it is: it may reach to the end.
+        let end = self.sizes.get(&resource).map_or(u64::MAX, |it| first.saturating_add(*it));
+        let others = self.bound.entry(memory).or_default();
+        let overlaps: Vec<ObjectId> =
+            others.iter().filter(|it| it.first < end && first < it.end).map(|it| it.resource).collect();
+        others.push(Bound { resource, first, end });
+        for other in overlaps {
+            let (one, two) = (self.class(resource), self.class(other));
+            if one != two {
+                self.aliases.insert(one, two);
+            }
+            self.aliased.insert(two);
+        }
+    }
+
+    fn unbind(&mut self, resource: ObjectId) {
+        self.bound.values_mut().for_each(|it| it.retain(|it| it.resource != resource));
+    }
+
+    /// What a resource shares its memory with, by one name for all.
+    pub(crate) fn class(&self, resource: ObjectId) -> ObjectId {
+        let mut at = resource;
+        while let Some(next) = self.aliases.get(&at) {
+            at = *next;
+        }
+        at
+    }
+
+    /// Whether what is in it may also be in another.
+    pub(crate) fn is_aliased(&self, class: ObjectId) -> bool {
+        self.aliased.contains(&class)
+    }
+}

@@ -1,0 +1,115 @@
+//! The order of threads, when some of the calls that it is made of are gone.
+//!
+//! What a call that is left out comes after, the next call of its thread comes after; and who comes after such a call
+//! comes after the last one before it that is kept, and after all that the calls between them came after. More than was
+//! said may be asked for that way, but nothing that the merged order does not have, so there is never a circle.
+
+use std::collections::BTreeMap;
+
+use lavascope_record::Touch;
+use rustc_hash::FxHashMap;
+
+#[derive(Default)]
+pub(crate) struct Touches {
+    streams: FxHashMap<u32, Stream>,
+}
+
+#[derive(Default)]
+struct Stream {
+    /// Complete calls that are kept, in the order in which they completed.
+    kept: Vec<u64>,
+    /// What the next record must come after, by stream.
+    pending: BTreeMap<u32, u64>,
+    /// What records have named already, by stream.
+    named: FxHashMap<u32, u64>,
+}
+
+impl Touches {
+    /// A record that is left out comes after these.
+    pub(crate) fn leave_out(&mut self, stream: u32, touches: impl Iterator<Item = Touch>) {
+        let all = self.resolved(touches);
+        let own = self.streams.entry(stream).or_default();
+        all.into_iter().filter(|it| it.0 != stream).for_each(|it| ask(&mut own.pending, it));
+    }
+
+    /// What a record that is kept comes after.
+    pub(crate) fn keep(&mut self, stream: u32, touches: impl Iterator<Item = Touch>) -> Vec<u64> {
+        let mut all = self.resolved(touches);
+        let own = self.streams.entry(stream).or_default();
+        std::mem::take(&mut own.pending).into_iter().for_each(|it| ask(&mut all, it));
+        all.retain(|thread, call| {
+            let named = own.named.entry(*thread).or_default();
+            let is_new = *thread != stream && *call > *named;
+            *named = (*named).max(*call);
+            is_new
+        });
+        all.into_iter().map(|(thread, call)| Touch { thread, call }.to_word()).collect()
+    }
+
+    /// A call that is kept is complete.
+    pub(crate) fn complete(&mut self, stream: u32, call: u64) {
+        self.streams.entry(stream).or_default().kept.push(call);
+    }
+
+    /// What comes after everything that others have completed.
+    pub(crate) fn everything(&self, stream: u32) -> Vec<Touch> {
+        let last =
+            |(thread, own): (&u32, &Stream)| Some(Touch { thread: *thread, call: own.kept.iter().max().copied()? });
+        self.streams.iter().filter(|it| *it.0 != stream).filter_map(last).collect()
+    }
+
+    /// All others come after a call.
+    pub(crate) fn push(&mut self, stream: u32, call: u64) {
+        for (_, own) in self.streams.iter_mut().filter(|it| *it.0 != stream) {
+            ask(&mut own.pending, (stream, call));
+        }
+    }
+
+    fn resolved(&self, touches: impl Iterator<Item = Touch>) -> BTreeMap<u32, u64> {
+        let mut all = BTreeMap::new();
+        for it in touches {
+            let Some(other) = self.streams.get(&it.thread) else { continue };
+            let kept = other.kept.iter().rev().find(|kept| **kept <= it.call).copied();
+            if let Some(call) = kept {
+                ask(&mut all, (it.thread, call));
+            }
+            if kept != Some(it.call) {
+                other.pending.iter().for_each(|it| ask(&mut all, (*it.0, *it.1)));
+            }
+        }
+        all
+    }
+}
+
+fn ask(all: &mut BTreeMap<u32, u64>, (thread, call): (u32, u64)) {
+    let own = all.entry(thread).or_default();
+    *own = (*own).max(call);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn touch(thread: u32, call: u64) -> Touch {
+        Touch { thread, call }
+    }
+
+    #[test]
+    fn the_order_goes_on_over_what_is_left_out() {
+        let mut touches = Touches::default();
+        touches.complete(1, 5);
+        // Thread 2 learns of it in a call that is left out, and thread 3 learns that of thread 2.
+        touches.leave_out(2, [touch(1, 5)].into_iter());
+        assert_eq!(touches.keep(3, [touch(2, 9)].into_iter()), [touch(1, 5).to_word()]);
+        // It is not said twice, and thread 2 itself has not said it yet.
+        assert!(touches.keep(3, [touch(1, 5)].into_iter()).is_empty());
+        assert_eq!(touches.keep(2, std::iter::empty()), [touch(1, 5).to_word()]);
+        // A call that is left out becomes the last one before it that is not.
+        touches.complete(1, 8);
+        assert!(touches.keep(2, [touch(1, 7)].into_iter()).is_empty());
+        assert_eq!(touches.keep(2, [touch(1, 12)].into_iter()), [touch(1, 8).to_word()]);
+        touches.push(1, 20);
+        assert_eq!(touches.keep(2, std::iter::empty()), [touch(1, 20).to_word()]);
+        assert_eq!(touches.everything(2), [touch(1, 8)]);
+    }
+}

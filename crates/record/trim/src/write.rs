@@ -1,0 +1,232 @@
+//! The second way through a trace: what is kept is written, in the order of its streams.
+
+use std::io::{self, Write};
+
+use lavascope_abi as vk;
+use lavascope_abi::{Command, ObjectId, Structure};
+use lavascope_record::record::{HEAD_SIZE, Head, Kind, Touch};
+use lavascope_trace::{BlockWriter, Codec, Header, Item, Merged, RawBlock, Recorded, Recorder, Tail, Trace};
+use rustc_hash::FxHashMap;
+use serde_json::json;
+
+use crate::keep::{Instead, Kept};
+use crate::scan::{Bounds, Scan, What};
+use crate::slice::LeftOut;
+use crate::touches::Touches;
+use crate::{Part, Summary, TrimError, WATCH};
+
+/// What was decided.
+pub(crate) struct Plan<'a> {
+    pub(crate) scan: &'a Scan,
+    pub(crate) bounds: Bounds,
+    pub(crate) spans: &'a LeftOut,
+    pub(crate) kept: &'a Kept,
+    pub(crate) part: &'a Part,
+}
+
+struct Output<W> {
+    writer: BlockWriter<W>,
+    recorder: Recorder,
+    touches: Touches,
+    positions: FxHashMap<u32, u64>,
+    failed: Option<io::Error>,
+}
+
+pub(crate) fn write(
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    plan: &Plan<'_>,
+    to: impl Write,
+    watch: &mut dyn FnMut(u64, u64),
+) -> Result<Summary, TrimError> {
+    let summary = plan.summary();
+    let header = Header { id: trace.header().id ^ 1 << 127, ..*trace.header() };
+    let mut writer = BlockWriter::new(to, header)?;
+    // Which part was wanted of the whole is said anew.
+    for facts in trace.facts().into_iter().filter(|it| it["wanted"].is_null()) {
+        writer.write(RawBlock::facts(&facts).pack(Codec::Zstd))?;
+    }
+    writer.write(RawBlock::facts(&plan.facts(&summary)).pack(Codec::Zstd))?;
+    let mut output = Output {
+        writer,
+        recorder: Recorder::default(),
+        touches: Touches::default(),
+        positions: FxHashMap::default(),
+        failed: None,
+    };
+    let mut merged = Merged::new(trace, tail);
+    let mut place = 0;
+    while let Some(item) = merged.take_next()? {
+        if place > plan.bounds.end {
+            break;
+        }
+        plan.item(&item, &mut output);
+        place += 1;
+        if place.is_multiple_of(WATCH) {
+            let (done, all) = merged.progress();
+            watch(done, all);
+        }
+    }
+    output.finish()?;
+    Ok(summary)
+}
+
+impl Plan<'_> {
+    fn item(&self, item: &Item<'_>, output: &mut Output<impl Write>) {
+        let words = item.record;
+        let head = Head::from_words(words[0], words[1]);
+        let index = self.scan.by_number.get(&(item.stream, head.call)).copied();
+        let touches = words[head.body_words as usize..].iter().map(|it| Touch::from_word(*it));
+        // What has no number of its own stays.
+        if index.is_none_or(|it| self.kept.is_kept[it]) {
+            let touches = output.touches.keep(item.stream, touches);
+            let words = with_touches(&words[..head.body_words as usize], &touches);
+            output.record(item, &words);
+        } else {
+            output.touches.leave_out(item.stream, touches);
+            let instead = index.and_then(|it| self.kept.instead.get(&it));
+            if let Some(instead) = instead.filter(|_| head.kind == Kind::Enter as u8) {
+                output.instead(item, head.call, *instead);
+            }
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = Summary { reason: self.spans.reason, ..Summary::default() };
+        for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first <= self.bounds.end) {
+            let is_before = call.done < self.bounds.first;
+            let is_kept = self.kept.is_kept[index];
+            // What the host wrote has a place among the calls, and is none.
+            let is_call = is_kept && matches!(call.what, What::Command(_));
+            summary.calls += u64::from(is_call);
+            summary.calls_before += u64::from(is_call && is_before);
+            for (is_frame, before, own, out) in [
+                (true, &mut summary.frames_before, &mut summary.frames, &mut summary.frames_left_out),
+                (false, &mut summary.submits_before, &mut summary.submits, &mut summary.submits_left_out),
+            ] {
+                if call.is_moment(is_frame) && call.done <= self.bounds.end {
+                    *(if !is_kept {
+                        out
+                    } else if is_before {
+                        before
+                    } else {
+                        own
+                    }) += 1;
+                }
+            }
+        }
+        summary
+    }
+
+    fn facts(&self, summary: &Summary) -> serde_json::Value {
+        let (what, range) = match self.part {
+            Part::Frames(range) => ("frames", range),
+            Part::Submits(range) => ("submits", range),
+        };
+        let end = (range.end != u64::MAX).then_some(range.end);
+        json!({ "trimmed": {
+            "of": what,
+            "first": range.start,
+            "end": end,
+            "frames_before": summary.frames_before,
+            "submits_before": summary.submits_before,
+            "calls_before": summary.calls_before,
+        }})
+    }
+}
+
+impl<W: Write> Output<W> {
+    fn record(&mut self, item: &Item<'_>, record: &[u64]) {
+        let Output { writer, recorder, positions, failed, .. } = self;
+        let position = positions.entry(item.stream).or_default();
+        let span = *position..*position + record.len() as u64 + 1;
+        *position = span.end;
+        let recorded = Recorded { stream: item.stream, span, time: item.time, record };
+        recorder.record(recorded, &mut |it| {
+            if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
+                failed.get_or_insert(error);
+            }
+        });
+        if let Some(call) = Head::from_words(record[0], record[1]).completed() {
+            self.touches.complete(item.stream, call);
+        }
+    }
+
+    /// A call of ours, by the number of one that is left out.
+    fn instead(&mut self, item: &Item<'_>, call: u64, instead: Instead) {
+        let before = self.touches.everything(item.stream);
+        let touches = self.touches.keep(item.stream, before.into_iter());
+        let (enter, leave) = match instead {
+            Instead::Idle(device) => wait_idle(device, call),
+            Instead::Signal(semaphore, it) => signal(it.device, semaphore, it.value, call),
+        };
+        self.record(item, &with_touches(&enter, &touches));
+        self.record(item, &leave);
+        self.touches.push(item.stream, call);
+    }
+
+    fn finish(self) -> Result<(), TrimError> {
+        let Output { mut writer, mut recorder, mut failed, .. } = self;
+        recorder.seal(&mut |it| {
+            if let Err(error) = writer.write(it.pack(Codec::Zstd)) {
+                failed.get_or_insert(error);
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        writer.finish(recorder.moments())?;
+        Ok(())
+    }
+}
+
+/// The body of a record with other touches.
+fn with_touches(body: &[u64], touches: &[u64]) -> Vec<u64> {
+    let head = Head { touches: touches.len() as u32, ..Head::from_words(body[0], body[1]) };
+    head.to_words().iter().chain(&body[HEAD_SIZE / 8..]).chain(touches).copied().collect()
+}
+
+fn record(command: Command, kind: Kind, call: u64, image: &[u64]) -> Vec<u64> {
+    let head = Head {
+        body_words: (HEAD_SIZE / 8 + image.len()) as u32,
+        command: command as u16,
+        kind: kind as u8,
+        remarks: 0,
+        call,
+        touches: 0,
+    };
+    head.to_words().iter().chain(image).copied().collect()
+}
+
+fn wait_idle(device: ObjectId, call: u64) -> (Vec<u64>, Vec<u64>) {
+    let command = Command::DeviceWaitIdle;
+    (record(command, Kind::Enter, call, &[device.raw()]), record(command, Kind::Leave, call, &[0]))
+}
+
+fn signal(device: ObjectId, semaphore: ObjectId, value: u64, call: u64) -> (Vec<u64>, Vec<u64>) {
+    let command = Command::SignalSemaphore;
+    let s_type = vk::SemaphoreSignalInfo::layout().s_type().unwrap_or(0) as u32;
+    let info = HEAD_SIZE as u64 + 16;
+    let image = [device.raw(), info, s_type.into(), 0, semaphore.raw(), value];
+    (record(command, Kind::Enter, call, &image), record(command, Kind::Leave, call, &[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::HandleType;
+    use lavascope_record::{check, print::print};
+
+    use super::*;
+
+    #[test]
+    fn calls_of_ours_are_what_they_seem() {
+        let id = |ty| ObjectId::new(ty, 3).expect("a small number");
+        let (device, semaphore) = (id(HandleType::Device), id(HandleType::Semaphore));
+        for (enter, leave) in [wait_idle(device, 9), signal(device, semaphore, 77, 9)] {
+            let enter = check(&enter).expect("a whole record");
+            assert!(check(&leave).is_ok_and(|it| it.command() == enter.command() && it.call_number() == 9));
+        }
+        let text = print(check(&signal(device, semaphore, 77, 9).0).expect("a whole record"));
+        assert!(text.contains("value = 77") && text.contains("VkSemaphore#3"), "{text}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Checks a program, step by step or whole.
+
+use std::collections::BTreeMap;
+
+use lavascope_sync_ir::{
+    Batch, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Findings, Found, Point, Program, Queue, QueueId,
+    RenderPass, RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+};
+
+use crate::device::{Device, Execute, SparseWork, slot};
+use crate::execute::{self, Recorded};
+use crate::fresh::Fresh;
+use crate::late::Late;
+use crate::memories::NoRoom;
+use crate::prepare::Prepared;
+use crate::record::Alone;
+use crate::rules::Rules;
+
+/// All hazards of a program, in the order in which they happen.
+pub fn check(program: &Program) -> Vec<Found> {
+    check_all(program).hazards
+}
+
+/// The same by other rules than those that users see.
+pub fn check_with(rules: Rules, program: &Program) -> Vec<Found> {
+    find(rules, program).hazards
+}
+
+/// All that is wrong with a program: hazards, and contents that are undefined.
+pub fn check_all(program: &Program) -> Findings {
+    find(Rules::CONTRACT, program)
+}
+
+fn find(rules: Rules, program: &Program) -> Findings {
+    let mut engine = Engine::of(rules, program);
+    for step in &program.steps {
+        engine.step(step);
+    }
+    Findings { hazards: engine.take_found(), faults: engine.take_faults() }
+}
+
+/// The engine, for programs that are told as they happen.
+///
+/// Whoever tells gives the numbers of things: those of a program count from zero, those of a running application may be
+/// used again after something was destroyed.
+pub struct Engine {
+    pub(crate) device: Device,
+    pub(crate) command_buffers: Vec<Prepared>,
+    pub(crate) render_passes: Vec<RenderPass>,
+    /// To be used by the next command buffers that are recorded.
+    #[expect(clippy::vec_box, reason = "they go in and out as they are")]
+    pub(crate) spare: Vec<Box<Alone>>,
+    pub(crate) spare_fresh: Vec<Fresh>,
+    /// If command buffers are not checked while they are recorded.
+    pub(crate) late: Option<Late>,
+    steps: u32,
+}
+
+impl Engine {
+    pub fn new(queues: &[Queue], events: u32, semaphores: u32, fences: u32) -> Engine {
+        Engine {
+            device: Device::new(queues, events, semaphores, fences),
+            command_buffers: Vec::new(),
+            render_passes: Vec::new(),
+            spare: Vec::new(),
+            spare_fresh: Vec::new(),
+            late: None,
+            steps: 0,
+        }
+    }
+
+    /// With all that a program has, before its first step.
+    pub fn of(rules: Rules, program: &Program) -> Engine {
+        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+        engine.device.rules = rules;
+        for resource in &program.resources {
+            engine.add_resource(resource);
+        }
+        engine.render_passes.clone_from(&program.render_passes);
+        for commands in &program.command_buffers {
+            engine.add_command_buffer(commands.clone());
+        }
+        engine
+    }
+
+    pub fn add_resource(&mut self, resource: &Resource) -> ResourceId {
+        let id = self.device.addresses.add(resource);
+        self.device.forget_gone();
+        self.device.add_owned(id);
+        id
+    }
+
+    /// There is a resource of this number from now on; there was none, or it was destroyed.
+    pub fn set_resource(&mut self, id: ResourceId, resource: &Resource) {
+        self.device.addresses.set(id, resource);
+        self.device.forget_gone();
+        self.device.contents.forget(id);
+        self.device.add_owned(id);
+    }
+
+    /// There is a render pass of this number from now on.
+    pub fn set_render_pass(&mut self, id: RenderPassId, pass: RenderPass) {
+        *slot(&mut self.render_passes, id.0 as usize) = pass;
+    }
+
+    /// There is an event of this number from now on, which is not set.
+    pub fn set_event(&mut self, id: EventId) {
+        self.device.add_event(id.0 as usize);
+    }
+
+    /// There is a semaphore of this number from now on, which is not signaled.
+    pub fn set_semaphore(&mut self, id: SemaphoreId) {
+        self.device.add_semaphore(id.0 as usize);
+    }
+
+    /// There is a fence of this number from now on, which is not signaled.
+    pub fn set_fence(&mut self, id: FenceId) {
+        self.device.add_fence(id.0 as usize);
+    }
+
+    pub fn add_render_pass(&mut self, pass: RenderPass) -> RenderPassId {
+        self.render_passes.push(pass);
+        RenderPassId(self.render_passes.len() as u32 - 1)
+    }
+
+    pub fn add_command_buffer(&mut self, commands: CommandBuffer) -> CommandBufferId {
+        let prepared = self.prepare(commands);
+        self.command_buffers.push(prepared);
+        CommandBufferId(self.command_buffers.len() as u32 - 1)
+    }
+
+    /// Looks up what can be known of a command buffer before it is executed. Threads may do this at the same time.
+    pub fn prepare(&self, commands: CommandBuffer) -> Prepared {
+        Prepared::new(commands, &self.device.addresses)
+    }
+
+    /// Recorded anew, and not checked before it is executed.
+    pub fn set_command_buffer(&mut self, id: CommandBufferId, commands: CommandBuffer) {
+        self.end_recording(id);
+        self.end_late(id);
+        slot(&mut self.command_buffers, id.0 as usize).record(commands, &self.device.addresses);
+    }
+
+    /// The host does something.
+    pub fn step(&mut self, step: &Step) {
+        if let Step::Destroy(_) = step {
+            self.check_unexecuted();
+        }
+        self.refresh(step);
+        let recorded = Recorded { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
+        let mut run = |device: &mut Device, queue: u8, step: u32, index: u32, batch: &Batch| {
+            execute::batch(device, recorded, queue, step, index, batch);
+        };
+        take(&mut self.device, self.steps, step, &mut run);
+        self.steps += 1;
+    }
+
+    /// Looks up again what is about to be executed, where addresses have changed.
+    fn refresh(&mut self, step: &Step) {
+        let Step::Submit { batches, .. } = step else { return };
+        for id in batches.iter().flat_map(|it| &it.command_buffers) {
+            self.end_recording(*id);
+            if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+                commands.end_unchecked();
+                commands.refresh(&self.device.addresses);
+                commands.find_busy(&self.device.addresses);
+                let executed = std::mem::take(&mut commands.executed);
+                self.refresh_all(executed.iter().map(|it| it.0));
+                self.command_buffers[id.0 as usize].executed = executed;
+            }
+        }
+    }
+
+    /// The same of secondary command buffers that another executes; what those execute is looked up as it comes.
+    pub(crate) fn refresh_all(&mut self, ids: impl Iterator<Item = CommandBufferId>) {
+        for id in ids {
+            if let Some(commands) = self.command_buffers.get_mut(id.0 as usize) {
+                commands.refresh(&self.device.addresses);
+            }
+        }
+    }
+
+    /// The hazards found since the last time.
+    pub fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.device.found)
+    }
+
+    /// The faults found since the last time.
+    pub fn take_faults(&mut self) -> Vec<Fault> {
+        std::mem::take(&mut self.device.contents.found)
+    }
+
+    /// Work that waits for semaphores which nobody has signaled: its queue, and the step that submitted it.
+    pub fn parked(&self) -> Vec<(QueueId, u32)> {
+        self.device.parked().collect()
+    }
+
+    /// What the first work that waits on a queue waits for, and nobody has signaled.
+    pub fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        self.device.unsignaled(queue)
+    }
+
+    /// Whether there was no room for something since the last time.
+    #[inline]
+    pub fn has_unplaced(&self) -> bool {
+        self.device.addresses.has_unplaced()
+    }
+
+    /// For what there was no room since the last time, and how often: nothing is found where it is used.
+    pub fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.device.addresses.take_unplaced()
+    }
+
+    /// Forgets what is over and cannot be part of a hazard any more. It does so by itself now and then.
+    pub fn forget_known(&mut self) {
+        self.device.forget_known();
+    }
+
+    /// Ranges of memory about which something is known.
+    pub fn ranges(&self) -> usize {
+        self.device.states.len()
+    }
+}
+
+fn take(device: &mut Device, index: u32, step: &Step, run: Execute<'_>) {
+    device.sweep();
+    match step {
+        Step::Submit { queue, batches, fence } => device.submit(index, *queue, batches, *fence, run),
+        Step::WaitFences(fences) => device.wait_fences(fences),
+        Step::ResetFences(fences) => device.reset_fences(fences),
+        Step::QueueIdle(queue) => device.queue_idle(*queue),
+        Step::DeviceIdle => device.device_idle(),
+        Step::WaitSemaphores(points) => device.host_waits(points),
+        Step::SignalSemaphore(point) => {
+            device.host_signals(*point);
+            device.run(run);
+        }
+        Step::Destroy(resource) => {
+            // What others did in the same memory is still to be held against what comes.
+            for range in device.addresses.alone(*resource) {
+                device.states.remove(range);
+            }
+            device.contents.forget(*resource);
+            device.forget_presented(*resource);
+            device.addresses.destroy(*resource);
+            device.remove_destroyed();
+        }
+        Step::Acquire { image, semaphore, fence } => {
+            device.acquire(index, *image, *semaphore, *fence);
+            // Whoever uses it first owns it.
+            device.contents.forget(*image);
+            device.run(run);
+        }
+        Step::SetEvent(event) => {
+            device.host_sets_event(index, event.0 as usize);
+            device.run(run);
+        }
+        Step::ResetEvent(event) => {
+            if let Some(event) = device.events.get_mut(event.0 as usize) {
+                event.set = None;
+            }
+        }
+        Step::HostAccess { resource, region, is_write, .. } => {
+            device.host_access(index, *resource, region, *is_write);
+        }
+        Step::BindSparse { queue, waits, binds, signals, fence } => {
+            let bind =
+                SparseWork { waits: waits.clone(), binds: binds.clone(), signals: signals.clone(), fence: *fence };
+            device.submit_sparse(index, *queue, bind, run);
+        }
+        Step::Present { queue, waits, images } => device.submit_present(index, *queue, waits, images, run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_sync_ir::Place;
+
+    use super::*;
+
+    const TEXT: &str = "# A buffer goes to another family without a transfer.
+# spec: resources-sharing
+
+buffer src 64
+buffer mid 64 exclusive
+queue gfx: graphics xfer: transfer
+semaphore s
+
+cmd up
+  fill: copy src -> mid
+
+cmd use
+  draw reads mid at vertex
+  #          ^ UNOWNED mid[0..64] after up.fill
+
+xfer submit up signal s
+gfx submit use wait s
+";
+
+    /// Where things happened is forgotten now and then; not of what may be told later.
+    #[test]
+    fn owners_of_long_ago_are_told_with_their_place() {
+        let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
+        let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+        let both: Vec<_> = program.resources.iter().map(|it| engine.add_resource(it)).collect();
+        for it in &program.command_buffers {
+            engine.add_command_buffer(it.clone());
+        }
+        engine.step(&program.steps[0]);
+        // As if all of it had been written by other names since.
+        engine.device.states.remove(0..u64::MAX);
+        let nothing = engine.add_command_buffer(CommandBuffer::default());
+        let batch = Batch { command_buffers: vec![nothing], ..Batch::default() };
+        let idle = Step::Submit { queue: QueueId(0), batches: vec![batch], fence: None };
+        (0..10_000).for_each(|_| engine.step(&idle));
+        engine.step(&program.steps[1]);
+        let faults = engine.take_faults();
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].resource, both[1]);
+        assert!(matches!(&faults[0].prior, Some(Place::Command(at)) if at.step == 0), "{faults:?}");
+    }
+
+    /// A buffer that is made anew has no owner yet.
+    #[test]
+    fn owners_go_with_what_they_own() {
+        let program = lavascope_scenario::parse(TEXT).expect("a scenario").program;
+        for is_new in [false, true] {
+            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            engine.step(&program.steps[0]);
+            if is_new {
+                engine.set_resource(ResourceId(1), &program.resources[1]);
+            }
+            engine.step(&program.steps[1]);
+            assert_eq!(engine.take_faults().len(), usize::from(!is_new));
+        }
+    }
+
+    #[test]
+    fn things_have_the_numbers_that_they_are_given() {
+        let mut engine = Engine::new(&[], 0, 0, 0);
+        let numbers = [(); 3].map(|()| engine.add_render_pass(RenderPass::default()).0);
+        assert_eq!(numbers, [0, 1, 2]);
+        engine.set_render_pass(RenderPassId(7), RenderPass::default());
+        assert_eq!(engine.render_passes.len(), 8);
+        assert_eq!([(); 2].map(|()| engine.add_command_buffer(CommandBuffer::default()).0), [0, 1]);
+        engine.set_command_buffer(CommandBufferId(4), CommandBuffer::default());
+        assert_eq!(engine.command_buffers.len(), 5);
+        engine.set_event(EventId(3));
+        assert_eq!(engine.device.events.len(), 4);
+    }
+
+    /// What has the number of something that is gone is not what that was.
+    #[test]
+    fn what_is_made_anew_is_not_signaled() {
+        let queue = Queue { family: 0, flags: 1 };
+        let mut engine = Engine::new(&[queue], 1, 1, 1);
+        let point = Point { semaphore: SemaphoreId(0), value: Some(5) };
+        let wait = lavascope_sync_ir::Wait { point, stages: 0 };
+        let batch = Batch { waits: vec![wait], ..Batch::default() };
+        let submit = |fence| Step::Submit { queue: QueueId(0), batches: vec![batch.clone()], fence };
+        engine.step(&Step::SignalSemaphore(point));
+        engine.step(&submit(None));
+        assert!(engine.parked().is_empty() && engine.unsignaled(QueueId(0)).is_empty());
+        engine.set_semaphore(SemaphoreId(0));
+        engine.step(&submit(None));
+        assert_eq!((engine.parked(), engine.unsignaled(QueueId(0))), (vec![(QueueId(0), 2)], vec![point]));
+        assert_eq!(engine.unsignaled(QueueId(1)), []);
+        engine.step(&Step::SignalSemaphore(point));
+        assert!(engine.parked().is_empty());
+        engine.step(&Step::SetEvent(EventId(0)));
+        assert!(engine.device.events[0].set.is_some());
+        engine.set_event(EventId(0));
+        assert!(engine.device.events[0].set.is_none());
+    }
+
+    /// What is too large is said once.
+    #[test]
+    fn what_has_no_room_is_told() {
+        let mut engine = Engine::new(&[Queue { family: 0, flags: 1 }], 0, 0, 0);
+        let kind = lavascope_sync_ir::ResourceKind::Buffer { size: u64::MAX };
+        engine.add_resource(&Resource::new(kind, None));
+        assert_eq!(engine.take_unplaced(), BTreeMap::from([(NoRoom::Addresses, 1)]));
+        assert!(engine.take_unplaced().is_empty());
+    }
+
+    /// A fence that is made anew, or reset, tells nothing of the submission that it was for.
+    #[test]
+    fn a_new_fence_tells_nothing() {
+        let text = "# The host reads what was copied.\n# spec: synchronization\n# expect: clean\n\n\
+            buffer a b 64\nfence f\n\ncmd up\n  copy a -> b\n  barrier copy:write => host:host_read\n\n\
+            q submit up fence f\nwait fence f\nhost reads b\n";
+        let program = lavascope_scenario::parse(text).unwrap_or_else(|error| panic!("{error:?}")).program;
+        let renew = |engine: &mut Engine| engine.set_fence(FenceId(0));
+        let reset = |engine: &mut Engine| engine.step(&Step::ResetFences(vec![FenceId(0)]));
+        // Of what is not there nothing is learned.
+        let other = |engine: &mut Engine| {
+            engine.step(&Step::ResetFences(vec![FenceId(1)]));
+            engine.step(&Step::QueueIdle(QueueId(1)));
+        };
+        type Between<'a> = &'a dyn Fn(&mut Engine);
+        let cases: [(Between<'_>, usize); 3] = [(&renew, 1), (&reset, 1), (&other, 0)];
+        for (between, wanted) in cases {
+            let mut engine = Engine::of(Rules::CONTRACT, &program);
+            engine.step(&program.steps[0]);
+            between(&mut engine);
+            program.steps[1..].iter().for_each(|it| engine.step(it));
+            assert_eq!(engine.take_found().len(), wanted);
+        }
+    }
+}

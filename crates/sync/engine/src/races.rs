@@ -1,0 +1,260 @@
+//! Sets, resets and waits of events between which nothing decides which comes first.
+//!
+//! An event has one state for the whole device: setting and resetting it race like writes, and a wait for an event that
+//! was set twice without order waits for nobody knows what. The rules are those of the Khronos layer, with two
+//! differences, both on the mild side: a barrier counts too if its first scope has the stages at which the event was set
+//! or reset, and whatever the host waits for orders all that was submitted before.
+//!
+//! Absent on purpose: events that several queues use, which the specification does not allow.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{
+    At, Barrier, Batch, Command, CommandBufferId, Dependency, EventId, Place, Queue, QueueId, SetEvent, Step,
+    WaitEvents,
+};
+
+use crate::scope;
+use crate::usage::Stages;
+
+/// Command buffers call command buffers at most this deep, as in the engine.
+const DEPTH_MAX: usize = 16;
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+
+/// What races with what; the later one gives the first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RaceKind {
+    SetAfterReset,
+    SetAfterSet,
+    SetAfterWait,
+    ResetAfterSet,
+    /// A wait for an event that was set in a race.
+    WaitAfterRace,
+}
+
+impl RaceKind {
+    pub const ALL: [RaceKind; 5] = [
+        RaceKind::SetAfterReset,
+        RaceKind::SetAfterSet,
+        RaceKind::SetAfterWait,
+        RaceKind::ResetAfterSet,
+        RaceKind::WaitAfterRace,
+    ];
+}
+
+/// Two commands that use an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRace {
+    pub kind: RaceKind,
+    pub at: Place,
+    pub prior: Place,
+    pub event: EventId,
+}
+
+/// Follows the events of a device, submission by submission.
+#[derive(Clone, Debug, Default)]
+pub struct EventRaces {
+    queues: BTreeMap<QueueId, BTreeMap<EventId, Used>>,
+}
+
+/// Commands of a command buffer, each with its place there; actions may be left out.
+pub type Commands<'a> = Box<dyn Iterator<Item = (u32, &'a Command)> + 'a>;
+
+/// The last use of an event.
+#[derive(Clone, Debug)]
+struct Used {
+    how: How,
+    place: Place,
+    /// Where it happened; nowhere, for a wait.
+    stages: Stages,
+    /// What comes after it.
+    after: Stages,
+    /// The use before it, with which it races.
+    race: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Set,
+    Reset,
+    Waited,
+}
+
+/// The races of a whole program.
+pub fn event_races(program: &lavascope_sync_ir::Program) -> Vec<EventRace> {
+    let mut races = EventRaces::default();
+    let buffer = |id: CommandBufferId| -> Option<Commands<'_>> {
+        let buffer = program.command_buffers.get(id.0 as usize)?;
+        Some(Box::new((0..).zip(&buffer.commands)))
+    };
+    let steps = program.steps.iter().enumerate();
+    steps.flat_map(|(index, step)| races.step(index as u32, step, &program.queues, &buffer)).collect()
+}
+
+/// Whether a command has to do with events.
+pub fn uses_events(command: &Command) -> bool {
+    matches!(command, Command::SetEvent(_) | Command::ResetEvent { .. } | Command::WaitEvents(_))
+}
+
+impl EventRaces {
+    /// Whether a step may matter that uses no events.
+    pub fn is_idle(&self) -> bool {
+        self.queues.values().all(BTreeMap::is_empty)
+    }
+
+    /// The host does something, as the step of this number.
+    pub fn step<'b>(
+        &mut self,
+        number: u32,
+        step: &Step,
+        queues: &[Queue],
+        buffer: &dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
+    ) -> Vec<EventRace> {
+        match step {
+            Step::Submit { queue, batches, .. } => {
+                let flags = queues.get(queue.0 as usize).map_or(0, |it| it.flags);
+                let events = self.queues.entry(*queue).or_default();
+                let mut walk = Walk { events, flags, buffer, found: Vec::new() };
+                for (index, batch) in batches.iter().enumerate() {
+                    walk.batch(number, index as u32, batch);
+                }
+                walk.found
+            }
+            Step::WaitFences(_) | Step::QueueIdle(_) | Step::DeviceIdle | Step::WaitSemaphores(_) => {
+                self.queues.clear();
+                Vec::new()
+            }
+            Step::SetEvent(event) | Step::ResetEvent(event) => {
+                self.forget(*event);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The event is no more, or the host decides about it.
+    pub fn forget(&mut self, event: EventId) {
+        self.queues.values_mut().for_each(|it| drop(it.remove(&event)));
+    }
+}
+
+struct Walk<'a, 'b> {
+    events: &'a mut BTreeMap<EventId, Used>,
+    flags: u32,
+    buffer: &'a dyn Fn(CommandBufferId) -> Option<Commands<'b>>,
+    found: Vec<EventRace>,
+}
+
+impl Walk<'_, '_> {
+    fn batch(&mut self, step: u32, batch: u32, it: &Batch) {
+        for (primary, id) in it.command_buffers.iter().enumerate() {
+            let mut at = At { step, batch, primary: primary as u32, path: Vec::new() };
+            self.commands(*id, &mut at);
+        }
+    }
+
+    fn commands(&mut self, id: CommandBufferId, at: &mut At) {
+        for (index, command) in (self.buffer)(id).into_iter().flatten() {
+            at.path.push(index);
+            self.command(command, at);
+            at.path.pop();
+        }
+    }
+
+    fn command(&mut self, command: &Command, at: &mut At) {
+        match command {
+            Command::Barrier(Barrier::One { src_stages, dst_stages, .. }) => self.barrier(*src_stages, *dst_stages),
+            Command::Barrier(Barrier::Two { dependencies }) => {
+                dependencies.iter().for_each(|it| self.barrier(it.scope.src_stages, it.scope.dst_stages));
+            }
+            Command::SetEvent(SetEvent::One { event, stages }) => self.set(*event, *stages, at),
+            Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+                self.set(*event, all(dependencies, |it| it.scope.src_stages), at);
+            }
+            Command::ResetEvent { event, stages } => self.reset(*event, *stages, at),
+            Command::WaitEvents(WaitEvents::One { events, dst_stages, .. }) => {
+                events.iter().for_each(|it| self.wait(*it, *dst_stages, at));
+            }
+            Command::WaitEvents(WaitEvents::Two { events }) => {
+                for (event, dependencies) in events {
+                    self.wait(*event, all(dependencies, |it| it.scope.dst_stages), at);
+                }
+            }
+            Command::Execute(executed) if at.path.len() < DEPTH_MAX => {
+                for (place, id) in executed.iter().enumerate() {
+                    at.path.push(place as u32);
+                    self.commands(*id, at);
+                    at.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn barrier(&mut self, src_stages: u64, dst_stages: u64) {
+        let (src, dst) = (scope::source(src_stages, self.flags), scope::destination(dst_stages, self.flags));
+        for used in self.events.values_mut() {
+            let is_in = src_stages & ALL_COMMANDS != 0 || src.0 & (used.stages.0 | used.after.0) != 0;
+            if is_in {
+                used.after = used.after.union(dst);
+            }
+        }
+    }
+
+    fn set(&mut self, event: EventId, stages: u64, at: &At) {
+        let prior = self.unordered(event, stages);
+        if let Some((how, prior)) = &prior {
+            let kind = match how {
+                How::Reset => RaceKind::SetAfterReset,
+                How::Set => RaceKind::SetAfterSet,
+                How::Waited => RaceKind::SetAfterWait,
+            };
+            self.tell(kind, at, prior, event);
+        }
+        // Once it is set in a race it stays so until it is reset.
+        let earlier = self.events.get(&event).and_then(|it| it.race.clone());
+        let race = prior.filter(|it| it.0 == How::Set).map(|it| it.1).or(earlier);
+        self.keep(event, How::Set, at, scope::source(stages, self.flags), race);
+    }
+
+    fn reset(&mut self, event: EventId, stages: u64, at: &At) {
+        if let Some((How::Set, prior)) = self.unordered(event, stages) {
+            self.tell(RaceKind::ResetAfterSet, at, &prior, event);
+        }
+        self.keep(event, How::Reset, at, scope::source(stages, self.flags), None);
+    }
+
+    fn wait(&mut self, event: EventId, dst_stages: u64, at: &At) {
+        let Some(used) = self.events.get(&event).filter(|it| it.how != How::Reset) else { return };
+        if let Some(race) = used.race.clone() {
+            self.tell(RaceKind::WaitAfterRace, at, &race, event);
+        }
+        let after = scope::destination(dst_stages, self.flags);
+        self.keep(event, How::Waited, at, Stages::default(), None);
+        if let Some(used) = self.events.get_mut(&event) {
+            used.after = after;
+        }
+    }
+
+    /// The last use, if nothing orders it before one at these stages.
+    fn unordered(&self, event: EventId, stages: u64) -> Option<(How, Place)> {
+        let used = self.events.get(&event)?;
+        let own = scope::source(stages, self.flags);
+        let is_ordered = stages & ALL_COMMANDS != 0 || used.after.0 & own.0 != 0;
+        (!is_ordered).then(|| (used.how, used.place.clone()))
+    }
+
+    fn keep(&mut self, event: EventId, how: How, at: &At, stages: Stages, race: Option<Place>) {
+        let place = Place::Command(at.clone());
+        self.events.insert(event, Used { how, place, stages, after: Stages::default(), race });
+    }
+
+    fn tell(&mut self, kind: RaceKind, at: &At, prior: &Place, event: EventId) {
+        self.found.push(EventRace { kind, at: Place::Command(at.clone()), prior: prior.clone(), event });
+    }
+}
+
+fn all(dependencies: &[Dependency], stages: impl Fn(&Dependency) -> u64) -> u64 {
+    dependencies.iter().fold(0, |all, it| all | stages(it))
+}

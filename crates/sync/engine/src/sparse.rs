@@ -1,0 +1,155 @@
+//! What memory sparse resources have.
+//!
+//! A sparse buffer, and a linear sparse image, is a map from its bytes to memory: an access goes to where its bytes are
+//! bound at that time, and nowhere where they are not. A sparse image that is tiled optimally keeps addresses of its own;
+//! its parts know the memory behind them, so that others in the same memory are found. Where memory was bound to an
+//! image by bytes (opaquely), any texel of it may lie anywhere in that memory.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use lavascope_collections::IntervalMap;
+use lavascope_sync_ir::MemoryId;
+
+#[derive(Clone, Default)]
+pub(crate) struct Sparse {
+    /// By byte of the resource: the memory, and what has to be added to get the address. Wraps around.
+    bytes: IntervalMap<(u32, u64)>,
+    /// By byte of the resource, the memory: of images that are tiled optimally.
+    opaque: IntervalMap<(u32, u64)>,
+    /// By own address.
+    texels: IntervalMap<Block>,
+    /// How much lies in which memory.
+    held: BTreeMap<u32, u64>,
+}
+
+/// The memory behind a part of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) memory: MemoryId,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+impl Default for Block {
+    fn default() -> Block {
+        Block { memory: MemoryId(0), offset: 0, size: 0 }
+    }
+}
+
+/// Memory that a resource has, and the own addresses that may lie there; all, if none are given.
+pub(crate) struct Part {
+    pub(crate) memory: Block,
+    pub(crate) own: Option<Range<u64>>,
+}
+
+impl Sparse {
+    /// The memories in which something of it lies.
+    pub(crate) fn memories(&self) -> impl Iterator<Item = MemoryId> {
+        self.held.keys().map(|it| MemoryId(*it))
+    }
+
+    /// Binds bytes of something linear to addresses in a memory.
+    pub(crate) fn bind_bytes(&mut self, bytes: Range<u64>, address: Option<(MemoryId, u64)>) {
+        let new = address.map(|(memory, it)| (memory.0, it.wrapping_sub(bytes.start)));
+        let held = &mut self.held;
+        self.bytes.update(bytes, |part, it| {
+            hold(held, &part, it.map(|it| it.0), new.map(|it| it.0));
+            *it = new;
+        });
+    }
+
+    /// Binds bytes of something opaque to memory; true if they had other memory before.
+    pub(crate) fn bind_opaque(&mut self, bytes: Range<u64>, memory: Option<(MemoryId, u64)>) -> bool {
+        let start = bytes.start;
+        let new = memory.map(|(memory, offset)| (memory.0, offset.wrapping_sub(start)));
+        let (mut has_moved, held) = (false, &mut self.held);
+        self.opaque.update(bytes, |part, it| {
+            hold(held, &part, it.map(|it| it.0), new.map(|it| it.0));
+            has_moved |= it.is_some() && *it != new;
+            *it = new;
+        });
+        has_moved
+    }
+
+    /// Binds own addresses of an image to memory; gives those that had other memory before.
+    pub(crate) fn bind_texels(&mut self, own: &[Range<u64>], memory: Option<Block>) -> Vec<Range<u64>> {
+        let mut moved = Vec::new();
+        let held = &mut self.held;
+        for range in own {
+            self.texels.update(range.clone(), |part, it| {
+                hold(held, &part, it.map(|it| it.memory.0), memory.map(|it| it.memory.0));
+                if it.is_some() && *it != memory {
+                    moved.push(part);
+                }
+                *it = memory;
+            });
+        }
+        moved
+    }
+
+    /// The addresses of bytes of something linear.
+    pub(crate) fn addresses(&self, bytes: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let bound = self.bytes.overlapping(bytes.clone());
+        bound.map(|(it, (_, delta))| it.start.wrapping_add(*delta)..it.end.wrapping_add(*delta))
+    }
+
+    /// The bytes of something linear that lie at addresses.
+    pub(crate) fn bytes_at(&self, addresses: &Range<u64>) -> Vec<Range<u64>> {
+        let mut found = Vec::new();
+        for (bytes, (_, delta)) in self.bytes.overlapping(0..u64::MAX) {
+            let own = bytes.start.wrapping_add(*delta)..bytes.end.wrapping_add(*delta);
+            let both = own.start.max(addresses.start)..own.end.min(addresses.end);
+            if !both.is_empty() {
+                found.push(both.start.wrapping_sub(*delta)..both.end.wrapping_sub(*delta));
+            }
+        }
+        found
+    }
+
+    /// The part of an image's own addresses that has memory.
+    pub(crate) fn bound(&self, own: &Range<u64>) -> Vec<Range<u64>> {
+        if !self.opaque.is_empty() {
+            return vec![own.clone()];
+        }
+        let mut found: Vec<Range<u64>> = Vec::new();
+        for (it, _) in self.texels.overlapping(own.clone()) {
+            match found.last_mut() {
+                Some(last) if last.end == it.start => last.end = it.end,
+                _ => found.push(it),
+            }
+        }
+        found
+    }
+
+    /// All memory of an image that is tiled optimally.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let opaque = self.opaque.overlapping(0..u64::MAX).map(|(bytes, (memory, delta))| {
+            let memory = Block {
+                memory: MemoryId(*memory),
+                offset: bytes.start.wrapping_add(*delta),
+                size: bytes.end - bytes.start,
+            };
+            Part { memory, own: None }
+        });
+        let texels = self.texels.overlapping(0..u64::MAX);
+        opaque.chain(texels.map(|(own, memory)| Part { memory: *memory, own: Some(own) })).collect()
+    }
+
+    /// The memory of something linear, as addresses.
+    pub(crate) fn all_addresses(&self) -> Vec<Range<u64>> {
+        self.addresses(&(0..u64::MAX)).collect()
+    }
+}
+
+/// Something goes from one memory to another.
+fn hold(held: &mut BTreeMap<u32, u64>, part: &Range<u64>, old: Option<u32>, new: Option<u32>) {
+    let size = part.end - part.start;
+    if let Some(new) = new {
+        *held.entry(new).or_default() += size;
+    }
+    if let Some(left) = old.and_then(|old| held.get_mut(&old)) {
+        *left -= size;
+    }
+    held.retain(|_, size| *size != 0);
+}

@@ -1,0 +1,447 @@
+//! The engine against the oracle, on random programs, by the rules that users see and by the specification's letter.
+//!
+//! `cargo xtask sim` makes it more, and others, and shows what the programs were made of.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lavascope_abi::Format;
+use lavascope_engine::{Engine, Rules, check_with};
+use lavascope_sim::hazard::{
+    Census, Kinds, OracleRules, compare_faults, describe, find_disagreement, find_hazards, make_sparse, random_program,
+    share_memory,
+};
+use lavascope_sync_ir::{
+    Batch, Command, CommandBuffer, CommandBufferId, Fault, FaultKind, Found, HazardKind, Place, Program, Queue,
+    QueueId, RenderPass, ResourceId, ResourceKind, Scope, Step, Subpass, SubpassDependency, SubresourceLayout, Tiling,
+};
+
+/// The same rules for both.
+#[derive(Clone, Copy)]
+struct Setting {
+    oracle: OracleRules,
+    engine: Rules,
+}
+
+const CONTRACT: Setting = Setting { oracle: OracleRules::CONTRACT, engine: Rules::CONTRACT };
+const SPECIFICATION: Setting = Setting { oracle: OracleRules::SPECIFICATION, engine: Rules::SPECIFICATION };
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// As many seeds as asked for, or else a few that are always the same.
+fn seeds(programs: u64) -> std::ops::Range<u64> {
+    let (first, asked) = (number("LAVASCOPE_SAMPLE_SEED").unwrap_or(1), number("LAVASCOPE_SAMPLE_PROGRAMS"));
+    first..first + asked.unwrap_or(programs)
+}
+
+/// Whether the seeds are those that are always the same: only of those is known how much they show.
+fn is_usual() -> bool {
+    number("LAVASCOPE_SAMPLE_PROGRAMS").is_none()
+}
+
+/// Compares as many programs as asked for, and shows the first disagreements, made small.
+fn agree(kinds: Kinds, setting: Setting, programs: u64) {
+    agree_on(kinds, setting, programs, |it| it);
+}
+
+fn agree_on(kinds: Kinds, setting: Setting, programs: u64, change: impl Fn(Program) -> Program) {
+    let engine = |it: &Program| check_with(setting.engine, it);
+    let (mut shown, mut wrong, mut census) = (Vec::new(), 0, Census::default());
+    for seed in seeds(programs) {
+        let program = change(random_program(seed, &kinds));
+        if !is_usual() {
+            census.count(&program, &find_hazards(&program, setting.oracle));
+        }
+        if let Some((small, why)) = find_disagreement(&program, setting.oracle, &engine) {
+            wrong += 1;
+            if shown.len() < 3 {
+                shown.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+            }
+            if wrong >= 30 {
+                break;
+            }
+        }
+    }
+    if !is_usual() {
+        println!("{census}");
+    }
+    assert!(wrong == 0, "{wrong} disagreements in {} programs\n{}", seeds(programs).count(), shown.join("\n"));
+}
+
+#[test]
+fn barriers() {
+    agree(Kinds::BARRIERS, CONTRACT, 6_000);
+}
+
+#[test]
+fn queues_events_and_secondaries() {
+    agree(Kinds::STAGE_ONE, CONTRACT, 7_000);
+}
+
+#[test]
+fn everything() {
+    agree(Kinds::ALL, CONTRACT, 7_000);
+}
+
+#[test]
+fn aliases() {
+    agree(Kinds::ALIASES, CONTRACT, 5_000);
+    agree(Kinds::ALIASES, SPECIFICATION, 2_000);
+}
+
+/// The green of an image with red and green is never all there is of it, and of blue there is nothing: what is known of
+/// a component that a format has not would never be forgotten, and be held against other names of the memory.
+#[test]
+fn components_that_a_format_has_not() {
+    let program = random_program(92_044_261, &Kinds::ALIASES);
+    let engine = |it: &Program| check_with(SPECIFICATION.engine, it);
+    let found = find_disagreement(&program, SPECIFICATION.oracle, &engine);
+    assert!(found.is_none(), "{}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
+}
+
+/// Draw after draw does the same: what a command repeats is not looked at each time.
+#[test]
+fn actions_that_are_repeated() {
+    let repeated = |mut program: Program| {
+        for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
+            repeat(buffer, 2 + index % 3);
+        }
+        program
+    };
+    agree_on(Kinds::BARRIERS, CONTRACT, 500, repeated);
+    agree_on(Kinds::ALL, CONTRACT, 2_000, repeated);
+}
+
+/// How a command buffer is recorded.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Plainly,
+    /// Now and then with a command that is taken back.
+    TakingBack,
+    /// Some commands become known when all is recorded.
+    Amending,
+}
+
+/// Records all command buffers, those that are executed by others first. Gives what is told meanwhile.
+fn record(engine: &mut Engine, program: &Program, way: Way) -> (Vec<(CommandBufferId, Found)>, Vec<Fault>) {
+    let mut told = (Vec::new(), Vec::new());
+    let mut late = Vec::new();
+    let both = [true, false];
+    let buffers = || (0..).map(CommandBufferId).zip(&program.command_buffers);
+    for (id, buffer) in both.iter().flat_map(|is_first| buffers().filter(move |it| it.1.is_secondary == *is_first)) {
+        engine.begin_recording(id, queue_of(program, id), buffer.is_secondary);
+        for (index, command) in buffer.commands.iter().enumerate() {
+            let is_special = (index + id.0 as usize).is_multiple_of(3);
+            let is_late = is_special && way == Way::Amending && matches!(command, Command::Action(_));
+            if is_special && way == Way::TakingBack {
+                let other =
+                    buffer.commands.iter().rev().find(|it| matches!(it, Command::Action(_) | Command::Barrier(_)));
+                engine.record(id, other.unwrap_or(command).clone());
+                engine.unrecord(id);
+            }
+            late.extend(is_late.then_some((id, index as u32, command)));
+            let now = if is_late { Command::Action(Vec::new()) } else { command.clone() };
+            let found = engine.record(id, now);
+            told.0.extend(found.hazards.into_iter().map(|it| (id, it)));
+            told.1.extend(found.faults);
+        }
+        if id.0.is_multiple_of(2) {
+            engine.end_recording(id);
+        }
+    }
+    late.into_iter().for_each(|(id, index, command)| engine.amend(id, index, command.clone()));
+    told
+}
+
+/// The queue that a command buffer is for: the first that executes it.
+fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
+    let queue = |it: &Step| match it {
+        Step::Submit { queue, batches, .. } => {
+            batches.iter().any(|it| it.command_buffers.contains(&id)).then_some(queue.0 as usize)
+        }
+        _ => None,
+    };
+    program.queues[program.steps.iter().find_map(queue).unwrap_or(0)]
+}
+
+/// What is told while recording, and what is told of the execution after that, is together what is told of an execution
+/// without the first. Gives how much of each there is.
+fn tell_both(what: &str, program: &Program, rules: Rules, way: Way) -> (usize, usize) {
+    let mut engine = Engine::of(rules, program);
+    let recorded = record(&mut engine, program, way).0;
+    program.steps.iter().for_each(|it| engine.step(it));
+    let executed = engine.take_found();
+    let is_told = |it: &Found| recorded.iter().any(|other| is_same_inside(program, it, other));
+    let all = check_with(rules, program);
+    let has = |all: &[Found], it: &Found| all.iter().any(|other| cause(other) == cause(it));
+    let wrong: Vec<&Found> = executed.iter().filter(|it| !has(&all, it) || is_told(it)).collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:?}");
+    let gone: Vec<&Found> = all.iter().filter(|it| !has(&executed, it)).collect();
+    let lost: Vec<&&Found> = gone.iter().filter(|it| !is_told(it)).collect();
+    assert!(lost.is_empty(), "{what}: {lost:?}\n{}", lavascope_sim::hazard::print(program));
+    if way != Way::Amending {
+        // In which pieces it is told depends on how memory is cut meanwhile.
+        let own: BTreeSet<_> = recorded.iter().map(|it| cause(&it.1)).collect();
+        let whole: BTreeSet<_> = recorded_whole(program, rules).iter().map(cause).collect();
+        assert_eq!(own, whole, "{what}");
+    }
+    (gone.len(), executed.len())
+}
+
+fn cause(it: &Found) -> (HazardKind, Place, Place, ResourceId) {
+    (it.kind, it.at.clone(), it.prior.clone(), it.resource)
+}
+
+#[test]
+fn hazards_are_told_while_recording_or_when_executed() {
+    let (mut told, mut left) = (0, 0);
+    for seed in seeds(3_000) {
+        let program = random_program(seed, &Kinds::ALL);
+        let way = [Way::Plainly, Way::TakingBack, Way::Amending][seed as usize % 3];
+        let (inside, others) = tell_both(&format!("seed {seed}"), &program, Rules::CONTRACT, way);
+        (told, left) = (told + inside, left + others);
+    }
+    assert!(!is_usual() || (told > 1000 && left > 1000), "{told} were told while recording, {left} when executed");
+}
+
+/// What a command buffer does again and again is left out when it is executed. That changes nothing.
+#[test]
+fn what_is_left_out_changes_nothing() {
+    for seed in seeds(2_000) {
+        let kinds = if seed.is_multiple_of(2) { Kinds::ALL } else { Kinds::BARRIERS };
+        let mut program = random_program(seed, &kinds);
+        // All that is done in a command buffer is done twice, with what is between, and some of it more often.
+        for (index, buffer) in program.command_buffers.iter_mut().enumerate() {
+            let again = (seed as usize / 2 + index) % 4;
+            let is_open = |it: &Command| !matches!(it, Command::Action(_) | Command::Barrier(_) | Command::Execute(_));
+            if again > 0 {
+                let once = buffer.commands.clone();
+                let is_flat = !once.iter().any(is_open);
+                let stays = |it: &&Command| again != 2 || !is_flat || matches!(it, Command::Action(_));
+                buffer.commands.extend(once.iter().filter(stays).cloned());
+            }
+            if again == 3 {
+                repeat(buffer, 2);
+            }
+        }
+        if seed.is_multiple_of(3) {
+            share_memory(&mut program);
+        }
+        let rules = if seed % 5 == 4 { Rules::SPECIFICATION } else { Rules::CONTRACT };
+        tell_both(&format!("seed {seed}"), &program, rules, Way::Plainly);
+    }
+}
+
+fn repeat(buffer: &mut CommandBuffer, times: usize) {
+    let times = |it: &Command| if matches!(it, Command::Action(_)) { times } else { 1 };
+    let commands = std::mem::take(&mut buffer.commands);
+    buffer.commands = commands.into_iter().flat_map(|it| vec![it.clone(); times(&it)]).collect();
+}
+
+/// What is inside of each primary command buffer, told as if it was the only one to be executed.
+fn recorded_whole(program: &Program, rules: Rules) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (index, _) in program.command_buffers.iter().enumerate().filter(|it| !it.1.is_secondary) {
+        let mut engine = Engine::of(rules, program);
+        let command_buffers = vec![CommandBufferId(index as u32)];
+        let batches = vec![Batch { command_buffers, ..Batch::default() }];
+        let wanted = queue_of(program, CommandBufferId(index as u32));
+        let queue = program.queues.iter().position(|it| *it == wanted).unwrap_or(0);
+        engine.step(&Step::Submit { queue: QueueId(queue as u32), batches, fence: None });
+        let own = engine.take_found().into_iter().map(|mut it| {
+            for place in [&mut it.at, &mut it.prior] {
+                if let Place::Command(at) = place {
+                    at.step = Engine::RECORDING;
+                }
+            }
+            it
+        });
+        found.extend(own);
+    }
+    found
+}
+
+/// The same of contents that a render pass does not preserve, which are told while recording, and of those that another
+/// queue family owns, which are not.
+#[test]
+fn contents_are_told_while_recording_or_when_executed() {
+    let (mut told, mut left) = (0, 0);
+    for seed in seeds(1_000) {
+        let mut program = random_program(seed, &Kinds::ALL);
+        program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
+        program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
+        let mut engine = Engine::of(Rules::CONTRACT, &program);
+        let recorded = record(&mut engine, &program, Way::Plainly).1;
+        program.steps.iter().for_each(|it| engine.step(it));
+        let executed = engine.take_faults();
+        let all = lavascope_engine::check_all(&program).faults;
+        let is_preserving = |it: &Fault| [FaultKind::WriteToPreserved, FaultKind::ReadNotPreserved].contains(&it.kind);
+        let (inside, others): (Vec<Fault>, Vec<Fault>) = all.into_iter().partition(is_preserving);
+        assert_eq!(executed, others, "seed {seed}");
+        let key = |it: &Fault| (it.kind, it.resource, path(&it.at));
+        assert!(inside.iter().all(|it| recorded.iter().any(|own| key(own) == key(it))), "seed {seed}");
+        (told, left) = (told + inside.len(), left + others.len());
+    }
+    assert!(!is_usual() || (told > 100 && left > 100), "{told} were told while recording, {left} when executed");
+}
+
+fn path(place: &Place) -> Vec<u32> {
+    match place {
+        Place::Command(at) => at.path.clone(),
+        Place::Step(_) => Vec::new(),
+    }
+}
+
+/// What is over is forgotten now and then; when does not matter.
+#[test]
+fn what_is_over_is_no_part_of_a_hazard() {
+    let (mut wrong, forgotten) = (Vec::new(), Cell::new(0));
+    let forgetful = |program: &Program| {
+        let mut engine = Engine::of(Rules::CONTRACT, program);
+        for step in &program.steps {
+            engine.step(step);
+            let before = engine.ranges();
+            engine.forget_known();
+            forgotten.set(forgotten.get() + before - engine.ranges());
+        }
+        engine.take_found()
+    };
+    for (seed, kinds) in seeds(2_000).flat_map(|seed| [(seed, Kinds::ALL), (seed, Kinds::ALIASES)]) {
+        let program = random_program(seed, &kinds);
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &forgetful) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(!is_usual() || forgotten.get() > 1000, "{} ranges were forgotten", forgotten.get());
+}
+
+/// Whether a hazard is inside of one execution of a command buffer, and the same as one found while recording that.
+fn is_same_inside(program: &Program, found: &Found, (id, recorded): &(CommandBufferId, Found)) -> bool {
+    let (Place::Command(at), Place::Command(prior)) = (&found.at, &found.prior) else { return false };
+    let is_inside = (at.step, at.batch, at.primary) == (prior.step, prior.batch, prior.primary);
+    let Step::Submit { batches, .. } = &program.steps[at.step as usize] else { return false };
+    let what = |it: &Found| (it.kind, it.resource, path(&it.at), path(&it.prior));
+    let is_own = batches[at.batch as usize].command_buffers[at.primary as usize] == *id;
+    is_inside && is_own && what(found) == what(recorded)
+}
+
+#[test]
+fn barriers_by_the_letter() {
+    agree(Kinds::BARRIERS, SPECIFICATION, 3_000);
+}
+
+#[test]
+fn queues_events_and_secondaries_by_the_letter() {
+    agree(Kinds::STAGE_ONE, SPECIFICATION, 3_000);
+}
+
+#[test]
+fn everything_by_the_letter() {
+    agree(Kinds::ALL, SPECIFICATION, 3_000);
+}
+
+/// A rule must not lean on another.
+#[test]
+fn everything_without_one_rule() {
+    for without in 0..3 {
+        let has = |rule: usize| rule != without;
+        let (most_recent_reads, visible_writes, ordered_transitions) = (has(0), has(1), has(2));
+        let oracle = OracleRules { most_recent_reads, visible_writes, ordered_transitions };
+        let engine = Rules { most_recent_reads, visible_writes, ordered_transitions };
+        agree(Kinds::ALL, Setting { oracle, engine }, 1_000);
+    }
+}
+
+/// Takes attachments from one subpass, which may preserve them instead; every subpass is ordered after the one before.
+fn forget_attachments(pass: &mut RenderPass, seed: u64) {
+    let (count, attachments) = (pass.subpasses.len() as u32, pass.attachments.len() as u32);
+    let one = (seed / 4) as usize % pass.subpasses.len().max(1);
+    if let Some(subpass) = pass.subpasses.get_mut(one) {
+        let preserves = if seed.is_multiple_of(2) { (0..attachments).collect() } else { Vec::new() };
+        *subpass = Subpass { preserves, view_mask: subpass.view_mask, ..Subpass::default() };
+    }
+    let next =
+        |it: u32| SubpassDependency { src: Some(it), dst: Some(it + 1), scope: Scope::default(), view_offset: None };
+    pass.dependencies.extend((0..count.saturating_sub(1)).map(next));
+}
+
+/// The programs of all tests, with resources that queue families own.
+#[test]
+fn contents_of_resources() {
+    let (mut wrong, mut kinds) = (Vec::new(), BTreeMap::new());
+    for seed in seeds(4_000) {
+        let mut program = random_program(seed, &Kinds::ALL);
+        program.resources.iter_mut().for_each(|it| it.is_exclusive = true);
+        program.render_passes.iter_mut().for_each(|it| forget_attachments(it, seed));
+        let faults = lavascope_engine::check_all(&program).faults;
+        faults.iter().for_each(|it| *kinds.entry(it.kind).or_insert(0) += 1);
+        if let Some(why) = compare_faults(&program, &faults) {
+            wrong.push(format!("seed {seed}: {why}\n{}", lavascope_sim::hazard::print(&program)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(!is_usual() || FaultKind::ALL.iter().all(|it| kinds.get(it).is_some_and(|it| *it > 10)), "{kinds:?}");
+}
+
+/// The programs of all tests with images of other formats and layouts: blocks of two texels, and rows with padding.
+#[test]
+fn blocks_and_pitches() {
+    let (mut wrong, mut changed) = (Vec::new(), 0);
+    for seed in seeds(3_000) {
+        let mut program = random_program(seed, &Kinds::ALL);
+        for it in &mut program.resources {
+            let ResourceKind::Image(image) = &mut it.kind else { continue };
+            let is_color = [Format::R8_UNORM, Format::R8G8_UNORM].contains(&image.format);
+            changed += usize::from(is_color);
+            match (is_color, it.binding) {
+                (true, None) => image.format = Format::G8B8G8R8_422_UNORM,
+                (true, Some(_)) if seed.is_multiple_of(2) && image.mips == 1 => {
+                    let layout = SubresourceLayout { offset: 1, row_pitch: 4, depth_pitch: 8, array_pitch: 8 };
+                    image.tiling = Tiling::Pitched([layout].into());
+                    // Hazards are told by texel, and the oracle counts bytes.
+                    image.format = Format::R8_UNORM;
+                }
+                _ => {}
+            }
+        }
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_engine::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(!is_usual() || changed > 3_000, "{changed} images are other ones");
+}
+
+/// The programs of all tests with a buffer in the memory of attachments, which render passes access by themselves.
+#[test]
+fn attachments_in_shared_memory() {
+    let (mut wrong, mut hazards) = (Vec::new(), 0);
+    for seed in seeds(3_000) {
+        let mut program = random_program(seed, &Kinds::ALL);
+        share_memory(&mut program);
+        hazards += lavascope_engine::check(&program).len();
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_engine::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(!is_usual() || hazards > 1000, "{hazards}");
+}
+
+#[test]
+fn sparse_buffers() {
+    let (mut wrong, mut hazards) = (Vec::new(), 0);
+    for seed in seeds(3_000) {
+        let mut program = random_program(seed, &Kinds::ALL);
+        make_sparse(&mut program, seed);
+        hazards += lavascope_engine::check(&program).len();
+        if let Some((small, why)) = find_disagreement(&program, OracleRules::CONTRACT, &lavascope_engine::check) {
+            wrong.push(format!("seed {seed}:\n{}", describe(&small, &why)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} disagreements\n{}", wrong.len(), wrong[..wrong.len().min(2)].join("\n"));
+    assert!(!is_usual() || hazards > 1000, "{hazards}");
+}

@@ -1,0 +1,324 @@
+//! Changes that might mend a hazard, made from what its explanation says is missing.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{
+    Command, CommandBufferId, Dependency, Place, Program, Region, Scope, Step, SubpassDependency, What,
+};
+
+use super::apply::{buffers_of, union};
+use super::change::{BatchSite, Change, Fix, HostWait};
+use super::pair::{Pair, used};
+use super::timeline::Timeline;
+use super::{AccessFacts, Explanation, Gap, Lane, OperationKind, Role, Site, Verdict};
+
+const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+
+/// All of them, the smallest first.
+pub(super) fn candidates(timeline: &Timeline<'_>, explanations: &[(Pair, Explanation)]) -> Vec<Fix> {
+    let Some((pair, first)) = explanations.first() else { return Vec::new() };
+    let program = timeline.program;
+    let scope = explanations.iter().fold(Scope::default(), |all, it| union(all, direct_scope(&it.1)));
+    let scope = Scope { src_stages: narrowed(scope.src_stages), dst_stages: narrowed(scope.dst_stages), ..scope };
+    let mut found = bits(explanations);
+    found.extend(chains(explanations));
+    found.extend(ranges(explanations));
+    found.extend(barriers(program, first, scope));
+    found.extend(subpasses(timeline, pair, first, scope));
+    found.extend(queues(program, first, scope));
+    let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
+    found.extend(host(program, first, has_writes.then_some(scope)));
+    let mut found: Vec<Fix> = found.into_iter().map(|changes| Fix { changes }).collect();
+    found.sort_by_key(Fix::size);
+    found
+}
+
+/// The dependency that has exactly the two accesses in its scopes.
+fn direct_scope(it: &Explanation) -> Scope {
+    let stage = |it: &AccessFacts| if it.stage == 0 { ALL_COMMANDS } else { it.stage };
+    // Reads need no more than order.
+    let memory = |access: u64| if it.prior.is_write { access } else { 0 };
+    Scope {
+        src_stages: stage(&it.prior),
+        src_access: memory(it.prior.access),
+        dst_stages: stage(&it.at),
+        dst_access: memory(it.at.access),
+    }
+}
+
+/// All commands stand for every other stage.
+fn narrowed(stages: u64) -> u64 {
+    if stages & ALL_COMMANDS != 0 { ALL_COMMANDS } else { stages }
+}
+
+/// An operation that misses the earlier access goes on where another that has it ends.
+fn chains(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
+    let mut found = Vec::new();
+    let Some((_, it)) = explanations.first() else { return found };
+    for (index, operation) in it.operations.iter().enumerate() {
+        let is_source = |gap: &Gap| matches!(gap, Gap::SourceStage | Gap::SourceAccess | Gap::EarlierName(_));
+        let is_open = operation.verdict == Verdict::Misses && operation.gaps.iter().all(is_source);
+        if !is_open || matches!(operation.kind, OperationKind::HostWait | OperationKind::Submit) {
+            continue;
+        }
+        for before in it.operations[..index].iter().filter(|it| it.verdict == Verdict::Carries) {
+            let stages = before.scope.dst_stages;
+            let first = stages & stages.wrapping_neg();
+            let bits = Scope { src_stages: first, ..Scope::default() };
+            found.extend((first != 0).then(|| vec![Change::AddBits { site: operation.site, bits }]));
+        }
+    }
+    found
+}
+
+/// What operations that are there lack.
+fn bits(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
+    let mut sites: BTreeMap<Site, Scope> = BTreeMap::new();
+    for it in explanations.iter().flat_map(|it| &it.1.operations) {
+        let is_fixable = |gap: &Gap| {
+            matches!(
+                gap,
+                Gap::SourceStage | Gap::SourceAccess | Gap::DestinationStage | Gap::DestinationAccess | Gap::WaitStages
+            )
+        };
+        let is_editable = it.kind != OperationKind::HostWait && it.missing != Scope::default();
+        if is_editable && it.gaps.iter().all(is_fixable) {
+            let own = sites.entry(it.site).or_default();
+            *own = union(*own, it.missing);
+        }
+    }
+    sites.into_iter().map(|(site, bits)| vec![Change::AddBits { site, bits }]).collect()
+}
+
+/// Barriers on another part of the same resource: a larger part, and the bits that they lack.
+fn ranges(explanations: &[(Pair, Explanation)]) -> Vec<Vec<Change>> {
+    let mut found: BTreeMap<Site, (Change, Scope)> = BTreeMap::new();
+    for (_, it) in explanations {
+        for operation in it.operations.iter().filter(|it| it.gaps.contains(&Gap::OtherRange)) {
+            let Some((resource, own)) = &operation.about else { continue };
+            if *resource != it.at.resource {
+                continue;
+            }
+            let wanted = match found.get(&operation.site) {
+                Some((Change::ExtendRange { region, .. }, _)) => region.clone(),
+                _ => own.clone(),
+            };
+            let Some(region) = around(&wanted, &it.region) else { continue };
+            let site = operation.site;
+            let missing = found.get(&site).map_or(Scope::default(), |it| it.1);
+            let change = Change::ExtendRange { site, resource: *resource, region };
+            found.insert(site, (change, union(missing, operation.missing)));
+        }
+    }
+    let changes = |(site, (change, bits)): (Site, (Change, Scope))| {
+        let more = (bits != Scope::default()).then_some(Change::AddBits { site, bits });
+        std::iter::once(change).chain(more).collect()
+    };
+    found.into_iter().map(changes).collect()
+}
+
+/// The smallest region around two of the same resource.
+fn around(left: &Region, right: &Region) -> Option<Region> {
+    match (left, right) {
+        (Region::Buffer(left), Region::Buffer(right)) => {
+            Some(Region::Buffer(left.start.min(right.start)..left.end.max(right.end)))
+        }
+        (Region::Image(left), Region::Image(right)) => {
+            let mut all = left.clone();
+            all.aspects |= right.aspects;
+            all.components.0 |= right.components.0;
+            all.mips = left.mips.start.min(right.mips.start)..left.mips.end.max(right.mips.end);
+            all.layers = left.layers.start.min(right.layers.start)..left.layers.end.max(right.layers.end);
+            // A barrier is about whole subresources.
+            all.area = None;
+            Some(Region::Image(all))
+        }
+        _ => None,
+    }
+}
+
+/// A new barrier: in front of the later access, or behind the earlier one.
+fn barriers(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+    if it.at.lane != it.prior.lane || !matches!(it.at.lane, Lane::Queue(_)) {
+        return Vec::new();
+    }
+    let points = [point_before(program, &it.at.place), point_after(program, &it.prior.place)];
+    let mut whats = vec![What::Memory];
+    if it.at.resource == it.prior.resource && it.prior.is_write {
+        let mut region = it.at.region.clone();
+        if let Region::Image(region) = &mut region {
+            region.area = None;
+        }
+        whats.push(What::Resource { resource: it.at.resource, region });
+    }
+    let mut found = Vec::new();
+    for (buffer, before) in points.into_iter().flatten() {
+        for what in &whats {
+            let dependency = Dependency { scope, what: what.clone() };
+            found.push(vec![Change::InsertBarrier { buffer, before, dependency, feature: None }]);
+        }
+    }
+    found
+}
+
+/// The command in front of which a barrier comes before a place, outside of every render pass.
+fn point_before(program: &Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+    point(program, place, open_at, |index| index)
+}
+
+/// The same behind a place.
+fn point_after(program: &Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+    let close = |commands: &[Command], index: usize| {
+        // The command that ends a render pass is inside of it too.
+        let open = open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
+        let end = commands.iter().skip(open + 1).position(is_end)?;
+        Some(open + 1 + end + 1)
+    };
+    point(program, place, close, |index| index + 1)
+}
+
+/// Looks at the outermost command buffer first: a render pass that is open there is open for all inside.
+fn point(
+    program: &Program,
+    place: &Place,
+    in_pass: impl Fn(&[Command], usize) -> Option<usize>,
+    outside: impl Fn(u32) -> u32,
+) -> Option<(CommandBufferId, u32)> {
+    let Place::Command(at) = place else { return None };
+    let buffers = buffers_of(program, place);
+    for (level, buffer) in buffers.iter().enumerate() {
+        let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
+        if let Some(index) = in_pass(commands, *at.path.get(level * 2)? as usize) {
+            return Some((*buffer, index as u32));
+        }
+    }
+    Some((*buffers.last()?, outside(*at.path.last()?)))
+}
+
+/// Where the render pass began that is open at a command.
+fn open_at(commands: &[Command], index: usize) -> Option<usize> {
+    let begin = commands[..index.min(commands.len())].iter().rposition(is_begin)?;
+    (!commands[begin..index.min(commands.len())].iter().any(is_end)).then_some(begin)
+}
+
+fn is_begin(command: &Command) -> bool {
+    matches!(command, Command::BeginRenderPass { .. } | Command::BeginRendering(_))
+}
+
+fn is_end(command: &Command) -> bool {
+    matches!(command, Command::EndRenderPass | Command::EndRendering)
+}
+
+/// A new subpass dependency; where both are in one subpass, one on itself and a barrier inside.
+fn subpasses(timeline: &Timeline<'_>, pair: &Pair, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+    let (at_moment, at) = used(timeline, pair.at.0, pair.at.1);
+    let (_, prior) = used(timeline, pair.prior.0, pair.prior.1);
+    let same = at.instance == prior.instance;
+    let src = prior.subpass.filter(|_| same || at.subpass.is_none());
+    let dst = at.subpass;
+    let Some(instance) = at.instance.filter(|_| dst.is_some()).or(prior.instance.filter(|_| src.is_some())) else {
+        return Vec::new();
+    };
+    let begin = super::element::recorded(timeline.program, &timeline.moments[instance].place);
+    let command = begin.and_then(|(buffer, command)| {
+        timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
+    });
+    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(it, scope) };
+    let mut scope = scope;
+    if at.role == Role::Transition {
+        // It stands in for the implicit dependency, which had all attachments in its scopes.
+        let implicit = Scope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..Scope::default() };
+        let outgoing = Scope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..Scope::default() };
+        scope = union(scope, if dst.is_some() { implicit } else { outgoing });
+    }
+    let dependency = SubpassDependency { src, dst, scope, view_offset: None };
+    let add = Change::AddSubpassDependency { pass: *pass, dependency };
+    if src != dst {
+        return vec![vec![add]];
+    }
+    let Some((buffer, before)) = it.at.recorded else { return Vec::new() };
+    let dependency = Dependency { scope, what: What::Memory };
+    let barrier = Change::InsertBarrier { buffer, before, dependency, feature: None };
+    let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|it| {
+        it.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
+    });
+    debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
+    vec![if declared { vec![barrier] } else { vec![add, barrier] }]
+}
+
+/// A barrier inside of rendering without a render pass.
+fn inside_rendering(it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+    let Some((buffer, before)) = it.at.recorded.filter(|_| it.is_inside_one_instance) else { return Vec::new() };
+    let dependency = Dependency { scope, what: What::Memory };
+    let feature = Some("dynamicRenderingLocalRead");
+    vec![vec![Change::InsertBarrier { buffer, before, dependency, feature }]]
+}
+
+const ATTACHMENTS: u64 = super::passes::ATTACHMENT_ACCESSES;
+
+/// A semaphore from one queue to the other, or to or from the presentation engine.
+fn queues(program: &Program, it: &Explanation, scope: Scope) -> Vec<Vec<Change>> {
+    let batch = |place: &Place| match place {
+        Place::Command(at) => Some(BatchSite { step: at.step, batch: at.batch }),
+        Place::Step(_) => None,
+    };
+    let (after, at) = (scope.src_stages, scope.dst_stages);
+    match (it.prior.lane, it.at.lane, batch(&it.prior.place), batch(&it.at.place)) {
+        (Lane::Queue(from), Lane::Queue(to), Some(signal), Some(wait)) if from != to => {
+            let add = Change::AddSemaphore { signal, after, wait, at };
+            let gate = it.operations.iter().rfind(|op| op.place == it.at.place && it.at.role == Role::Transition);
+            let bits = Scope { src_stages: ALL_COMMANDS, ..Scope::default() };
+            let gate = gate.map(|op| Change::AddBits { site: op.site, bits });
+            let both = gate.map(|gate| vec![add.clone(), gate]);
+            std::iter::once(vec![add]).chain(both).collect()
+        }
+        (Lane::Queue(_), Lane::Presentation, Some(signal), None) => {
+            let Place::Step(present) = it.at.place else { return Vec::new() };
+            vec![vec![Change::AddPresentWait { signal, after, present }]]
+        }
+        (Lane::Presentation, Lane::Queue(_), None, Some(wait)) => acquires(program, it, wait, at),
+        _ => Vec::new(),
+    }
+}
+
+/// Waits for the presentation engine to be done with an image.
+fn acquires(program: &Program, it: &Explanation, wait: BatchSite, at: u64) -> Vec<Vec<Change>> {
+    let Place::Step(from) = it.prior.place else { return Vec::new() };
+    let mut found = Vec::new();
+    for step in program.steps.iter().skip(from as usize) {
+        let Step::Acquire { image, semaphore, fence } = step else { continue };
+        if *image != it.prior.resource {
+            continue;
+        }
+        found.extend(semaphore.map(|semaphore| vec![Change::AddWait { semaphore, wait, at }]));
+        let host = |fence| vec![Change::InsertHostWait { before: wait.step, wait: HostWait::Fence(fence) }];
+        found.extend(fence.map(host));
+    }
+    found
+}
+
+/// The host waits, and what was written is made available to it.
+fn host(program: &Program, it: &Explanation, made_available: Option<Scope>) -> Vec<Vec<Change>> {
+    let (Lane::Queue(queue), Lane::Host, Place::Step(before), Place::Command(prior)) =
+        (it.prior.lane, it.at.lane, &it.at.place, &it.prior.place)
+    else {
+        return Vec::new();
+    };
+    let fence = match program.steps.get(prior.step as usize) {
+        Some(Step::Submit { fence: Some(fence), .. }) => HostWait::Fence(*fence),
+        _ => HostWait::Queue(queue),
+    };
+    let wait = Change::InsertHostWait { before: *before, wait: fence };
+    let point = point_after(program, &it.prior.place);
+    let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
+        let dependency = Dependency { scope, what: What::Memory };
+        Change::InsertBarrier { buffer, before, dependency, feature: None }
+    });
+    let mut found = vec![vec![wait.clone()]];
+    if let Some(barrier) = barrier {
+        found.push(vec![barrier.clone()]);
+        found.push(vec![barrier, wait]);
+    }
+    found
+}

@@ -1,0 +1,229 @@
+//! The dependencies of barriers and event waits, one by one, each with the place where it can be changed.
+
+use lavascope_sync_ir::{
+    Barrier, CommandBufferId, Dependency, EventId, Ownership, Place, Region, ResourceId, Scope, SetEvent, WaitEvents,
+    What,
+};
+
+use super::timeline::{Builder, Happens};
+use super::{OperationKind, Site};
+use lavascope_engine::scope::Expanded;
+use lavascope_engine::usage::{Stages, Usages};
+
+/// One dependency, as it is executed.
+#[derive(Clone)]
+pub(super) struct Element {
+    pub(super) kind: OperationKind,
+    pub(super) site: Site,
+    /// As the application gave it.
+    pub(super) given: Scope,
+    pub(super) scope: Expanded,
+    pub(super) about: Option<About>,
+    /// Whether it accesses the resource itself: layout transitions, and halves of ownership transfers.
+    pub(super) is_transition: bool,
+    /// Whether it is one half of a transfer between queue families.
+    pub(super) half: Option<Half>,
+    /// Whether it is of version 1, where the whole command is one dependency.
+    pub(super) is_united: bool,
+    pub(super) from: From,
+}
+
+/// Of a transfer between queue families each queue sees one half: the release comes after something, the acquire
+/// before something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Release,
+    Acquire,
+}
+
+/// The part of a resource that a dependency is about.
+#[derive(Clone)]
+pub(super) struct About {
+    pub(super) resource: ResourceId,
+    pub(super) region: Region,
+}
+
+/// Where the first scope of a dependency lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// In all that the queue did so far; inside a subpass, in that subpass.
+    Here,
+    /// At the moment when an event was set.
+    Set(usize),
+    /// Nowhere: the event was not set.
+    Unset,
+    /// In a subpass that ended.
+    Subpass(u32),
+    /// Before the render pass instance.
+    Outside,
+}
+
+/// The dependencies of a barrier command.
+pub(super) fn elements_of(
+    builder: &Builder<'_>,
+    barrier: &Barrier,
+    buffer: CommandBufferId,
+    command: u32,
+) -> Vec<Element> {
+    let site = |element| Site::Barrier { buffer, command, element };
+    let maker = Maker { kind: OperationKind::Barrier, flags: builder.flags(), family: builder.family() };
+    match barrier {
+        Barrier::One { src_stages, dst_stages, dependencies } => {
+            maker.united(dependencies, (*src_stages, *dst_stages), site)
+        }
+        Barrier::Two { dependencies } => maker.separate(dependencies, site),
+    }
+}
+
+/// The dependencies of an event wait: of each event that is set, after what was before it was set.
+pub(super) fn moments_of_wait(
+    builder: &Builder<'_>,
+    wait: &WaitEvents,
+    buffer: CommandBufferId,
+    command: u32,
+) -> Vec<Element> {
+    let mut found = Vec::new();
+    let maker = Maker { kind: OperationKind::Event, flags: builder.flags(), family: builder.family() };
+    let mut add = |index: usize, event: EventId, dependencies: &[Dependency], stages: Option<(u64, u64)>| {
+        let set = builder.events.get(event.0 as usize).copied().flatten();
+        let what = set.and_then(|it| builder.moments.get(it)).map(|it| &it.what);
+        let (set_stages, given, recorded) = match what {
+            Some(Happens::SetsEvent { stages, given, recorded }) => (*stages, *given, *recorded),
+            _ => (Stages::default(), 0, None),
+        };
+        let site = |element| Site::Event { set: recorded, buffer, command, event: index as u32, element };
+        let elements = match stages {
+            Some(stages) => maker.united(dependencies, stages, site),
+            None => maker.separate(dependencies, site),
+        };
+        found.extend(elements.into_iter().map(|mut it| {
+            it.scope.src.0 &= set_stages.0;
+            it.given.src_stages = if stages.is_some() { given } else { it.given.src_stages };
+            it.from = set.map_or(From::Unset, From::Set);
+            it
+        }));
+    };
+    match wait {
+        WaitEvents::One { events, src_stages, dst_stages, dependencies } => {
+            for (index, event) in events.iter().enumerate() {
+                add(index, *event, dependencies, Some((*src_stages, *dst_stages)));
+            }
+        }
+        WaitEvents::Two { events } => {
+            for (index, (event, dependencies)) in events.iter().enumerate() {
+                add(index, *event, dependencies, None);
+            }
+        }
+    }
+    found
+}
+
+/// What a command that sets an event sets, and after which stages.
+pub(super) fn set_stages(set: &SetEvent) -> (EventId, u64) {
+    match set {
+        SetEvent::One { event, stages } => (*event, *stages),
+        SetEvent::Two { event, dependencies } => {
+            (*event, dependencies.iter().fold(0, |all, it| all | it.scope.src_stages))
+        }
+    }
+}
+
+/// Makes elements for a queue.
+struct Maker {
+    kind: OperationKind,
+    flags: u32,
+    family: u32,
+}
+
+impl Maker {
+    /// Version 2: each dependency stands for itself.
+    fn separate(&self, dependencies: &[Dependency], site: impl Fn(Option<u32>) -> Site) -> Vec<Element> {
+        let element = |(index, it): (usize, &Dependency)| self.element(it, site(Some(index as u32)), it.scope, false);
+        dependencies.iter().enumerate().map(element).collect()
+    }
+
+    /// Version 1: the command is one dependency on everything, and on each resource with the accesses of both.
+    fn united(
+        &self,
+        dependencies: &[Dependency],
+        (src_stages, dst_stages): (u64, u64),
+        site: impl Fn(Option<u32>) -> Site,
+    ) -> Vec<Element> {
+        let is_global = |it: &Dependency| matches!(it.what, What::Memory);
+        let mut global = Scope { src_stages, dst_stages, ..Scope::default() };
+        for it in dependencies.iter().filter(|it| is_global(it)) {
+            global.src_access |= it.scope.src_access;
+            global.dst_access |= it.scope.dst_access;
+        }
+        let whole = Dependency { scope: global, what: What::Memory };
+        let mut found = vec![self.element(&whole, site(None), global, true)];
+        let everywhere = found[0].scope;
+        for (index, it) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
+            let given = Scope {
+                src_access: it.scope.src_access | global.src_access,
+                dst_access: it.scope.dst_access | global.dst_access,
+                ..global
+            };
+            let mut element = self.element(it, site(Some(index as u32)), given, true);
+            let scope = &mut element.scope;
+            scope.src_usages = scope.src_usages.union(everywhere.src_usages);
+            scope.dst_usages = scope.dst_usages.union(everywhere.dst_usages);
+            found.push(element);
+        }
+        for it in &mut found {
+            (it.scope.src_everywhere, it.scope.dst_everywhere) = (everywhere.src_usages, everywhere.dst_usages);
+        }
+        found
+    }
+
+    fn element(&self, it: &Dependency, site: Site, given: Scope, is_united: bool) -> Element {
+        let about =
+            |resource: &ResourceId, region: &Region| Some(About { resource: *resource, region: region.clone() });
+        let mut scope = Expanded::new(given, self.flags);
+        let (about, is_transition, half) = match &it.what {
+            What::Memory => (None, false, None),
+            What::Resource { resource, region } => (about(resource, region), false, None),
+            What::Transition { resource, region } => (about(resource, region), true, None),
+            What::Ownership { resource, region, ownership } => {
+                let half = self.half(*ownership);
+                limit_to_half(half, &mut scope, is_united);
+                (about(resource, region), half.is_some() || ownership.is_transition, half)
+            }
+        };
+        Element { kind: self.kind, site, given, scope, about, is_transition, half, is_united, from: From::Here }
+    }
+
+    fn half(&self, ownership: Ownership) -> Option<Half> {
+        match ownership {
+            it if it.src_family == it.dst_family => None,
+            it if it.src_family == self.family => Some(Half::Release),
+            it if it.dst_family == self.family => Some(Half::Acquire),
+            _ => None,
+        }
+    }
+}
+
+/// The other half is another queue's. In version 1 that is so of memory only.
+fn limit_to_half(half: Option<Half>, scope: &mut Expanded, is_united: bool) {
+    let stages = if is_united { u64::MAX } else { 0 };
+    match half {
+        Some(Half::Release) => (scope.dst_usages, scope.dst.0) = (Usages::default(), scope.dst.0 & stages),
+        Some(Half::Acquire) => (scope.src_usages, scope.src.0) = (Usages::default(), scope.src.0 & stages),
+        None => {}
+    }
+}
+
+/// Where in the recorded program a place is: the command buffer and the command in it.
+pub(super) fn recorded(program: &lavascope_sync_ir::Program, place: &Place) -> Option<(CommandBufferId, u32)> {
+    use lavascope_sync_ir::{Command, Step};
+    let Place::Command(at) = place else { return None };
+    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+    let mut buffer = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
+    let (last, way) = at.path.split_last()?;
+    for step in way.chunks_exact(2) {
+        let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(step[0] as usize)?;
+        let Command::Execute(buffers) = command else { return None };
+        buffer = *buffers.get(step[1] as usize)?;
+    }
+    Some((buffer, *last))
+}

@@ -1,0 +1,80 @@
+//! What is known of the followed access: at a point of a queue, and by one who waited.
+
+use lavascope_engine::Keys;
+use lavascope_engine::scope;
+use lavascope_engine::usage::{Stage, Stages, Usage, Usages};
+
+/// At a point of a queue's timeline.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    /// It happens before these stages.
+    pub(super) happened: Stages,
+    /// It is available, and its chain of dependencies reaches these stages.
+    pub(super) available: Stages,
+    /// It is visible to these usages.
+    pub(super) visible: Usages,
+}
+
+impl Marks {
+    /// What a signal or the end of a batch hands on to whoever waits for it.
+    pub(super) fn signal(&self, stages: Stages) -> Known {
+        let host =
+            if stages.0 & scope::EVERYTHING.host.0 != 0 { scope::EVERYTHING.host_usages } else { Usages::default() };
+        Known {
+            happened: self.happened.0 & stages.0 != 0,
+            available: self.available.0 & stages.0 != 0,
+            host: self.visible.and(host),
+        }
+    }
+
+    /// What waiting for something gives to the stages that wait.
+    pub(super) fn wait(&mut self, known: Known, stages: Stages) {
+        if known.happened {
+            self.happened = self.happened.union(stages);
+        }
+        if known.available {
+            self.available = self.available.union(stages);
+            self.visible = self.visible.union(scope::usages_of(stages));
+        }
+    }
+}
+
+/// By one who waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub(super) happened: bool,
+    pub(super) available: bool,
+    /// To which accesses of the host it is visible: the host looks at memory itself.
+    pub(super) host: Usages,
+}
+
+impl Known {
+    pub(super) fn join(&mut self, other: Known) {
+        self.happened |= other.happened;
+        self.available |= other.available;
+        self.host = self.host.union(other.host);
+    }
+
+    /// Without what is visible to the host.
+    pub(super) fn on_device(self) -> Known {
+        Known { host: Usages::default(), ..self }
+    }
+
+    pub(super) fn has(self, is_write: bool) -> bool {
+        if is_write { self.available } else { self.happened }
+    }
+}
+
+/// A set of one stage.
+pub(super) fn only(stage: Stage) -> Stages {
+    let mut stages = Stages::default();
+    stages.add(stage);
+    stages
+}
+
+/// A set of one usage.
+pub(super) fn only_usage(usage: Usage) -> Usages {
+    let mut usages = Usages::default();
+    usages.add(usage);
+    usages
+}

@@ -1,0 +1,325 @@
+//! Why a hazard is one, what would mend it, and what synchronization nobody needs.
+//!
+//! [`explain`] follows the earlier of two accesses through the program, with masks of what it happens before and to
+//! what it is visible, and says of every synchronization operation on the way whether and why it did not cover.
+//! [`propose`] turns the gaps into changes and keeps those with which [`lavascope_engine::check`] is content.
+//! [`over_synchronized`] takes operations away and asks whether anything changes.
+//! [`diagnose`], [`advise`] and [`never_executed`] put all that into diagnostics.
+
+#![forbid(unsafe_code)]
+
+mod advise;
+mod apply;
+mod calling;
+mod candidates;
+mod change;
+mod describe;
+mod detail;
+mod diagnose;
+mod element;
+mod facts;
+mod fault;
+mod follow;
+mod known;
+mod level;
+mod message;
+mod name;
+mod never;
+mod pair;
+mod passes;
+mod propose;
+mod race;
+mod surplus;
+mod timeline;
+mod words;
+
+#[cfg(test)]
+mod mutation;
+
+use lavascope_sync_ir::{CommandBufferId, Found, Place, Program, QueueId, Region, RenderPassId, ResourceId, Scope};
+
+pub use advise::{OVER_SYNCHRONIZATION, advise};
+pub use calling::{Executor, Names, Numbers, Sequence, description, kind_of};
+pub use change::{BatchSite, Change, Fix, HostWait};
+pub use describe::describe_operation;
+pub use detail::{Detail, Layouts, Relation, Within, relation};
+pub use diagnose::{causes, diagnose, report};
+pub use fault::{diagnose_faults, fault_causes, fault_code};
+pub use level::{Level, level, level_between};
+pub use never::{NEVER_EXECUTED, never_executed, parked};
+pub use propose::{Proposal, propose};
+pub use race::{diagnose_races, race_causes, race_code, race_texts};
+pub use surplus::{Budget, OverSynchronization, Removal, Surplus, over_synchronized};
+pub use words::{access_names, region_text, stage_names};
+
+/// Two accesses, and what lies between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The later one.
+    pub at: AccessFacts,
+    pub prior: AccessFacts,
+    /// The part of the resource where they meet, in the words of the later one.
+    pub region: Region,
+    /// In the order in which they were executed.
+    pub operations: Vec<Operation>,
+    /// Whether the order of fragments, or of loads and stores, makes them safe.
+    pub is_ordered: bool,
+    /// Whether both are in one render pass instance.
+    pub is_inside_one_instance: bool,
+    /// Whether they are in subpasses that no dependency connects: nothing else can help then.
+    pub is_apart: bool,
+    /// Whether the two are safe.
+    pub is_covered: bool,
+}
+
+/// One of two accesses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessFacts {
+    pub place: Place,
+    /// The command buffer in which it was recorded, and the command in it.
+    pub recorded: Option<(CommandBufferId, u32)>,
+    pub lane: Lane,
+    pub role: Role,
+    pub resource: ResourceId,
+    pub region: Region,
+    /// One bit of `VkPipelineStageFlags2`; zero for layout transitions and presentation.
+    pub stage: u64,
+    /// One bit of `VkAccessFlags2`; zero for layout transitions and presentation.
+    pub access: u64,
+    pub is_write: bool,
+    pub detail: Detail,
+    pub within: Within,
+    /// Of the render pass instance that it is in.
+    pub subpass: Option<u32>,
+}
+
+/// Who executes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    Queue(QueueId),
+    Host,
+    Presentation,
+}
+
+/// What an access is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    Command,
+    Transition,
+    Load,
+    Store,
+    Resolve,
+    Host,
+    /// The presentation engine gives an image back.
+    Acquire,
+    Present,
+}
+
+/// A synchronization operation, as it was executed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    pub place: Place,
+    pub lane: Lane,
+    pub kind: OperationKind,
+    pub site: Site,
+    /// Its masks, as given.
+    pub scope: Scope,
+    /// The part of a resource that it is limited to.
+    pub about: Option<(ResourceId, Region)>,
+    pub verdict: Verdict,
+    /// Why it alone did not make the two accesses safe; empty if it did.
+    pub gaps: Vec<Gap>,
+    /// The bits with which its masks would have.
+    pub missing: Scope,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationKind {
+    Barrier,
+    /// Set and waited for.
+    Event,
+    SubpassDependency,
+    /// Signaled and waited for.
+    Semaphore,
+    /// The host waited for a fence, a timeline or a queue.
+    HostWait,
+    /// The host handed work to a queue, which comes after what the host did.
+    Submit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// The earlier access is in its first scope and the later one in its second.
+    Covers,
+    /// The earlier access is in its first scope, directly or by a chain, but the later one is not in its second.
+    Carries,
+    /// The earlier access is not in its first scope.
+    Misses,
+}
+
+/// Why an operation does not cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Gap {
+    /// The stage of the earlier access is not in the source stages.
+    SourceStage,
+    SourceAccess,
+    /// The stage of the later access is not in the destination stages.
+    DestinationStage,
+    DestinationAccess,
+    OtherRange,
+    OtherResource,
+    /// It is about another resource in the same memory than this one, through which the earlier access went,
+    EarlierName(ResourceId),
+    /// or the later.
+    LaterName(ResourceId),
+    OtherQueue,
+    /// It was executed before the earlier access.
+    BeforeAccess,
+    /// It was executed after the later access.
+    AfterAccess,
+    SetBeforeAccess,
+    /// The event was not set when it was waited for.
+    NotSet,
+    SignaledBeforeAccess,
+    /// The signal is of the host or another queue, and no chain leads to it.
+    SignaledElsewhere,
+    /// Not on the queue of the later access.
+    WaitedElsewhere,
+    /// The host waited, but what was written was not made visible to it.
+    NotVisibleToHost,
+    /// A dependency beside the layout transition in one command.
+    SameCommand,
+    /// The semaphore is waited for, but not by the stage of the later access.
+    WaitStages,
+    NeverWaited,
+    /// Its scopes are limited to another subpass.
+    OtherSubpass,
+    /// It gives the resource to another queue family, whose half has the second scope,
+    Release,
+    /// or takes it over from one, whose half has the first scope.
+    Acquire,
+    /// The later access was submitted before the host waited.
+    SubmittedBefore,
+}
+
+/// Where in a program an operation can be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Site {
+    /// A dependency of a barrier; none: the masks of the whole command, version 1.
+    Barrier {
+        buffer: CommandBufferId,
+        command: u32,
+        element: Option<u32>,
+    },
+    /// A dependency of an event wait, and the command that set the event.
+    Event {
+        set: Option<(CommandBufferId, u32)>,
+        buffer: CommandBufferId,
+        command: u32,
+        event: u32,
+        element: Option<u32>,
+    },
+    /// A dependency of a render pass; none: the implicit one.
+    Subpass {
+        pass: RenderPassId,
+        dependency: Option<u32>,
+    },
+    Semaphore {
+        signal: Option<BatchPart>,
+        wait: Option<BatchPart>,
+    },
+    /// An event that was set, and not waited for.
+    SetEvent {
+        buffer: CommandBufferId,
+        command: u32,
+    },
+    /// What the host does.
+    Step(u32),
+}
+
+/// A wait or a signal of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchPart {
+    pub step: u32,
+    pub batch: u32,
+    pub index: u32,
+}
+
+/// Explains a hazard; none if it is not one of this program.
+pub fn explain(program: &Program, found: &Found) -> Option<Explanation> {
+    Explainer::new(program).explain(found)
+}
+
+/// Explains many hazards of one program.
+pub struct Explainer<'a> {
+    timeline: timeline::Timeline<'a>,
+}
+
+impl<'a> Explainer<'a> {
+    pub fn new(program: &'a Program) -> Explainer<'a> {
+        Explainer { timeline: timeline::Timeline::new(program) }
+    }
+
+    pub fn explain(&self, found: &Found) -> Option<Explanation> {
+        let pairs = pair::pairs(&self.timeline, found);
+        pairs.into_iter().next().map(|it| self.explanation(&it))
+    }
+
+    fn explanation(&self, pair: &pair::Pair) -> Explanation {
+        let followed = follow::follow(&self.timeline, pair, follow::Want::Operations);
+        Explanation {
+            at: self.facts(pair.at.0, pair.at.1),
+            prior: self.facts(pair.prior.0, pair.prior.1),
+            region: pair.region.clone(),
+            operations: followed.operations,
+            is_ordered: followed.is_ordered,
+            is_inside_one_instance: followed.is_inside_one_instance,
+            is_apart: followed.is_apart,
+            is_covered: followed.is_covered,
+        }
+    }
+
+    fn facts(&self, moment: usize, used: usize) -> AccessFacts {
+        let (moment, used) = pair::used(&self.timeline, moment, used);
+        let desc = &lavascope_engine::usage::TABLES.usages[usize::from(used.usage.0)];
+        AccessFacts {
+            place: moment.place.clone(),
+            recorded: element::recorded(self.timeline.program, &moment.place),
+            lane: self.timeline.lane(moment.queue),
+            role: used.role,
+            resource: used.resource,
+            region: used.region.clone(),
+            stage: lavascope_engine::usage::TABLES.stages[usize::from(desc.stage.0)].bit,
+            access: desc.access,
+            is_write: used.is_write(),
+            detail: used.detail,
+            within: used.within,
+            subpass: used.subpass,
+        }
+    }
+
+    /// Every two accesses of the program that follow each other on some memory, and whether they are safe: for
+    /// comparing with the engine. Reads that follow reads are left out.
+    pub fn neighbors(&self) -> Vec<Neighbors> {
+        pair::neighbors(&self.timeline)
+    }
+}
+
+/// Two accesses between which nothing else uses the memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbors {
+    pub prior: Place,
+    pub at: Place,
+    pub resource: ResourceId,
+    pub is_covered: bool,
+}
+
+impl timeline::Timeline<'_> {
+    fn lane(&self, queue: u8) -> Lane {
+        match queue {
+            it if it == self.host() => Lane::Host,
+            it if it == self.presentation() => Lane::Presentation,
+            it => Lane::Queue(QueueId(u32::from(it))),
+        }
+    }
+}

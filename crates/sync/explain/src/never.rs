@@ -1,0 +1,70 @@
+//! Work that was never executed, as diagnostics: nothing in it was checked, and nobody may take that for clean.
+
+use lavascope_diag::{Diagnostic, Place, Severity};
+use lavascope_sync_ir::{Point, Program, QueueId, Step};
+
+use super::Names;
+use lavascope_engine::Engine;
+
+/// The code of work that waits forever.
+pub const NEVER_EXECUTED: &str = "SYNC-NEVER-EXECUTED";
+
+/// Work of a program that was never executed, since it waits for what nobody signals: its queue, and the step that
+/// submitted it.
+pub fn parked(program: &Program) -> Vec<(QueueId, u32)> {
+    let mut engine = Engine::new(&program.queues, program.events, program.semaphores, program.fences);
+    program.resources.iter().for_each(|it| {
+        engine.add_resource(it);
+    });
+    program.render_passes.iter().for_each(|it| {
+        engine.add_render_pass(it.clone());
+    });
+    program.command_buffers.iter().for_each(|it| {
+        engine.add_command_buffer(it.clone());
+    });
+    program.steps.iter().for_each(|it| engine.step(it));
+    engine.parked()
+}
+
+/// One diagnostic for each submission that is [`parked`].
+pub fn never_executed(program: &Program, parked: &[(QueueId, u32)], names: &dyn Names) -> Vec<Diagnostic> {
+    let mut told: Vec<(QueueId, u32)> = Vec::new();
+    let mut found = Vec::new();
+    for (queue, step) in parked {
+        if told.contains(&(*queue, *step)) {
+            continue;
+        }
+        let first = told.iter().find(|it| it.0 == *queue).map(|it| it.1);
+        let why = match first {
+            Some(first) => format!("it is behind {} on its queue, which waits.", names.step(first)),
+            None => waits_text(&waits(program, *step), names),
+        };
+        told.push((*queue, *step));
+        let path = names.path(&lavascope_sync_ir::Place::Step(*step), 0);
+        let (step, queue) = (names.step(*step), names.queue(*queue));
+        let message = format!("Work of {step} on {queue} was never executed, and not checked: {why}");
+        let places = vec![Place { path, ..Place::new("submission", step.clone(), step) }];
+        found.push(Diagnostic { places, ..Diagnostic::new(NEVER_EXECUTED, Severity::Warning, message) });
+    }
+    found
+}
+
+fn waits(program: &Program, step: u32) -> Vec<Point> {
+    match program.steps.get(step as usize) {
+        Some(Step::Submit { batches, .. }) => batches.iter().flat_map(|it| &it.waits).map(|it| it.point).collect(),
+        Some(Step::Present { waits, .. }) => waits.iter().map(|it| Point { semaphore: *it, value: None }).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn waits_text(waits: &[Point], names: &dyn Names) -> String {
+    let text = |it: &Point| match it.value {
+        Some(value) => format!("{} with the value {value}", names.semaphore(it.semaphore)),
+        None => names.semaphore(it.semaphore),
+    };
+    let texts: Vec<String> = waits.iter().map(text).collect();
+    match &texts[..] {
+        [one] => format!("nobody signals {one} for it."),
+        _ => format!("nobody signals one of {} for it.", texts.join(", ")),
+    }
+}

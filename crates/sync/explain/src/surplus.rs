@@ -1,0 +1,255 @@
+//! Synchronization that nobody needs: what can be taken away without changing any verdict.
+
+use lavascope_sync_ir::{Barrier, Command, CommandBufferId, Program, RenderPassId, Scope, Step, WaitEvents, What};
+
+use super::apply::edit;
+use super::timeline::{Happens, Timeline};
+use super::{BatchPart, Site};
+use lavascope_engine::check;
+use lavascope_engine::scope::Expanded;
+use lavascope_engine::usage::TABLES;
+
+/// How often a program may be checked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    pub checks_max: usize,
+}
+
+/// What was found, and how much was not looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverSynchronization {
+    /// The most needless work first.
+    pub surplus: Vec<Surplus>,
+    /// Checks that were made.
+    pub checks: usize,
+    /// Changes that were not tried, because the budget was spent.
+    pub untried: usize,
+}
+
+/// Something that can be taken away, by itself: of two barriers that do the same, each is reported, and one is needed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surplus {
+    pub site: Site,
+    pub what: Removal,
+    /// Accesses that it orders and that need no order from it.
+    pub accesses: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    Whole,
+    /// Bits of its masks.
+    Bits(Scope),
+}
+
+/// Tries what can be taken away from a program: whole dependencies first, then bits of those that are needed.
+pub fn over_synchronized(program: &Program, budget: Budget) -> OverSynchronization {
+    let verdicts = check(program);
+    let timeline = Timeline::new(program);
+    let mut found = OverSynchronization { surplus: Vec::new(), checks: 0, untried: 0 };
+    let is_needless = |found: &mut OverSynchronization, site: Site, what: Removal| {
+        let Some(changed) = without(program, site, what) else { return false };
+        if found.checks >= budget.checks_max {
+            found.untried += 1;
+            return false;
+        }
+        found.checks += 1;
+        check(&changed) == verdicts
+    };
+    for (site, scope, whole) in sites(program) {
+        if whole == Whole::Removable && is_needless(&mut found, site, Removal::Whole) {
+            let accesses = ordered(&timeline, site, scope);
+            found.surplus.push(Surplus { site, what: Removal::Whole, accesses });
+            continue;
+        }
+        for bit in single_bits(scope) {
+            let what = Removal::Bits(bit);
+            if is_needless(&mut found, site, what) {
+                let less = ordered(&timeline, site, minus(scope, bit));
+                let accesses = ordered(&timeline, site, scope).saturating_sub(less);
+                found.surplus.push(Surplus { site, what, accesses });
+            }
+        }
+    }
+    // Stable: what orders as much as another stays in the order of the program.
+    found.surplus.sort_by_key(|it| std::cmp::Reverse(it.accesses));
+    found
+}
+
+/// Whether a dependency may go altogether: layout transitions do more than order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whole {
+    Removable,
+    Needed,
+}
+
+/// Everything that can be made less, with its masks.
+pub(super) fn sites(program: &Program) -> Vec<(Site, Scope, Whole)> {
+    let mut found = Vec::new();
+    for (index, buffer) in program.command_buffers.iter().enumerate() {
+        for (command, it) in buffer.commands.iter().enumerate() {
+            command_sites(it, CommandBufferId(index as u32), command as u32, &mut found);
+        }
+    }
+    for (index, pass) in program.render_passes.iter().enumerate() {
+        for (dependency, it) in pass.dependencies.iter().enumerate() {
+            let pass = RenderPassId(index as u32);
+            let site = Site::Subpass { pass, dependency: Some(dependency as u32) };
+            found.push((site, it.scope, Whole::Removable));
+        }
+    }
+    for (step, it) in program.steps.iter().enumerate() {
+        let Step::Submit { batches, .. } = it else { continue };
+        for (batch, it) in batches.iter().enumerate() {
+            let part = |index: usize| BatchPart { step: step as u32, batch: batch as u32, index: index as u32 };
+            for (index, it) in it.signals.iter().enumerate() {
+                let site = Site::Semaphore { signal: Some(part(index)), wait: None };
+                found.push((site, Scope { src_stages: it.stages, ..Scope::default() }, Whole::Needed));
+            }
+            for (index, it) in it.waits.iter().enumerate() {
+                let site = Site::Semaphore { signal: None, wait: Some(part(index)) };
+                found.push((site, Scope { dst_stages: it.stages, ..Scope::default() }, Whole::Needed));
+            }
+        }
+    }
+    found
+}
+
+fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: &mut Vec<(Site, Scope, Whole)>) {
+    let whole = |it: &What| match it {
+        What::Memory | What::Resource { .. } => Whole::Removable,
+        What::Transition { .. } | What::Ownership { .. } => Whole::Needed,
+    };
+    match command {
+        Command::Barrier(Barrier::Two { dependencies }) => {
+            for (element, it) in dependencies.iter().enumerate() {
+                let site = Site::Barrier { buffer, command: index, element: Some(element as u32) };
+                found.push((site, it.scope, whole(&it.what)));
+            }
+        }
+        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+            let all = dependencies.iter().all(|it| whole(&it.what) == Whole::Removable);
+            let memory = dependencies.iter().find(|it| it.what == What::Memory).map_or(Scope::default(), |it| it.scope);
+            let scope = Scope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+            let site = Site::Barrier { buffer, command: index, element: None };
+            found.push((site, scope, if all { Whole::Removable } else { Whole::Needed }));
+        }
+        Command::WaitEvents(WaitEvents::Two { events }) => {
+            for (event, (_, dependencies)) in events.iter().enumerate() {
+                for (element, it) in dependencies.iter().enumerate() {
+                    let (event, element) = (event as u32, Some(element as u32));
+                    let site = Site::Event { set: None, buffer, command: index, event, element };
+                    found.push((site, it.scope, whole(&it.what)));
+                }
+            }
+        }
+        Command::WaitEvents(WaitEvents::One { src_stages, dst_stages, dependencies, .. }) => {
+            let memory = dependencies.iter().find(|it| it.what == What::Memory).map_or(Scope::default(), |it| it.scope);
+            let scope = Scope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
+            let site = Site::Event { set: None, buffer, command: index, event: 0, element: None };
+            found.push((site, scope, Whole::Needed));
+        }
+        _ => {}
+    }
+}
+
+/// The program without something; places stay what they were.
+pub(super) fn without(program: &Program, site: Site, what: Removal) -> Option<Program> {
+    let mut changed = program.clone();
+    match what {
+        Removal::Bits(bits) => edit(&mut changed, site, &mut |scope| *scope = minus(*scope, bits))?,
+        Removal::Whole => remove(&mut changed, site)?,
+    }
+    Some(changed)
+}
+
+fn remove(program: &mut Program, site: Site) -> Option<()> {
+    match site {
+        Site::Barrier { buffer, command, element } => {
+            let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
+            match (commands.get_mut(command as usize)?, element) {
+                (Command::Barrier(Barrier::Two { dependencies }), Some(element)) => {
+                    dependencies.remove(element as usize);
+                }
+                (it @ Command::Barrier(Barrier::One { .. }), None) => {
+                    *it = Command::Barrier(Barrier::Two { dependencies: Vec::new() });
+                }
+                _ => return None,
+            }
+        }
+        Site::Event { buffer, command, event, element: Some(element), .. } => {
+            let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
+            let Command::WaitEvents(WaitEvents::Two { events }) = commands.get_mut(command as usize)? else {
+                return None;
+            };
+            events.get_mut(event as usize)?.1.remove(element as usize);
+        }
+        Site::Subpass { pass, dependency: Some(index) } => {
+            program.render_passes.get_mut(pass.0 as usize)?.dependencies.remove(index as usize);
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+fn minus(left: Scope, right: Scope) -> Scope {
+    Scope {
+        src_stages: left.src_stages & !right.src_stages,
+        src_access: left.src_access & !right.src_access,
+        dst_stages: left.dst_stages & !right.dst_stages,
+        dst_access: left.dst_access & !right.dst_access,
+    }
+}
+
+/// Every bit of some masks by itself.
+pub(super) fn single_bits(scope: Scope) -> Vec<Scope> {
+    let bits = |mask: u64| (0..64).map(|it| 1_u64 << it).filter(move |it| mask & it != 0);
+    let none = Scope::default;
+    let all = bits(scope.src_stages).map(|it| Scope { src_stages: it, ..none() });
+    let all = all.chain(bits(scope.src_access).map(|it| Scope { src_access: it, ..none() }));
+    let all = all.chain(bits(scope.dst_stages).map(|it| Scope { dst_stages: it, ..none() }));
+    all.chain(bits(scope.dst_access).map(|it| Scope { dst_access: it, ..none() })).collect()
+}
+
+/// How many accesses of a queue lie in the scopes of an operation, every time it is executed: those before it that
+/// have to be over, and those behind it that have to wait. None, if one of the two sides is empty.
+fn ordered(timeline: &Timeline<'_>, site: Site, scope: Scope) -> usize {
+    let mut total = 0;
+    for (index, moment) in timeline.moments.iter().enumerate() {
+        if !is_execution_of(&moment.what, site) {
+            continue;
+        }
+        let flags = timeline.program.queues.get(usize::from(moment.queue)).map_or(0, |it| it.flags);
+        let expanded = Expanded::new(scope, flags);
+        let on_queue = timeline.uses().filter(|it| timeline.moments[it.0].queue == moment.queue);
+        let (mut before, mut after) = (0, 0);
+        for (at, used) in on_queue {
+            let stage = TABLES.stage(used.usage);
+            before += usize::from(at < index && expanded.src.has(stage));
+            after += usize::from(at > index && expanded.dst.has(stage));
+        }
+        total += match site {
+            // The other side is on another queue.
+            Site::Semaphore { .. } => before + after,
+            _ if before == 0 || after == 0 => 0,
+            _ => before + after,
+        };
+    }
+    total
+}
+
+fn is_execution_of(what: &Happens, site: Site) -> bool {
+    let same_site = |it: &super::element::Element| match (it.site, site) {
+        (
+            Site::Event { buffer, command, event, element, .. },
+            Site::Event { buffer: b, command: c, event: e, element: l, .. },
+        ) => (buffer, command, event, element) == (b, c, e, l),
+        (left, right) => left == right,
+    };
+    match (what, site) {
+        (Happens::Depends(all) | Happens::SubpassBegins(all) | Happens::PassEnds(all), _) => all.iter().any(same_site),
+        (Happens::Signals { part, .. }, Site::Semaphore { signal: Some(own), .. }) => *part == own,
+        (Happens::Waits { part, .. }, Site::Semaphore { wait: Some(own), .. }) => *part == own,
+        _ => false,
+    }
+}

@@ -1,0 +1,175 @@
+//! The pages of `docs/hazards`: one for each code, whose wrong program has that hazard and whose mended one has none.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use lavascope_diag::Code;
+use lavascope_engine::{RaceKind, event_races};
+use lavascope_explain::{
+    Budget, NEVER_EXECUTED, Numbers, OVER_SYNCHRONIZATION, diagnose_races, fault_code, never_executed,
+    over_synchronized, parked, race_code, report,
+};
+use lavascope_scenario::{Kind, Scenario, parse, run};
+use lavascope_sync_ir::{FaultKind, HazardKind};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/hazards")
+}
+
+fn code(kind: HazardKind) -> Code {
+    Code(Cow::Owned(format!("SYNC-HAZARD-{kind}")))
+}
+
+fn page(kind: HazardKind) -> String {
+    page_of(&code(kind))
+}
+
+fn page_of(code: &Code) -> String {
+    let path = folder().join(format!("{code}.md"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The scenario under a heading.
+fn scenario_text(page: &str, heading: &str) -> String {
+    let section = page.split("\n## ").find_map(|it| it.strip_prefix(heading)).unwrap_or_else(|| panic!("{heading}"));
+    let (_, rest) = section.split_once("```text\n").expect("a block of text");
+    rest.split_once("```").expect("an end of the block").0.to_owned()
+}
+
+/// A scenario that the engine judges as it says itself.
+fn judged(kind: HazardKind, heading: &str) -> Scenario {
+    judged_of(&code(kind), heading)
+}
+
+fn judged_of(code: &Code, heading: &str) -> Scenario {
+    let text = scenario_text(&page_of(code), heading);
+    let outcomes = run(&[(format!("{code}, {heading}"), text.clone())], lavascope_engine::check_all);
+    for it in outcomes {
+        it.result.unwrap_or_else(|error| panic!("{}:\n{error}", it.name));
+    }
+    parse(&text).expect("a scenario")
+}
+
+#[test]
+fn the_wrong_programs_have_the_hazard_of_their_page_and_the_mended_ones_none() {
+    for kind in HazardKind::ALL {
+        let wrong = judged(kind, "Wrong");
+        assert!(!wrong.expectations.is_empty(), "{kind}");
+        for it in &wrong.expectations {
+            assert!(it.kind == Kind::Hazard(kind) && !it.is_known_gap, "{kind}: {it:?}");
+        }
+        assert!(judged(kind, "Mended").header.is_clean, "{kind}");
+    }
+}
+
+/// Those of buffers and those of images.
+fn fault_codes() -> Vec<(FaultKind, Code)> {
+    let both = |kind| [false, true].map(|is_image| (kind, Code(Cow::Borrowed(fault_code(kind, is_image)))));
+    let mut all: Vec<(FaultKind, Code)> = FaultKind::ALL.into_iter().flat_map(both).collect();
+    all.dedup();
+    all
+}
+
+#[test]
+fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
+    for (kind, code) in fault_codes() {
+        let wrong = judged_of(&code, "Wrong");
+        assert!(!wrong.expectations.is_empty(), "{code}");
+        for it in &wrong.expectations {
+            assert!(it.kind == Kind::Fault(kind) && !it.is_known_gap, "{code}: {it:?}");
+        }
+        let told = report(&wrong.program, &Numbers(&wrong.program));
+        assert!(told.iter().all(|it| it.code == code), "{told:?}");
+        assert!(judged_of(&code, "Mended").header.is_clean, "{code}");
+        assert_named(&code);
+        let page = page_of(&code);
+        assert!(page.contains(&format!("\nScenarios call it `{}`; ", kind.short())), "{code}");
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");
+        // What `lavascope explain` lists: one line.
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{code}: {sentence}");
+    }
+}
+
+#[test]
+fn pages_say_their_names_and_there_are_no_others() {
+    let codes = HazardKind::ALL
+        .map(|it| code(it).to_string())
+        .into_iter()
+        .chain([OVER_SYNCHRONIZATION, NEVER_EXECUTED].map(str::to_owned))
+        .chain(RaceKind::ALL.map(|it| race_code(it, "vkCmdSetEvent")))
+        .chain(fault_codes().into_iter().map(|it| it.1.to_string()));
+    let mut expected: Vec<String> = codes.map(|it| format!("{it}.md")).collect();
+    let entries = std::fs::read_dir(folder()).expect("the folder of the pages");
+    let mut found: Vec<String> =
+        entries.map(|it| it.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    for kind in HazardKind::ALL {
+        let (page, id) = (page(kind), code(kind).message_id());
+        assert!(page.starts_with(&format!("# {}\n\n", code(kind))), "{kind}");
+        let names = format!("\nScenarios call it `{}`; its message id is {id:#010x} ({id}).\n", kind.short());
+        assert!(page.contains(&names), "{kind} lacks {names}");
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={}\n", code(kind))), "{kind}");
+        // What `lavascope explain` lists: one line.
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{kind}: {sentence}");
+    }
+}
+
+#[test]
+fn the_page_of_needless_synchronization_has_some_and_then_none() {
+    let code = Code(Cow::Borrowed(OVER_SYNCHRONIZATION));
+    let needless = |heading: &str| {
+        let scenario = judged_of(&code, heading);
+        assert!(scenario.header.is_clean, "{heading}");
+        over_synchronized(&scenario.program, Budget { checks_max: 1000 }).surplus.len()
+    };
+    assert!(needless("Wrong") > 0);
+    assert_eq!(needless("Mended"), 0);
+    assert_named(&code);
+}
+
+/// The title and the number.
+fn assert_named(code: &Code) {
+    let (page, id) = (page_of(code), code.message_id());
+    assert!(page.starts_with(&format!("# {code}\n\n")));
+    assert!(page.contains(&format!("its message id is {id:#010x} ({id}).\n")), "{id:#010x} ({id})");
+}
+
+#[test]
+fn the_page_of_work_that_waits_forever_has_some_and_then_none() {
+    let code = Code(Cow::Borrowed(NEVER_EXECUTED));
+    let told = |heading: &str| {
+        let program = judged_of(&code, heading).program;
+        let found = never_executed(&program, &parked(&program), &Numbers(&program));
+        found.into_iter().map(|it| it.message).collect::<Vec<_>>()
+    };
+    let expected = "Work of step 0 on queue 0 was never executed, and not checked: \
+                    nobody signals semaphore 0 with the value 2 for it.";
+    assert_eq!(told("Wrong"), [expected]);
+    assert_eq!(told("Mended"), Vec::<String>::new());
+    assert_named(&code);
+}
+
+#[test]
+fn the_pages_of_event_races_have_some_and_then_none() {
+    for kind in RaceKind::ALL {
+        let code = Code(Cow::Owned(race_code(kind, "vkCmdSetEvent")));
+        let told = |heading: &str| {
+            let scenario = judged_of(&code, heading);
+            assert!(scenario.header.is_clean, "{code}: {heading}");
+            let found = event_races(&scenario.program);
+            diagnose_races(&scenario.program, &found, &Numbers(&scenario.program))
+        };
+        let wrong = told("Wrong");
+        assert!(wrong.iter().any(|it| it.code == code), "{code}: {wrong:#?}");
+        assert_eq!(told("Mended"), [], "{code}");
+        assert_named(&code);
+        let page = page_of(&code);
+        assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");
+        let sentence = page.lines().nth(2).expect("a sentence");
+        assert!(sentence.ends_with('.') && page.lines().nth(3) == Some(""), "{code}: {sentence}");
+    }
+}

@@ -1,0 +1,361 @@
+//! The properties that tools read off a hazard, for each type of message: keys, values and order are those of the
+//! Khronos layer.
+
+use lavascope_abi::{DescriptorType, ImageLayout};
+use lavascope_diag::{Diagnostic, Labels, Object};
+use lavascope_explain::{Executor, Names, Numbers, Sequence, report};
+use lavascope_scenario::parse;
+use lavascope_sync_ir::{Command, CommandBufferId, Descriptor, Origin, Place, Program, QueueId, ResourceId};
+
+/// Names as a running program has them.
+struct Live<'a> {
+    numbers: Numbers<'a>,
+    /// What stands for a word of the scenario.
+    functions: &'a [(&'a str, &'a str)],
+}
+
+impl Names for Live<'_> {
+    fn resource(&self, resource: ResourceId) -> String {
+        self.numbers.resource(resource)
+    }
+
+    fn object(&self, resource: ResourceId) -> Object {
+        self.numbers.object(resource)
+    }
+
+    fn queue(&self, queue: QueueId) -> String {
+        format!("VkQueue#{}", queue.0)
+    }
+
+    fn place(&self, place: &Place) -> String {
+        self.numbers.place(place)
+    }
+
+    fn recorded(&self, buffer: CommandBufferId, command: u32) -> String {
+        self.numbers.recorded(buffer, command)
+    }
+
+    fn function(&self, place: &Place, stage: u64) -> String {
+        let own = self.numbers.function(place, stage);
+        self.functions.iter().find(|it| it.0 == own).map_or(own, |it| it.1.to_owned())
+    }
+
+    fn labels(&self, place: &Place) -> Labels {
+        let queue = vec!["Frame".to_owned()];
+        match place {
+            Place::Command(_) => Labels { queue, commands: vec!["Sky".to_owned()] },
+            Place::Step(_) => Labels::default(),
+        }
+    }
+
+    fn call(&self, place: &Place) -> Option<String> {
+        matches!(place, Place::Command(_)).then(|| "vkQueueSubmit".to_owned())
+    }
+
+    fn executor(&self, place: &Place) -> Option<Executor> {
+        let Place::Command(at) = place else { return None };
+        let depth = if at.path.len() > 1 { "secondary" } else { "main" };
+        Some(Executor { commands: format!("VkCommandBuffer \"{depth}\""), queue: "VkQueue#0".to_owned() })
+    }
+
+    fn sequence(&self, place: &Place) -> Option<Sequence> {
+        let Place::Command(at) = place else { return None };
+        Some(Sequence { command: *at.path.last()?, resets: 2 })
+    }
+}
+
+fn program(text: &str) -> Program {
+    parse(&format!("# A program.\n# spec: synchronization\n# expect: clean\n\n{text}"))
+        .unwrap_or_else(|error| panic!("{error:?}\n{text}"))
+        .program
+}
+
+/// The only hazard of a program.
+fn hazard(program: &Program) -> Diagnostic {
+    hazard_of(program, &[])
+}
+
+fn hazard_of(program: &Program, functions: &[(&str, &str)]) -> Diagnostic {
+    let all = report(program, &Live { numbers: Numbers(program), functions });
+    let [it] = &all[..] else { panic!("{} findings: {all:#?}", all.len()) };
+    it.clone()
+}
+
+/// Every access of the commands of the first command buffer comes from a part of them.
+fn with_origin(text: &str, origin: Origin) -> Program {
+    let mut program = program(text);
+    for command in &mut program.command_buffers[0].commands {
+        if let Command::Action(accesses) = command {
+            accesses.iter_mut().for_each(|it| it.origin = origin);
+        }
+    }
+    program
+}
+
+fn descriptor(ty: DescriptorType, layout: Option<ImageLayout>) -> Origin {
+    Origin::descriptor(Descriptor { set: 1, binding: 3, element: 2, ty: ty.0, layout: layout.map(|it| it.0) })
+}
+
+/// The keys that every hazard has.
+const COMMON: [&str; 10] = [
+    "message_type",
+    "hazard_type",
+    "access",
+    "prior_access",
+    "read_barriers",
+    "write_barriers",
+    "command",
+    "prior_command",
+    "debug_region",
+    "prior_debug_region",
+];
+
+/// The type, and what only some types have.
+fn special(it: &Diagnostic) -> String {
+    let mut text = it.fact("message_type").expect("a type").to_owned();
+    for fact in it.facts.iter().filter(|it| !COMMON.contains(&it.key) && !["seq_no", "reset_no"].contains(&it.key)) {
+        text += &format!(" {}={}", fact.key, fact.value);
+    }
+    text
+}
+
+fn check(text: &str, expected: &str) {
+    assert_eq!(special(&hazard(&program(text))), expected, "{text}");
+}
+
+fn check_origin(text: &str, origin: Origin, expected: &str) {
+    assert_eq!(special(&hazard(&with_origin(text, origin))), expected, "{text}");
+}
+
+#[test]
+fn the_order_is_that_of_the_khronos_layer() {
+    let it = hazard(&program(
+        "buffer a b c 64\ncmd main\n  copy a -> b\n  barrier copy:write => compute:storage_read\n  copy b -> c",
+    ));
+    let seen: Vec<(&str, &str)> = it.facts.iter().map(|it| (it.key, it.value.as_str())).collect();
+    let write = "VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_WRITE_BIT)";
+    let expected = [
+        ("message_type", "BufferCopyError"),
+        ("hazard_type", "READ_AFTER_WRITE"),
+        ("access", "VK_PIPELINE_STAGE_2_COPY_BIT(VK_ACCESS_2_TRANSFER_READ_BIT)"),
+        ("prior_access", write),
+        ("write_barriers", "VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT(VK_ACCESS_2_SHADER_STORAGE_READ_BIT)"),
+        ("command", "copy"),
+        ("prior_command", "copy"),
+        ("debug_region", "Frame::Sky"),
+        ("prior_debug_region", "Frame::Sky"),
+        ("seq_no", "0"),
+        ("reset_no", "2"),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn copies_and_clears() {
+    let copy = "buffer a b c 64\ncmd main\n  copy a -> b\n  copy b -> c";
+    check(copy, "BufferCopyError");
+    check_origin(copy, Origin::region(7), "BufferCopyError region_index=7");
+    let images = "image a b c 8x8\ncmd main\n  copy a -> b\n  WORD b -> c";
+    for (word, expected) in [
+        ("copy", "ImageCopyError region_index=1"),
+        ("blit", "ImageBlitError region_index=1"),
+        ("resolve", "ImageResolveError region_index=1"),
+    ] {
+        check_origin(&images.replace("WORD", word), Origin::region(1), expected);
+    }
+    let clear = "image a b 8x8\ncmd main\n  copy a -> b\n  clear b";
+    check_origin(clear, Origin::region(0), "ImageSubresourceRangeError region_index=0");
+    check("buffer a b 64\ncmd main\n  copy a -> b\n  fill b", "BufferError");
+    check("buffer a b 64\ncmd main\n  copy a -> b\n  draw reads vertices b", "BufferError");
+    check("buffer a b 64\ncmd main\n  copy a -> b\n  draw reads indirect b", "BufferError");
+    // The results of queries are copied too, but have no regions.
+    let results = hazard_of(&program(copy), &[("copy", "vkCmdCopyQueryPoolResults")]);
+    assert_eq!(special(&results), "BufferError");
+}
+
+#[test]
+fn shaders() {
+    let buffer = "buffer a b 64\ncmd main\n  copy a -> b\n  dispatch reads b";
+    check(buffer, "BufferDescriptorError");
+    let origin = descriptor(DescriptorType::STORAGE_BUFFER, None);
+    let binding = "descriptor_binding=3 descriptor_array_element=2";
+    let expected = format!("BufferDescriptorError descriptor_type=VK_DESCRIPTOR_TYPE_STORAGE_BUFFER {binding}");
+    check_origin(buffer, origin, &expected);
+    let it = hazard(&with_origin(buffer, origin));
+    let text = "Shader stage VK_SHADER_STAGE_COMPUTE_BIT reads buffer 1[0..64], which was previously written by \
+                copy[Frame::Sky].\nIt is bound to descriptor set 1, binding 3 (VK_DESCRIPTOR_TYPE_STORAGE_BUFFER), \
+                array element 2.";
+    assert!(it.message.contains(text), "{}", it.message);
+    let image = "image a b 8x8\ncmd main\n  copy a -> b\n  draw samples b at fragment";
+    let origin = descriptor(DescriptorType::SAMPLED_IMAGE, Some(ImageLayout::GENERAL));
+    let expected = format!(
+        "ImageDescriptorError descriptor_type=VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE {binding} \
+         image_layout=VK_IMAGE_LAYOUT_GENERAL"
+    );
+    check_origin(image, origin, &expected);
+    let structure = "buffer a b 64\ncmd main\n  access acceleration_structure_build:acceleration_structure_write b\n  \
+                     dispatch compute:acceleration_structure_read b";
+    let origin = descriptor(DescriptorType::ACCELERATION_STRUCTURE_KHR, None);
+    let ty = "VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR";
+    let expected = format!("AccelerationStructureDescriptorError descriptor_type={ty} {binding}");
+    check_origin(structure, origin, &expected);
+    assert!(hazard(&with_origin(structure, origin)).message.contains("traces rays against buffer 1"));
+    let table = "buffer a b 64\ncmd main\n  copy a -> b\n  access ray_tracing:shader_binding_table_read b";
+    check(table, "BufferError");
+}
+
+#[test]
+fn acceleration_structures_and_video() {
+    let build = "acceleration_structure_build:acceleration_structure_write";
+    let text = format!("buffer a 64\ncmd main\n  access {build} a\n  access {build} a");
+    check_origin(&text, Origin::ACCELERATION_STRUCTURE, "AccelerationStructureError");
+    let it = hazard(&with_origin(&text, Origin::ACCELERATION_STRUCTURE));
+    assert!(it.message.contains("The buffer holds an acceleration structure."), "{}", it.message);
+    // Scratch memory is no acceleration structure.
+    check(&text, "BufferError");
+    let video = "image a 8x8\nqueue v: video_decode\ncmd main\n  access video_decode:video_decode_write a\n  \
+                 access video_decode:video_decode_read a\nv submit main";
+    check(video, "VideoError");
+}
+
+#[test]
+fn attachments() {
+    let color = "access color:color_write a";
+    let pass = "pass rp\n  attachment color load=none store=none\n  subpass color 0\n";
+    let inside =
+        format!("buffer b 64\nimage a 8x8\n{pass}cmd main\n  copy a -> b\n  begin rp with a\n  {color}\n  end pass");
+    check(&inside, "RenderPassAttachmentError");
+    let rendering = "image a 8x8\nbuffer b 64\ncmd main\n  copy a -> b\n  begin rendering color a load=none store=none\n  \
+                     draw writes color a\n  end rendering";
+    check(rendering, "DynamicRenderingAttachmentError");
+    let clear = hazard_of(&program(rendering), &[("draw", "vkCmdClearAttachments")]);
+    assert_eq!(special(&clear), "ClearAttachmentError image_aspects=VK_IMAGE_ASPECT_COLOR_BIT");
+    assert!(clear.message.contains("vkCmdClearAttachments[Frame::Sky] clears image 0"), "{}", clear.message);
+}
+
+#[test]
+fn load_store_and_resolve() {
+    let rendering = |rest: &str| format!("buffer b 256\nimage a wide 8x8\ncmd main\n  {rest}");
+    let load =
+        |op: &str| rendering(&format!("copy b -> a\n  begin rendering color a load={op} store=none\n  end rendering"));
+    check(&load("load"), "BeginRenderingError load_op=VK_ATTACHMENT_LOAD_OP_LOAD");
+    check(&load("clear"), "BeginRenderingError load_op=VK_ATTACHMENT_LOAD_OP_CLEAR");
+    check(&load("dont_care"), "BeginRenderingError load_op=VK_ATTACHMENT_LOAD_OP_DONT_CARE");
+    let message = |text: &str| hazard(&program(text)).message;
+    assert!(message(&load("clear")).contains(" clears image 1"));
+    assert!(message(&load("dont_care")).contains(" potentially modifies image 1"));
+    let store = rendering("begin rendering color a load=none store=store\n  copy a -> b\n  end rendering");
+    check(&store, "EndRenderingStoreError store_op=VK_ATTACHMENT_STORE_OP_STORE");
+    let resolve =
+        rendering("copy a -> b\n  begin rendering color wide load=none store=none resolve a\n  end rendering");
+    let mut program = program(&resolve);
+    for command in &mut program.command_buffers[0].commands {
+        if let Command::BeginRendering(it) = command {
+            it.attachments[0].resolve.as_mut().expect("it is resolved").mode = 2;
+        }
+    }
+    let it = hazard(&program);
+    assert_eq!(special(&it), "EndRenderingResolveError resolve_mode=VK_RESOLVE_MODE_AVERAGE_BIT");
+    assert!(it.message.contains("writes to single sample resolve attachment image 1"), "{}", it.message);
+    let pass = |attachment: &str, rest: &str| {
+        let uses =
+            "  subpass color 0\n  dependency external => 0: all => all\n  dependency 0 => external: all => all\n";
+        format!("buffer b 256\nimage a 8x8\npass rp\n  attachment color {attachment}\n{uses}cmd main\n  {rest}")
+    };
+    let begin = "copy b -> a\n  begin rp with a\n  end pass";
+    check(&pass("load=clear store=none", begin), "RenderPassLoadOpError load_op=VK_ATTACHMENT_LOAD_OP_CLEAR");
+    let end = "begin rp with a\n  copy a -> b\n  end pass";
+    check(&pass("load=none store=store", end), "RenderPassStoreOpError store_op=VK_ATTACHMENT_STORE_OP_STORE");
+    let none = "attachment color load=none store=none";
+    let resolved =
+        format!("buffer b 256\nimage wide a 8x8\npass rp\n  {none}\n  {none}\n  subpass color 0, resolve 0 to 1\n");
+    check(&format!("{resolved}cmd main\n  copy a -> b\n  begin rp with wide, a\n  end pass"), "RenderPassResolveError");
+    let again = "  subpass input 1\n  dependency 0 => 1: none => all:memory_read\n";
+    let layouts =
+        "old_layout=VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL new_layout=VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL";
+    check(
+        &format!("{resolved}{again}cmd main\n  begin rp with wide, a\n  next subpass\n  end pass"),
+        &format!("RenderPassLayoutTransitionVsResolveError {layouts}"),
+    );
+}
+
+#[test]
+fn transitions() {
+    let barrier = "buffer b 256\nimage a 8x8\ncmd main\n  copy a -> b\n  barrier none => none b, none => none layout a";
+    check(barrier, "ImageBarrierError");
+    let it = hazard(&program(barrier));
+    assert!(it.message.contains("performs image layout transition on image 1"), "{}", it.message);
+    assert!(it.message.contains("\npImageMemoryBarriers[0]: srcStageMask = VK_PIPELINE_STAGE_2_NONE"));
+    let pass = |attachment: &str, dependency: &str, rest: &str| {
+        let head = "buffer b 256\nimage a 8x8\npass rp\n  attachment color store=none load=";
+        format!("{head}{attachment}\n  subpass color 0\n  {dependency}\ncmd main\n  {rest}")
+    };
+    let into = pass("none initial=undefined", "", "copy a -> b\n  begin rp with a\n  end pass");
+    let layouts = "old_layout=VK_IMAGE_LAYOUT_UNDEFINED new_layout=VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL";
+    check(&into, &format!("RenderPassLayoutTransitionError {layouts}"));
+    let own =
+        pass("clear initial=undefined", "dependency external => 0: none => color:read", "begin rp with a\n  end pass");
+    check(&own, "RenderPassLoadOpVsLayoutTransitionError load_op=VK_ATTACHMENT_LOAD_OP_CLEAR");
+    let layouts = "old_layout=VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL new_layout=VK_IMAGE_LAYOUT_GENERAL";
+    let last = pass(
+        "none final=general",
+        "dependency 0 => external: none => all",
+        "begin rp with a\n  copy a -> b\n  end pass",
+    );
+    check(&last, &format!("RenderPassFinalLayoutTransitionError {layouts}"));
+    let it = hazard(&program(&last));
+    assert!(it.message.contains("performs final image layout transition during render pass 0 on image 1"));
+    let stored = last.replace("store=none", "store=store").replace("copy a -> b\n  ", "");
+    check(&stored, &format!("RenderPassFinalLayoutTransitionVsStoreOrResolveError {layouts}"));
+    let transfer = "buffer a b 64 exclusive\nqueue g: graphics family=0 t: transfer family=1\ncmd main\n  copy a -> b\n  \
+                    barrier none => none owner b 0 -> 1\ng submit main";
+    let it = hazard(&program(transfer));
+    assert_eq!(it.fact("access"), Some("SYNC_QUEUE_FAMILY_OWNERSHIP_TRANSFER"));
+    assert!(it.message.contains("performs queue family ownership transfer on buffer 1"), "{}", it.message);
+}
+
+#[test]
+fn submissions_and_secondaries() {
+    let two = "buffer a b c 64\ncmd one\n  copy a -> b\ncmd two\n  copy b -> c\nq submit one\nq submit one two";
+    let all = report(&program(two), &Live { numbers: Numbers(&program(two)), functions: &[] });
+    let it = all.iter().find(|it| it.code.0.ends_with("READ-AFTER-WRITE")).expect("a read after a write");
+    assert_eq!(special(it), "SubmitTimeError submit_index=1 batch_index=0 command_buffer_index=1");
+    let main = "VkCommandBuffer \"main\"";
+    let text = format!(
+        "vkQueueSubmit(): READ_AFTER_WRITE hazard detected. copy[Frame::Sky] (from {main} submitted on the current \
+         VkQueue#0) reads buffer 1[0..64], which was previously written by another copy[Frame::Sky] command (from \
+         {main} submitted on VkQueue#0)."
+    );
+    assert!(it.message.starts_with(&text), "{}", it.message);
+    assert_eq!(it.function, "vkQueueSubmit");
+    let nested = "buffer a b c 64\nsecondary part\n  copy b -> c\ncmd main\n  copy a -> b\n  execute part";
+    let it = hazard(&program(nested));
+    assert_eq!(special(&it), "SubmitTimeError command_buffer_index=0");
+    let text = format!(
+        "vkCmdExecuteCommands(): READ_AFTER_WRITE hazard detected. copy[Frame::Sky] (from the secondary \
+         VkCommandBuffer \"secondary\") reads buffer 1[0..64], which was previously written by another \
+         copy[Frame::Sky] command (from the primary {main})."
+    );
+    assert!(it.message.starts_with(&text), "{}", it.message);
+    // What a secondary command buffer did is known to the one that executed it.
+    let after = "buffer a b c 64\nsecondary part\n  copy a -> b\ncmd main\n  execute part\n  copy b -> c";
+    check(after, "BufferCopyError");
+}
+
+#[test]
+fn presentation_and_the_host() {
+    let present = "image a 8x8\nsemaphore s\ncmd main\n  clear a\nacquire a signal s\nq submit main wait s at clear\n\
+                   q present a";
+    check(present, "PresentError submit_index=1 batch_index=0 swapchain_index=0");
+    let acquire = "image a 8x8\nsemaphore s\ncmd main\n  clear a\nacquire a signal s\nq submit main wait s at color";
+    let it = hazard(&program(acquire));
+    assert_eq!((it.fact("hazard_type"), it.fact("message_type")), (Some("WRITE_AFTER_READ"), Some("SubmitTimeError")));
+    assert_eq!(it.fact("prior_access"), Some("SYNC_PRESENT_ENGINE_SYNCVAL_PRESENT_ACQUIRE_READ_SYNCVAL"));
+    assert_eq!(it.fact("read_barriers"), Some("VK_PIPELINE_STAGE_2_COLOR_ATTACHMENT_OUTPUT_BIT"));
+    assert!(it.message.contains("which was previously accessed by vkAcquireNextImageKHR."), "{}", it.message);
+    let host = "buffer a b 64\ncmd main\n  copy a -> b\nq submit main\nhost reads b";
+    check(host, "HostError submit_index=0 batch_index=0");
+    assert!(
+        hazard(&program(host)).message.starts_with("Host access: READ_RACING_WRITE hazard detected. The host reads")
+    );
+}

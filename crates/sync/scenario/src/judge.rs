@@ -1,0 +1,286 @@
+//! What was found against what is expected: the two sets must be equal.
+
+use std::fmt;
+
+use lavascope_sync_ir::{Area, Command, Fault, FaultKind, Findings, Found, HazardKind, Image, ImageRegion, Place};
+use lavascope_sync_ir::{Program, Region, Resource, ResourceId, ResourceKind, Step};
+
+use crate::annotation::contains;
+use crate::builder::{Statement, Usage};
+use crate::parse::statements;
+use crate::print::{label, print};
+use crate::region::{Bytes, text as region_text};
+use crate::{Expectation, Kind, Scenario, Site, Variation};
+
+/// How what was found differs from what is expected.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// The scenario as it would have to be, to be read as a difference; never to be written back unread.
+    pub actual: String,
+    /// What is wrong, a line each.
+    pub faults: Vec<String>,
+}
+
+/// Compares as sets: kind, object, range, earlier event and operand. For whoever finds hazards only.
+pub fn judge(scenario: &Scenario, found: &[Found]) -> Result<(), Mismatch> {
+    judge_all(scenario, &found.to_vec().into())
+}
+
+/// The same with faults.
+pub fn judge_all(scenario: &Scenario, found: &Findings) -> Result<(), Mismatch> {
+    judge_places(scenario, &scenario.program, Some, found)
+}
+
+/// The same for a program that says the scenario in another way.
+pub fn judge_variation(scenario: &Scenario, variation: &Variation, found: &Findings) -> Result<(), Mismatch> {
+    let origin = |step: u32| variation.steps.get(step as usize).copied();
+    judge_places(scenario, &variation.program, origin, found)
+}
+
+/// The scenario with what was found instead of what is expected, and labels where they are needed.
+pub fn annotate(scenario: &Scenario, found: &Findings) -> Scenario {
+    let (actual, _) = expectations(scenario, &scenario.program, Some, found);
+    annotated(scenario, actual)
+}
+
+fn judge_places(
+    scenario: &Scenario,
+    program: &Program,
+    origin: impl Fn(u32) -> Option<u32>,
+    found: &Findings,
+) -> Result<(), Mismatch> {
+    let (actual, lost) = expectations(scenario, program, origin, found);
+    let mut faults: Vec<String> = lost.iter().map(|it| format!("found where nothing is: {it:?}")).collect();
+    let is_in = |all: &[Expectation], it: &Expectation| all.iter().any(|other| same(scenario, other, it));
+    for expected in &scenario.expectations {
+        match (is_in(&actual, expected), expected.is_known_gap) {
+            (false, false) => {
+                faults.push(format!("line {}: expected and not found: {}", expected.line, say(scenario, expected)))
+            }
+            (true, true) => faults.push(format!(
+                "line {}: the known gap is closed, remove the `?`: {}",
+                expected.line,
+                say(scenario, expected)
+            )),
+            (true, false) | (false, true) => {}
+        }
+    }
+    for one in actual.iter().filter(|it| !is_in(&scenario.expectations, it)) {
+        faults.push(format!("found and not expected: {}", say(scenario, one)));
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(Mismatch { actual: print(&annotated(scenario, actual)), faults })
+}
+
+fn annotated(scenario: &Scenario, actual: Vec<Expectation>) -> Scenario {
+    let mut made = scenario.clone();
+    for expected in &actual {
+        let fresh = |names: &[&String]| (0..).map(|it| format!("op{it}")).find(|it| !names.contains(&it));
+        let Some(after) = expected.after.filter(|it| !made.labels.contains_key(it)) else { continue };
+        let name = fresh(&made.labels.values().collect::<Vec<_>>()).expect("there are enough numbers");
+        made.labels.insert(after, name);
+    }
+    made.header.is_clean = actual.is_empty();
+    made.expectations = actual;
+    made
+}
+
+fn say(scenario: &Scenario, it: &Expectation) -> String {
+    let at = it.resource.0 as usize;
+    let object = region_text(&scenario.names.resources[at], &scenario.program.resources[at], &it.region, Bytes::Always);
+    let place = match it.site {
+        Site::Command { command_buffer, index } => {
+            format!("command {index} of {}", scenario.names.command_buffers[command_buffer as usize])
+        }
+        Site::Step(step) => format!("step {step}"),
+    };
+    let after = it.after.map_or(String::new(), |after| format!(" after {}", label(scenario, it.site, after)));
+    format!("{} {object}{after} at {place}", it.kind.short())
+}
+
+fn same(scenario: &Scenario, a: &Expectation, b: &Expectation) -> bool {
+    let regions = || normal(scenario, a) == normal(scenario, b);
+    (a.site, a.operand, a.kind, a.resource, a.after) == (b.site, b.operand, b.kind, b.resource, b.after) && regions()
+}
+
+fn normal(scenario: &Scenario, it: &Expectation) -> Region {
+    normalize(&scenario.program, it.resource.0, &it.region)
+}
+
+/// What was found as annotations, and what has no place in the text.
+fn expectations(
+    scenario: &Scenario,
+    program: &Program,
+    origin: impl Fn(u32) -> Option<u32>,
+    found: &Findings,
+) -> (Vec<Expectation>, Vec<One>) {
+    let bare = print(&Scenario { expectations: Vec::new(), ..scenario.clone() });
+    let places = statements(&bare[body_start(&bare)..]).unwrap_or_default();
+    let mut made: Vec<Expectation> = Vec::new();
+    let mut lost = Vec::new();
+    let hazards = found.hazards.iter().map(One::of_hazard);
+    for one in hazards.chain(found.faults.iter().map(One::of_fault)) {
+        let site = |place: &Place| site_of(program, place, &origin);
+        let is_known = (one.resource.0 as usize) < scenario.program.resources.len();
+        let prior = one.prior.as_ref().map(site);
+        match (site(&one.at), prior) {
+            (Some(at), None | Some(Some(_))) if is_known => {
+                made.push(expectation(scenario, &places, &one, at, prior.flatten()));
+            }
+            _ => lost.push(one),
+        }
+    }
+    (merge(made), lost)
+}
+
+/// What was found, of either sort.
+#[derive(Debug)]
+pub(crate) struct One {
+    kind: Kind,
+    pub(crate) at: Place,
+    prior: Option<Place>,
+    pub(crate) resource: ResourceId,
+    pub(crate) region: Region,
+}
+
+impl One {
+    pub(crate) fn of_hazard(it: &Found) -> One {
+        let Found { kind, at, prior, resource, region } = it.clone();
+        One { kind: Kind::Hazard(kind), at, prior: Some(prior), resource, region }
+    }
+
+    pub(crate) fn of_fault(it: &Fault) -> One {
+        let Fault { kind, at, prior, resource, region } = it.clone();
+        One { kind: Kind::Fault(kind), at, prior, resource, region }
+    }
+}
+
+fn body_start(text: &str) -> usize {
+    text.lines().take_while(|it| it.starts_with('#')).map(|it| it.len() + 1).sum()
+}
+
+fn expectation(scenario: &Scenario, places: &[Statement], found: &One, site: Site, after: Option<Site>) -> Expectation {
+    let region = normalize(&scenario.program, found.resource.0, &found.region);
+    let statement = places.iter().find(|it| it.site == site);
+    let resource = &scenario.program.resources[found.resource.0 as usize];
+    let operand = statement.and_then(|it| operand(it, resource, found, &region));
+    Expectation {
+        line: 0,
+        column: 0,
+        kind: found.kind,
+        resource: found.resource,
+        region,
+        site,
+        after,
+        operand,
+        extra: Vec::new(),
+        is_known_gap: false,
+    }
+}
+
+/// The operand that the access was made through.
+pub(crate) fn operand(statement: &Statement, resource: &Resource, found: &One, region: &Region) -> Option<u32> {
+    let usage = usage(found.kind);
+    let all = || statement.operands.iter().enumerate().filter(|it| it.1.resource == found.resource);
+    let fitting = || all().filter(|it| it.1.usage == usage || it.1.usage == Usage::Any || usage == Usage::Any);
+    let exact = fitting().find(|it| contains(resource, &it.1.region, region));
+    let best = exact.or_else(|| fitting().next()).or_else(|| all().next());
+    best.map(|it| it.0 as u32)
+}
+
+fn usage(kind: Kind) -> Usage {
+    match kind {
+        Kind::Hazard(kind) => match kind {
+            HazardKind::ReadAfterWrite | HazardKind::ReadRacingWrite | HazardKind::ReadAfterPresent => Usage::Read,
+            HazardKind::WriteAfterRead
+            | HazardKind::WriteAfterWrite
+            | HazardKind::WriteRacingRead
+            | HazardKind::WriteRacingWrite
+            | HazardKind::WriteAfterPresent => Usage::Write,
+            HazardKind::PresentAfterRead | HazardKind::PresentAfterWrite => Usage::Any,
+        },
+        Kind::Fault(kind) => match kind {
+            FaultKind::AcquireWithoutRelease => Usage::Any,
+            FaultKind::ReadWithoutAcquire | FaultKind::ReadWithoutTransfer | FaultKind::ReadNotPreserved => Usage::Read,
+            FaultKind::WriteToPreserved => Usage::Write,
+        },
+    }
+}
+
+/// Where a place is written.
+pub(crate) fn site_of(program: &Program, place: &Place, origin: &impl Fn(u32) -> Option<u32>) -> Option<Site> {
+    let at = match place {
+        Place::Step(step) => return origin(*step).map(Site::Step),
+        Place::Command(at) => at,
+    };
+    let Step::Submit { batches, .. } = program.steps.get(at.step as usize)? else { return None };
+    let mut id = *batches.get(at.batch as usize)?.command_buffers.get(at.primary as usize)?;
+    let mut path = at.path.as_slice();
+    while let [index, place, rest @ ..] = path {
+        let commands = &program.command_buffers.get(id.0 as usize)?.commands;
+        let Command::Execute(all) = commands.get(*index as usize)? else { return None };
+        id = *all.get(*place as usize)?;
+        path = rest;
+    }
+    let index = *path.first()?;
+    program.command_buffers.get(id.0 as usize)?.commands.get(index as usize)?;
+    Some(Site::Command { command_buffer: id.0, index })
+}
+
+/// Neighboring ranges of one hazard are one.
+fn merge(mut all: Vec<Expectation>) -> Vec<Expectation> {
+    let mut at = 0;
+    while at < all.len() {
+        let joins = |other: &Expectation| {
+            let one = &all[at];
+            let is_alike = (one.site, one.operand, one.kind, one.resource, one.after)
+                == (other.site, other.operand, other.kind, other.resource, other.after);
+            if is_alike { one.region.join(&other.region) } else { None }
+        };
+        let found = (at + 1..all.len()).find_map(|it| joins(&all[it]).map(|region| (it, region)));
+        match found {
+            Some((other, region)) => {
+                all.remove(other);
+                all[at].region = region;
+                // What was looked at before may fit now.
+                at = 0;
+            }
+            None => at += 1,
+        }
+    }
+    all
+}
+
+/// An area that is all of its levels is none.
+pub(crate) fn normalize(program: &Program, resource: u32, region: &Region) -> Region {
+    let Some(ResourceKind::Image(image)) = program.resources.get(resource as usize).map(|it| &it.kind) else {
+        return region.clone();
+    };
+    match region {
+        Region::Image(part) if part.area.is_some_and(|it| covers(image, part, &it)) => {
+            Region::Image(ImageRegion { area: None, ..part.clone() })
+        }
+        Region::Image(_) | Region::Buffer(_) => region.clone(),
+    }
+}
+
+fn covers(image: &Image, part: &ImageRegion, area: &Area) -> bool {
+    part.mips.clone().all(|mip| {
+        let extent = image.extent_of_mip(mip);
+        (0..3).all(|axis| area.offset[axis] == 0 && area.extent[axis] >= extent[axis])
+    })
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for fault in &self.faults {
+            writeln!(f, "{fault}")?;
+        }
+        writeln!(f, "what happened, as a scenario:")?;
+        self.actual.lines().try_for_each(|it| writeln!(f, "    {it}"))
+    }
+}
+
+impl std::error::Error for Mismatch {}

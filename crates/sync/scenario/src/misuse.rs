@@ -1,0 +1,155 @@
+//! Programs that can be read and make no sense: each fault with its place.
+
+use std::collections::BTreeMap;
+
+use lavascope_sync_ir::{
+    Barrier, Command, CommandBufferId, Dependency, Program, ResourceId, SetEvent, Step, WaitEvents, What,
+};
+
+use crate::error::{Result, ScenarioError};
+use crate::{Site, Source};
+
+/// The first fault of a program.
+pub(crate) fn check(source: &Source<'_>) -> Result<()> {
+    let program = &source.scenario.program;
+    for (at, buffer) in program.command_buffers.iter().enumerate() {
+        check_passes(source, at as u32, &buffer.commands)?;
+    }
+    let mut destroyed: BTreeMap<ResourceId, u32> = BTreeMap::new();
+    for (at, step) in program.steps.iter().enumerate() {
+        let site = Site::Step(at as u32);
+        check_primaries(source, site, step)?;
+        for (resource, user) in used(program, step) {
+            let Some(gone) = destroyed.get(&resource) else { continue };
+            return Err(fault(source, site, used_again(source, resource, user, *gone)));
+        }
+        if let Step::Destroy(resource) = step {
+            destroyed.insert(*resource, at as u32);
+        }
+    }
+    Ok(())
+}
+
+fn fault(source: &Source<'_>, site: Site, message: String) -> ScenarioError {
+    let (line, column) = source.spot(site).map_or((1, 1), |it| (it.line, it.column));
+    ScenarioError { line, column, message }
+}
+
+fn used_again(source: &Source<'_>, resource: ResourceId, user: Option<User>, gone: u32) -> String {
+    let name = &source.scenario.names.resources[resource.0 as usize];
+    let line = |site| source.spot(site).map_or(0, |it| it.line);
+    let by = user.map_or(String::new(), |(buffer, index)| {
+        let user = &source.scenario.names.command_buffers[buffer.0 as usize];
+        let at = line(Site::Command { command_buffer: buffer.0, index });
+        format!(" by line {at} of `{user}`")
+    });
+    let gone = line(Site::Step(gone));
+    format!("`{name}` is used{by} after line {gone} destroyed it: destroy it later, or use another")
+}
+
+/// What begins ends, in the same command buffer.
+fn check_passes(source: &Source<'_>, buffer: u32, commands: &[Command]) -> Result<()> {
+    let is_secondary = source.scenario.program.command_buffers[buffer as usize].is_secondary;
+    let name = &source.scenario.names.command_buffers[buffer as usize];
+    let mut open: Option<(u32, &str)> = None;
+    for (index, command) in commands.iter().enumerate() {
+        let index = index as u32;
+        let site = |index| Site::Command { command_buffer: buffer, index };
+        let error = |message: String| Err(fault(source, site(index), message));
+        match (command, open) {
+            (Command::BeginRenderPass { .. } | Command::BeginRendering(_), Some((begun, end))) => {
+                let line = source.spot(site(begun)).map_or(0, |it| it.line);
+                return error(format!("`{end}` is missing before this: line {line} began and did not end"));
+            }
+            (Command::BeginRenderPass { .. }, None) => open = Some((index, "end pass")),
+            (Command::BeginRendering(_), None) => open = Some((index, "end rendering")),
+            (Command::EndRenderPass, Some((_, "end pass"))) => open = None,
+            (Command::EndRendering, Some((_, "end rendering"))) => open = None,
+            (Command::EndRenderPass | Command::EndRendering, Some((_, end))) => {
+                return error(format!("`{end}` is wanted here"));
+            }
+            (Command::EndRenderPass | Command::EndRendering, None) => {
+                return error("nothing has begun that could end here".to_owned());
+            }
+            (Command::NextSubpass, None) if !is_secondary => {
+                return error("no pass has begun that could have a next subpass".to_owned());
+            }
+            _ => {}
+        }
+    }
+    match open {
+        None => Ok(()),
+        Some((begun, end)) => {
+            let site = Site::Command { command_buffer: buffer, index: begun };
+            let message = format!("`{name}` never ends what begins here: `{end}` is missing");
+            Err(fault(source, site, message))
+        }
+    }
+}
+
+fn check_primaries(source: &Source<'_>, site: Site, step: &Step) -> Result<()> {
+    let Step::Submit { batches, .. } = step else { return Ok(()) };
+    for it in batches.iter().flat_map(|it| &it.command_buffers) {
+        if source.scenario.program.command_buffers[it.0 as usize].is_secondary {
+            let name = &source.scenario.names.command_buffers[it.0 as usize];
+            let message = format!("`{name}` is `secondary` and cannot be submitted: a primary executes it");
+            return Err(fault(source, site, message));
+        }
+    }
+    Ok(())
+}
+
+/// The command that uses something; none if the step itself does.
+type User = (CommandBufferId, u32);
+
+/// What a step uses, and where.
+fn used(program: &Program, step: &Step) -> Vec<(ResourceId, Option<User>)> {
+    match step {
+        Step::Submit { batches, .. } => {
+            let buffers = batches.iter().flat_map(|it| &it.command_buffers);
+            buffers.flat_map(|it| used_by(program, *it)).map(|(it, user)| (it, Some(user))).collect()
+        }
+        Step::HostAccess { resource, .. } | Step::Destroy(resource) => vec![(*resource, None)],
+        Step::Acquire { image, .. } => vec![(*image, None)],
+        Step::Present { images, .. } => images.iter().map(|it| (*it, None)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn used_by(program: &Program, buffer: CommandBufferId) -> Vec<(ResourceId, User)> {
+    let commands = &program.command_buffers[buffer.0 as usize].commands;
+    let mut found = Vec::new();
+    for (index, command) in commands.iter().enumerate() {
+        if let Command::Execute(all) = command {
+            found.extend(all.iter().flat_map(|it| used_by(program, *it)));
+        }
+        found.extend(resources(command).into_iter().map(|it| (it, (buffer, index as u32))));
+    }
+    found
+}
+
+fn resources(command: &Command) -> Vec<ResourceId> {
+    match command {
+        Command::Action(accesses) => accesses.iter().map(|it| it.resource).collect(),
+        Command::Barrier(Barrier::One { dependencies, .. } | Barrier::Two { dependencies })
+        | Command::SetEvent(SetEvent::Two { dependencies, .. })
+        | Command::WaitEvents(WaitEvents::One { dependencies, .. }) => about(dependencies),
+        Command::WaitEvents(WaitEvents::Two { events }) => events.iter().flat_map(|it| about(&it.1)).collect(),
+        Command::BeginRenderPass { views, .. } => views.iter().map(|it| it.resource).collect(),
+        Command::BeginRendering(it) => {
+            let resolves = it.attachments.iter().filter_map(|it| it.resolve.as_ref()).map(|it| it.view.resource);
+            it.attachments.iter().map(|it| it.view.resource).chain(resolves).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn about(dependencies: &[Dependency]) -> Vec<ResourceId> {
+    let resource = |it: &Dependency| match it.what {
+        What::Memory => None,
+        What::Resource { resource, .. } | What::Transition { resource, .. } | What::Ownership { resource, .. } => {
+            Some(resource)
+        }
+    };
+    dependencies.iter().filter_map(resource).collect()
+}

@@ -1,0 +1,252 @@
+//! Steps: what the host does.
+
+use lavascope_abi::PipelineStageFlags2;
+use lavascope_sync_ir::{Batch, Certainty, FenceId, Point, QueueId, Region, ResourceId, SemaphoreId, Signal};
+use lavascope_sync_ir::{SparseBind, SparsePart, Step, Wait};
+
+use crate::builder::{Builder, Named, Operand, Usage};
+use crate::error::Result;
+use crate::lex::Cursor;
+use crate::region;
+use crate::scope::parse_stages;
+
+const STEPS: [&str; 7] = ["host", "device", "wait", "reset", "acquire", "destroy", "thread"];
+
+/// A step, and its operands where they stand.
+pub(crate) fn parse(builder: &Builder, cursor: &mut Cursor) -> Result<(Step, Vec<Operand>)> {
+    let mut operands = Vec::new();
+    let token = cursor.peek().filter(|_| cursor.next_is_word());
+    let token = token.ok_or_else(|| cursor.unexpected("a declaration or a step"))?;
+    let step = if let Some(Named::Queue(_)) = builder.named(token.text) {
+        on_queue(builder, cursor, &mut operands)?
+    } else {
+        cursor.word("a step")?;
+        match token.text {
+            "host" => host(builder, cursor, &mut operands)?,
+            "device" => cursor.expect("idle").map(|()| Step::DeviceIdle)?,
+            "wait" => {
+                cursor.expect("fence")?;
+                Step::WaitFences(fences(builder, cursor)?)
+            }
+            "reset" => {
+                cursor.expect("fence")?;
+                Step::ResetFences(fences(builder, cursor)?)
+            }
+            "acquire" => acquire(builder, cursor, &mut operands)?,
+            "destroy" => Step::Destroy(builder.resource(cursor)?),
+            _ => {
+                let words = STEPS.into_iter().chain(crate::declare::DECLARATIONS).chain(builder.queue_names());
+                return Err(cursor.unknown(token, "declaration, step or queue", words));
+            }
+        }
+    };
+    cursor.end()?;
+    Ok((step, operands))
+}
+
+fn on_queue(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+    let queue = builder.queue(cursor)?;
+    let token = cursor.word("`submit`, `present`, `bind` or `idle`")?;
+    match token.text {
+        "idle" => Ok(Step::QueueIdle(queue)),
+        "present" => {
+            let mut images = Vec::new();
+            while cursor.next_is_word() && !cursor.is("wait") {
+                images.push(image(builder, cursor, operands)?);
+            }
+            let mut waits = Vec::new();
+            if cursor.take("wait") {
+                waits = semaphores(builder, cursor)?;
+            }
+            Ok(Step::Present { queue, waits, images })
+        }
+        "submit" => {
+            let mut batches = Vec::new();
+            if !cursor.take("nothing") {
+                batches.push(batch(builder, cursor)?);
+                while cursor.take("then") {
+                    batches.push(batch(builder, cursor)?);
+                }
+            }
+            let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
+            Ok(Step::Submit { queue, batches, fence })
+        }
+        "bind" => bind(builder, cursor, queue),
+        _ => Err(cursor.unknown(token, "step on a queue", ["submit", "present", "bind", "idle"].into_iter())),
+    }
+}
+
+/// `bind a[0..64] to m+0, tex[0..4, 0..4] to m+64 size=64, opaque tex[0..64] to nothing wait s signal t=1 fence f`.
+fn bind(builder: &Builder, cursor: &mut Cursor, queue: QueueId) -> Result<Step> {
+    let mut binds = vec![sparse_bind(builder, cursor)?];
+    while cursor.take(",") {
+        binds.push(sparse_bind(builder, cursor)?);
+    }
+    let waits = if cursor.take("wait") { points(builder, cursor, ">=")? } else { Vec::new() };
+    let signals = if cursor.take("signal") { points(builder, cursor, "=")? } else { Vec::new() };
+    let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
+    Ok(Step::BindSparse { queue, waits, binds, signals, fence })
+}
+
+fn points(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Vec<Point>> {
+    let mut all = vec![point(builder, cursor, sign)?];
+    while cursor.take(",") {
+        all.push(point(builder, cursor, sign)?);
+    }
+    Ok(all)
+}
+
+fn sparse_bind(builder: &Builder, cursor: &mut Cursor) -> Result<SparseBind> {
+    let is_opaque = cursor.take("opaque");
+    let column = cursor.column();
+    let (resource, part, mut size) = if is_opaque {
+        let resource = builder.resource(cursor)?;
+        let bytes = region::parse_bytes(cursor)?;
+        (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start)
+    } else {
+        match region::parse(builder, cursor)? {
+            (resource, Region::Buffer(bytes)) => (resource, SparsePart::Bytes(bytes.start), bytes.end - bytes.start),
+            (resource, Region::Image(part)) => (resource, SparsePart::Texels(part), 0),
+        }
+    };
+    if !builder.program.resources[resource.0 as usize].is_sparse {
+        return Err(cursor.error_at(column, "only what is declared `sparse` is bound".to_owned()));
+    }
+    cursor.expect("to")?;
+    if cursor.take("nothing") {
+        return Ok(SparseBind { resource, part, size, memory: None });
+    }
+    let memory = builder.memory(cursor)?;
+    cursor.expect("+")?;
+    let offset = cursor.number("the offset in the memory")?;
+    if let SparsePart::Texels(_) = part {
+        cursor.expect("size")?;
+        cursor.expect("=")?;
+        size = cursor.number("the bytes of memory that belong to the blocks")?;
+    }
+    let memory_size = builder.names.memories[memory.0 as usize].size;
+    if offset.checked_add(size).is_none_or(|end| end > memory_size) {
+        let message = format!("{size} bytes from {offset} do not fit into {memory_size} bytes of memory");
+        return Err(cursor.error_at(column, message));
+    }
+    Ok(SparseBind { resource, part, size, memory: Some((memory, offset)) })
+}
+
+fn batch(builder: &Builder, cursor: &mut Cursor) -> Result<Batch> {
+    let mut made = Batch::default();
+    let ends = |it: &str| matches!(it, "wait" | "signal" | "then" | "fence");
+    while cursor.next_is_word() && !cursor.peek().is_some_and(|it| ends(it.text)) {
+        made.command_buffers.push(builder.command_buffer(cursor)?);
+    }
+    if cursor.take("wait") {
+        loop {
+            let point = point(builder, cursor, ">=")?;
+            made.waits.push(Wait { point, stages: stages(cursor)? });
+            if !cursor.take(",") {
+                break;
+            }
+        }
+    }
+    if cursor.take("signal") {
+        loop {
+            let point = point(builder, cursor, "=")?;
+            made.signals.push(Signal { point, stages: stages(cursor)? });
+            if !cursor.take(",") {
+                break;
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// `at STAGES`, or everything.
+fn stages(cursor: &mut Cursor) -> Result<u64> {
+    if cursor.take("at") { parse_stages(cursor) } else { Ok(PipelineStageFlags2::ALL_COMMANDS.0) }
+}
+
+/// A binary semaphore, or a timeline and its value behind `sign`.
+fn point(builder: &Builder, cursor: &mut Cursor, sign: &str) -> Result<Point> {
+    let column = cursor.column();
+    let semaphore = builder.semaphore(cursor)?;
+    if cursor.take(sign) {
+        if !builder.is_timeline(semaphore) {
+            return Err(cursor.error_at(column, "a binary semaphore has no value: declare a `timeline`".to_owned()));
+        }
+        return Ok(Point { semaphore, value: Some(cursor.number("a value")?) });
+    }
+    if builder.is_timeline(semaphore) {
+        return Err(cursor.unexpected(&format!("`{sign}` and a value of the timeline")));
+    }
+    Ok(Point { semaphore, value: None })
+}
+
+fn host(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+    let token = cursor.word("what the host does")?;
+    match token.text {
+        "reads" | "writes" => {
+            let is_write = token.text == "writes";
+            let column = cursor.column();
+            let (resource, region) = region::parse(builder, cursor)?;
+            let usage = if is_write { Usage::Write } else { Usage::Read };
+            operands.push(Operand { resource, region: region.clone(), column, usage });
+            Ok(Step::HostAccess { resource, region, is_write, certainty: Certainty::Certain })
+        }
+        "wait" => {
+            let mut points = vec![point(builder, cursor, ">=")?];
+            while cursor.take(",") {
+                points.push(point(builder, cursor, ">=")?);
+            }
+            Ok(Step::WaitSemaphores(points))
+        }
+        "signal" => Ok(Step::SignalSemaphore(point(builder, cursor, "=")?)),
+        "set" => Ok(Step::SetEvent(builder.event(cursor)?)),
+        "reset" => Ok(Step::ResetEvent(builder.event(cursor)?)),
+        _ => {
+            let words = ["reads", "writes", "wait", "signal", "set", "reset"];
+            Err(cursor.unknown(token, "step of the host", words.into_iter()))
+        }
+    }
+}
+
+fn acquire(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<Step> {
+    let image = image(builder, cursor, operands)?;
+    let semaphore = if cursor.take("signal") { Some(binary(builder, cursor)?) } else { None };
+    let fence = if cursor.take("fence") { Some(builder.fence(cursor)?) } else { None };
+    Ok(Step::Acquire { image, semaphore, fence })
+}
+
+fn image(builder: &Builder, cursor: &mut Cursor, operands: &mut Vec<Operand>) -> Result<ResourceId> {
+    let column = cursor.column();
+    let image = builder.resource(cursor)?;
+    let region = region::whole(&builder.program.resources[image.0 as usize]);
+    if !matches!(region, Region::Image(_)) {
+        return Err(cursor.error_at(column, "an image is wanted here, not a buffer".to_owned()));
+    }
+    operands.push(Operand { resource: image, region, column, usage: Usage::Any });
+    Ok(image)
+}
+
+fn binary(builder: &Builder, cursor: &mut Cursor) -> Result<SemaphoreId> {
+    let column = cursor.column();
+    let semaphore = builder.semaphore(cursor)?;
+    if builder.is_timeline(semaphore) {
+        return Err(cursor.error_at(column, "presentation takes binary semaphores only".to_owned()));
+    }
+    Ok(semaphore)
+}
+
+fn semaphores(builder: &Builder, cursor: &mut Cursor) -> Result<Vec<SemaphoreId>> {
+    let mut all = vec![binary(builder, cursor)?];
+    while cursor.next_is_word() {
+        all.push(binary(builder, cursor)?);
+    }
+    Ok(all)
+}
+
+fn fences(builder: &Builder, cursor: &mut Cursor) -> Result<Vec<FenceId>> {
+    let mut all = vec![builder.fence(cursor)?];
+    while cursor.next_is_word() {
+        all.push(builder.fence(cursor)?);
+    }
+    Ok(all)
+}

@@ -1,0 +1,335 @@
+//! The same scenario said in other ways of the API, which must get the same verdict.
+
+use lavascope_sync_ir::{Attachment, AttachmentKind, Barrier, Batch, Command, Dependency, EventId, LoadOp, Program};
+use lavascope_sync_ir::{RenderPass, RenderPassId, Rendering, RenderingAttachment, Scope, SetEvent, Step, StoreOp};
+use lavascope_sync_ir::{Subpass, WaitEvents, What};
+
+use crate::builder::Statement;
+use crate::declare::layout_of_kind;
+use crate::error::{Result, ScenarioError};
+use crate::{Scenario, Site, Vary};
+
+/// A program that means the same as a scenario's.
+#[derive(Clone, Debug)]
+pub struct Variation {
+    /// Such as `barrier-api = v1`.
+    pub name: String,
+    pub program: Program,
+    /// For each step the step of the scenario that it comes from.
+    pub steps: Vec<u32>,
+}
+
+/// All that the header asks for.
+pub fn variations(scenario: &Scenario) -> Vec<Variation> {
+    let mut all = Vec::new();
+    for vary in &scenario.header.vary {
+        let same_steps = || (0..scenario.program.steps.len() as u32).collect();
+        let by_command = |name: &str, change: &dyn Fn(&mut Program, &Command) -> Option<Command>| Variation {
+            name: name.to_owned(),
+            program: each(&scenario.program, change).program,
+            steps: same_steps(),
+        };
+        match vary {
+            Vary::BarrierApi => {
+                all.push(by_command("barrier-api = v1", &|program, it| to_one(program, it)));
+                all.push(by_command("barrier-api = v2", &|program, it| to_two(program, it)));
+            }
+            Vary::Submit => {
+                all.push(one_submit(&scenario.program));
+                all.push(many_submits(&scenario.program));
+            }
+            Vary::Rendering => {
+                all.push(by_command("rendering = pass", &to_pass));
+                all.push(by_command("rendering = dynamic", &|program, it| to_dynamic(program, it)));
+            }
+        }
+    }
+    all
+}
+
+/// Whether everything can be said in all ways that the header asks for.
+pub(crate) fn check(scenario: &Scenario, statements: &[Statement], line: u32) -> Result<()> {
+    for vary in &scenario.header.vary {
+        let (first, second, why): (Change, Change, &str) = match vary {
+            Vary::BarrierApi => {
+                (&|p, it| to_one(p, it), &|p, it| to_two(p, it), "only one dependency, and one event each, can vary")
+            }
+            Vary::Rendering => (
+                &to_pass,
+                &|p, it| to_dynamic(p, it),
+                "only one subpass without transitions, resolves and dependencies can vary",
+            ),
+            Vary::Submit => continue,
+        };
+        let failed = each(&scenario.program, first).failed.or(each(&scenario.program, second).failed);
+        if let Some(failed) = failed {
+            let place = statements.iter().find(|it| it.site == failed);
+            let (line, column) = place.map_or((line, 1), |it| (it.line, it.column));
+            return Err(ScenarioError { line, column, message: format!("`vary: {}`: {why}", vary.text()) });
+        }
+    }
+    Ok(())
+}
+
+type Change<'a> = &'a dyn Fn(&mut Program, &Command) -> Option<Command>;
+
+struct Changed {
+    program: Program,
+    /// The first command that could not be changed.
+    failed: Option<Site>,
+}
+
+/// A program with each command changed; those that cannot be are as they were.
+fn each(program: &Program, change: Change) -> Changed {
+    let mut made = program.clone();
+    let mut failed = None;
+    for (buffer, it) in program.command_buffers.iter().enumerate() {
+        for (index, command) in it.commands.iter().enumerate() {
+            match change(&mut made, command) {
+                Some(command) => made.command_buffers[buffer].commands[index] = command,
+                None => {
+                    let site = Site::Command { command_buffer: buffer as u32, index: index as u32 };
+                    failed = failed.or(Some(site));
+                }
+            }
+        }
+    }
+    Changed { program: made, failed }
+}
+
+fn to_one(program: &Program, command: &Command) -> Option<Command> {
+    Some(match command {
+        Command::Barrier(Barrier::Two { dependencies }) => {
+            let [one] = &dependencies[..] else { return None };
+            let Scope { src_stages, dst_stages, .. } = one.scope;
+            Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies: short(one) })
+        }
+        Command::Barrier(Barrier::One { dependencies, .. }) if dependencies.len() > 1 => return None,
+        Command::SetEvent(SetEvent::Two { event, dependencies }) => {
+            let [one] = &dependencies[..] else { return None };
+            Command::SetEvent(SetEvent::One { event: *event, stages: one.scope.src_stages })
+        }
+        Command::SetEvent(SetEvent::One { event, .. }) => {
+            waited_with(program, *event)?;
+            command.clone()
+        }
+        Command::WaitEvents(_) => {
+            let (event, one) = single_wait(command)?;
+            let Scope { src_stages, dst_stages, .. } = one.scope;
+            let dependencies = short(&one);
+            Command::WaitEvents(WaitEvents::One { events: vec![event], src_stages, dst_stages, dependencies })
+        }
+        other => other.clone(),
+    })
+}
+
+fn to_two(program: &Program, command: &Command) -> Option<Command> {
+    Some(match command {
+        Command::Barrier(Barrier::One { src_stages, dst_stages, dependencies }) => {
+            let one = long(*src_stages, *dst_stages, dependencies)?;
+            Command::Barrier(Barrier::Two { dependencies: vec![one] })
+        }
+        Command::SetEvent(SetEvent::One { event, stages }) => {
+            let one = waited_with(program, *event).filter(|it| it.scope.src_stages == *stages)?;
+            Command::SetEvent(SetEvent::Two { event: *event, dependencies: vec![one] })
+        }
+        Command::WaitEvents(_) => {
+            let events = vec![single_wait(command).map(|(event, one)| (event, vec![one]))?];
+            Command::WaitEvents(WaitEvents::Two { events })
+        }
+        other => other.clone(),
+    })
+}
+
+/// A dependency without accesses on everything is none in version 1.
+fn short(one: &Dependency) -> Vec<Dependency> {
+    let is_execution = one.what == What::Memory && one.scope.src_access == 0 && one.scope.dst_access == 0;
+    if is_execution { Vec::new() } else { vec![one.clone()] }
+}
+
+fn long(src_stages: u64, dst_stages: u64, dependencies: &[Dependency]) -> Option<Dependency> {
+    let scope = Scope { src_stages, dst_stages, ..Scope::default() };
+    match dependencies {
+        [] => Some(Dependency { scope, what: What::Memory }),
+        [one] => Some(Dependency { scope: Scope { src_stages, dst_stages, ..one.scope }, what: one.what.clone() }),
+        _ => None,
+    }
+}
+
+fn single_wait(command: &Command) -> Option<(EventId, Dependency)> {
+    match command {
+        Command::WaitEvents(WaitEvents::One { events, src_stages, dst_stages, dependencies }) => {
+            let [event] = events[..] else { return None };
+            Some((event, long(*src_stages, *dst_stages, dependencies)?))
+        }
+        Command::WaitEvents(WaitEvents::Two { events }) => {
+            let [(event, dependencies)] = &events[..] else { return None };
+            let [one] = &dependencies[..] else { return None };
+            Some((*event, one.clone()))
+        }
+        _ => None,
+    }
+}
+
+/// The one dependency that all waits for an event have.
+fn waited_with(program: &Program, event: EventId) -> Option<Dependency> {
+    let commands = program.command_buffers.iter().flat_map(|it| &it.commands);
+    let mut waits = commands.filter_map(single_wait).filter(|it| it.0 == event).map(|it| it.1);
+    let first = waits.next()?;
+    waits.all(|it| it == first).then_some(first)
+}
+
+/// Neighboring submits to a queue as one.
+fn one_submit(program: &Program) -> Variation {
+    let mut made = program.clone();
+    made.steps.clear();
+    let mut steps: Vec<u32> = Vec::new();
+    for (at, step) in program.steps.iter().enumerate() {
+        if let (
+            Some(Step::Submit { queue, batches, fence: fence @ None }),
+            Step::Submit { queue: on, batches: more, fence: with },
+        ) = (made.steps.last_mut(), step)
+            && queue == on
+        {
+            batches.extend(more.iter().cloned());
+            *fence = *with;
+            continue;
+        }
+        made.steps.push(step.clone());
+        steps.push(at as u32);
+    }
+    Variation { name: "submit = one".to_owned(), program: made, steps }
+}
+
+/// Each command buffer by itself: waits with the first, signals and fence with the last.
+fn many_submits(program: &Program) -> Variation {
+    let mut made = program.clone();
+    made.steps.clear();
+    let mut steps: Vec<u32> = Vec::new();
+    for (at, step) in program.steps.iter().enumerate() {
+        let Step::Submit { queue, batches, fence } = step else {
+            made.steps.push(step.clone());
+            steps.push(at as u32);
+            continue;
+        };
+        let parts: Vec<Batch> = batches.iter().flat_map(split).collect();
+        let count = parts.len();
+        for (place, batch) in parts.into_iter().enumerate() {
+            let fence = fence.filter(|_| place + 1 == count);
+            made.steps.push(Step::Submit { queue: *queue, batches: vec![batch], fence });
+            steps.push(at as u32);
+        }
+        if count == 0 {
+            made.steps.push(step.clone());
+            steps.push(at as u32);
+        }
+    }
+    Variation { name: "submit = many".to_owned(), program: made, steps }
+}
+
+fn split(batch: &Batch) -> Vec<Batch> {
+    if batch.command_buffers.len() < 2 {
+        return vec![batch.clone()];
+    }
+    let last = batch.command_buffers.len() - 1;
+    let part = |(at, id)| Batch {
+        waits: if at == 0 { batch.waits.clone() } else { Vec::new() },
+        command_buffers: vec![id],
+        signals: if at == last { batch.signals.clone() } else { Vec::new() },
+    };
+    batch.command_buffers.iter().copied().enumerate().map(part).collect()
+}
+
+fn to_dynamic(program: &Program, command: &Command) -> Option<Command> {
+    match command {
+        Command::BeginRenderPass { pass, views, area } => {
+            let pass = program.render_passes.get(pass.0 as usize)?;
+            let subpass = plain_subpass(pass)?;
+            let used: Vec<u32> = subpass.colors.iter().chain(&subpass.depth_stencil).map(|it| it.0).collect();
+            let mut attachments = Vec::new();
+            for number in used {
+                let it = pass.attachments.get(number as usize)?;
+                let view = views.get(number as usize)?.clone();
+                attachments.push(RenderingAttachment {
+                    kind: it.kind,
+                    view,
+                    load: it.load,
+                    store: it.store,
+                    resolve: None,
+                });
+            }
+            let view_mask = subpass.view_mask;
+            let rendering = Rendering { attachments, area: *area, view_mask, is_suspending: false, is_resuming: false };
+            Some(Command::BeginRendering(rendering))
+        }
+        Command::EndRenderPass => Some(Command::EndRendering),
+        Command::NextSubpass => None,
+        other => Some(other.clone()),
+    }
+}
+
+/// The one subpass of a pass that does nothing which rendering without passes does not do.
+fn plain_subpass(pass: &RenderPass) -> Option<&Subpass> {
+    let [subpass] = &pass.subpasses[..] else { return None };
+    let is_plain = pass.dependencies.is_empty()
+        && subpass.inputs.is_empty()
+        && subpass.resolves.is_empty()
+        && subpass.depth_stencil_resolve.is_none()
+        && subpass.preserves.is_empty()
+        && subpass.colors.len() + usize::from(subpass.depth_stencil.is_some()) == pass.attachments.len();
+    let keeps = |(number, layout): &(u32, i32)| {
+        pass.attachments.get(*number as usize).is_some_and(|it| {
+            let is_one = matches!(it.kind, AttachmentKind::Color | AttachmentKind::Depth);
+            is_one && it.initial_layout == *layout && it.final_layout == *layout
+        })
+    };
+    (is_plain && subpass.colors.iter().chain(&subpass.depth_stencil).all(keeps)).then_some(subpass)
+}
+
+fn to_pass(program: &mut Program, command: &Command) -> Option<Command> {
+    match command {
+        Command::BeginRenderPass { pass, .. } => {
+            plain_subpass(program.render_passes.get(pass.0 as usize)?)?;
+            Some(command.clone())
+        }
+        Command::BeginRendering(rendering) => {
+            if rendering.is_suspending || rendering.is_resuming {
+                return None;
+            }
+            let pass = RenderPassId(program.render_passes.len() as u32);
+            program.render_passes.push(pass_of(rendering)?);
+            let views = rendering.attachments.iter().map(|it| it.view.clone()).collect();
+            Some(Command::BeginRenderPass { pass, views, area: rendering.area })
+        }
+        Command::EndRendering => Some(Command::EndRenderPass),
+        other => Some(other.clone()),
+    }
+}
+
+fn pass_of(rendering: &Rendering) -> Option<RenderPass> {
+    let mut made = RenderPass::default();
+    let mut subpass = Subpass { view_mask: rendering.view_mask, ..Subpass::default() };
+    for it in &rendering.attachments {
+        let number = made.attachments.len() as u32;
+        let layout = layout_of_kind(it.kind);
+        match it.kind {
+            AttachmentKind::Color => subpass.colors.push((number, layout)),
+            AttachmentKind::Depth => subpass.depth_stencil = Some((number, layout)),
+            AttachmentKind::Stencil | AttachmentKind::DepthStencil => return None,
+        }
+        if it.resolve.is_some() {
+            return None;
+        }
+        made.attachments.push(Attachment {
+            kind: it.kind,
+            load: it.load,
+            store: it.store,
+            stencil_load: LoadOp::Load,
+            stencil_store: StoreOp::Store,
+            initial_layout: layout,
+            final_layout: layout,
+        });
+    }
+    made.subpasses.push(subpass);
+    Some(made)
+}

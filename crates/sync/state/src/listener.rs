@@ -1,0 +1,152 @@
+//! Who is told what happens, in the words of `program`.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::{Command as ApiCommand, ObjectId};
+use lavascope_sync_ir::{
+    Access, Certainty, Command, CommandBufferId, EventId, FenceId, Queue, QueueId, Region, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, Step,
+};
+
+use crate::shader::Reflect;
+
+/// The call that something comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub command: ApiCommand,
+    pub thread: u32,
+    /// The call's number within the thread.
+    pub call: u64,
+}
+
+/// The device that something happens on, and the call that made it happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Where {
+    pub device: ObjectId,
+    pub source: Source,
+}
+
+/// What the tracker could not understand of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Missing {
+    pub command: ApiCommand,
+    pub reason: &'static str,
+}
+
+/// Something that is no more; of resources a step says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gone {
+    RenderPass(RenderPassId),
+    Event(EventId),
+    Semaphore(SemaphoreId),
+    Fence(FenceId),
+    CommandBuffer(CommandBufferId),
+}
+
+/// Is told what an application does.
+///
+/// Ids of `program` count from zero on each device, in the order in which they are told, and are never used again: a
+/// view or a descriptor may outlive what it leads to, and must not lead to something else then.
+/// Objects are those of the records, for messages. A command buffer has one id for as long as it lives.
+pub trait Listener {
+    fn device(&mut self, _at: Where, _queues: &[Queue]) {}
+
+    /// The device is gone, with all that it had.
+    fn device_gone(&mut self, _at: Where) {}
+
+    /// The application knows a queue from now on.
+    fn queue(&mut self, _at: Where, _id: QueueId, _object: ObjectId) {}
+
+    /// A buffer or an image has its memory from now on.
+    fn resource(&mut self, _at: Where, _id: ResourceId, _object: ObjectId, _resource: &Resource) {}
+
+    /// A buffer or an image is no more that never had memory.
+    fn unbound_gone(&mut self, _at: Where, _object: ObjectId) {}
+
+    fn render_pass(&mut self, _at: Where, _id: RenderPassId, _object: ObjectId, _pass: &RenderPass) {}
+
+    fn event(&mut self, _at: Where, _id: EventId, _object: ObjectId) {}
+
+    fn semaphore(&mut self, _at: Where, _id: SemaphoreId, _object: ObjectId) {}
+
+    fn fence(&mut self, _at: Where, _id: FenceId, _object: ObjectId) {}
+
+    /// There is a command buffer, for queues like this one.
+    fn command_buffer(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _queue: Queue) {}
+
+    /// A command buffer is recorded anew.
+    fn begin(&mut self, _at: Where, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
+
+    /// A command is recorded behind those before it.
+    fn command(&mut self, _at: Where, _id: CommandBufferId, _command: Command) {}
+
+    /// The same for an action command. Most commands are such, and need no list of their own to be looked at.
+    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
+        self.command(*at, id, Command::Action(accesses.to_vec()));
+    }
+
+    /// What a recorded command is became known only now: descriptors that may change until the submission, or
+    /// attachments that a secondary command buffer inherits.
+    fn amend(&mut self, _at: Where, _id: CommandBufferId, _index: u32, _command: Command) {}
+
+    /// The last command that was recorded did not reach the driver: it is as if it had not been.
+    fn take_back(&mut self, _at: Where, _id: CommandBufferId) {}
+
+    fn end(&mut self, _at: Where, _id: CommandBufferId) {}
+
+    /// What was recorded is gone: by a reset, or with the command buffer.
+    fn reset(&mut self, _at: Where, _id: CommandBufferId) {}
+
+    fn step(&mut self, _at: Where, _step: Step) {}
+
+    /// Nothing uses it any more.
+    fn gone(&mut self, _at: Where, _gone: Gone) {}
+
+    /// The first time that something of a command is not understood. [`Tracker::missing`](crate::Tracker::missing)
+    /// has the counts.
+    fn missing(&mut self, _at: Where, _missing: Missing) {}
+}
+
+/// Where the parts of the tracker put what they find, during one call.
+pub(crate) struct Out<'a> {
+    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) counts: &'a mut BTreeMap<Missing, u64>,
+    /// See [`Tracker::changes`](crate::Tracker::changes).
+    pub(crate) changes: &'a mut u64,
+    pub(crate) reflect: &'a dyn Reflect,
+    /// Whether accesses are told that are made to one of several descriptors.
+    pub(crate) tells_picked: bool,
+    pub(crate) at: Where,
+}
+
+impl Out<'_> {
+    pub(crate) fn step(&mut self, step: Step) {
+        self.listener.step(self.at, step);
+    }
+
+    pub(crate) fn host_access(&mut self, resource: ResourceId, region: Region, is_write: bool, certainty: Certainty) {
+        self.step(Step::HostAccess { resource, region, is_write, certainty });
+    }
+
+    pub(crate) fn gone(&mut self, gone: Option<Gone>) {
+        if let Some(gone) = gone {
+            self.listener.gone(self.at, gone);
+        }
+    }
+
+    /// Never silent: whatever is not understood goes through here.
+    pub(crate) fn missing(&mut self, reason: &'static str) {
+        let missing = Missing { command: self.at.source.command, reason };
+        *self.changes += 1;
+        let count = self.counts.entry(missing).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.listener.missing(self.at, missing);
+        }
+    }
+}
+
+/// The object of a handle in a record.
+pub(crate) fn object(handle: u64) -> ObjectId {
+    ObjectId::from_raw(handle).unwrap_or_default()
+}

@@ -1,0 +1,83 @@
+//! Random records of every command: whoever the table names takes them, and nothing they say does harm.
+
+mod common;
+
+use common::*;
+use lavascope_abi::desc::Access;
+use lavascope_abi::{Command, CommandBufferLevel, HandleType, ObjectId};
+use lavascope_marshal::{Ids, Packer, Stream};
+use lavascope_record::check;
+use lavascope_sim::{CallMemory, Options, Random, World, random_image};
+use lavascope_state::{Collector, Decision, Tracker, When, decision};
+
+struct Names;
+
+impl Ids for Names {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
+        World::id_of(ty, handle)
+    }
+}
+
+/// Few objects, so that random calls meet them.
+const OBJECTS: u64 = 3;
+const ROUNDS: u64 = 40;
+
+#[test]
+fn every_command_is_taken_by_whom_the_table_names() {
+    let mut app = App::collecting();
+    for serial in 0..OBJECTS {
+        app.make_buffer(serial, 4096, serial * 4096);
+        app.make_image(serial, lavascope_abi::Format::R8G8B8A8_UNORM, [16, 16], 2, 1 << 20);
+        app.make_command_buffer(serial, CommandBufferLevel::PRIMARY);
+        app.begin(serial);
+    }
+    for round in 0..ROUNDS {
+        for command in Command::ALL.iter().filter(|it| **it != Command::DestroyDevice) {
+            let mut random = Random::new(round * 1000 + *command as u64);
+            call(&mut app.tracker, *command, &mut random);
+        }
+    }
+    let steps = app.program().steps.len();
+    assert!(steps > 0, "some of it means something");
+    // Whatever comes out, the engine takes it.
+    lavascope_engine::check(app.program());
+    for (missing, count) in app.tracker.missing() {
+        assert!(count > 0, "{missing:?}");
+    }
+}
+
+fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut Random) {
+    let desc = command.desc();
+    let mut memory = random_image(desc.parameters, random, Options { count_end: 3, ..Options::WILD });
+    aim(&mut memory, command, random);
+    let mut stream = Stream::default();
+    let mut packer = Packer::new(&Names, &World);
+    let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
+    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
+    assert!(tracker.enter(1, record), "nobody takes {command:?}");
+    let Decision::Understood(_, When::Leave) = decision(command) else { return };
+    let Some(outputs) = desc.outputs else { panic!("{command:?} has no outputs") };
+    let memory = random_image(outputs.layout, random, Options { count_end: 3, ..Options::WILD });
+    let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
+    let mut stream = Stream::default();
+    // SAFETY: every pointer of a random call is null or leads into its own memory.
+    let words = unsafe { packer.leave(&mut stream, command, image, 1) };
+    let Some(words) = words else { panic!("{command:?} has no outputs") };
+    // Random outputs may contradict themselves; then there is no such record.
+    if let Ok(record) = check(words) {
+        assert!(tracker.leave(1, record), "nobody takes the results of {command:?}");
+    }
+}
+
+/// Makes the first parameter an object that exists.
+fn aim(memory: &mut CallMemory, command: Command, random: &mut Random) {
+    let Some(first) = command.desc().parameters.fields.first() else { return };
+    let handle = match first.name {
+        "device" => device(DEVICE).0,
+        "commandBuffer" => command_buffer(random.below(OBJECTS)).0,
+        "queue" => queue(random.below(2)).0,
+        _ => return,
+    };
+    assert!(memory.poke(memory.address(0), handle));
+}

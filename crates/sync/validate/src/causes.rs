@@ -1,0 +1,106 @@
+//! Hazards that come from the same place of a program are one finding, however often they happen.
+
+use std::collections::HashMap;
+
+use lavascope_abi::{Command, ObjectId};
+use lavascope_diag::Diagnostic;
+use lavascope_engine::RaceKind;
+use lavascope_sync_ir::{FaultKind, HazardKind};
+
+/// More causes than these are not told apart: nobody reads them, and what is kept must not grow for ever.
+pub(crate) const CAUSES_MAX: usize = 1000;
+
+/// A hazard was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub device: ObjectId,
+    /// Its place in [`Validator::diagnostics`](crate::Validator::diagnostics).
+    pub cause: usize,
+    /// Whether it is the first of its cause.
+    pub is_first: bool,
+    /// Whether it was found while a command buffer was recorded, whatever comes before or behind that.
+    pub is_recorded: bool,
+}
+
+/// The same code, the same two commands as they were recorded, the same resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Cause {
+    pub(crate) kind: What,
+    pub(crate) at: Option<Spot>,
+    pub(crate) prior: Option<Spot>,
+    /// The name, where there is one: what is made again for each frame stays the same to people.
+    pub(crate) resource: String,
+    /// Whether it is known what the device did.
+    pub(crate) is_observed: bool,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum What {
+    Hazard(HazardKind),
+    Fault(FaultKind),
+    Race(RaceKind),
+    /// The text says what.
+    NeverExecuted,
+}
+
+/// A command as it was recorded, or a call of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Spot {
+    pub(crate) function: Command,
+    pub(crate) recorded: Option<Recording>,
+}
+
+/// A command buffer and a command in it. Those without a name are known by what was recorded up to the command:
+/// programs record the same into whichever one is free.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Recording {
+    pub(crate) name: Option<String>,
+    pub(crate) functions: Vec<Command>,
+}
+
+/// Where a hazard was found.
+#[derive(Clone, Copy)]
+pub(crate) struct From {
+    pub(crate) device: ObjectId,
+    pub(crate) is_recorded: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Causes {
+    known: HashMap<Cause, usize>,
+    /// In the order in which they were first found.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) new: Vec<Finding>,
+    pub(crate) beyond: u64,
+}
+
+impl Causes {
+    /// Counts a hazard; `explain` is asked if it is the first of its cause, and told how many there were before.
+    pub(crate) fn add(&mut self, at: From, cause: Cause, explain: impl FnOnce(usize) -> Diagnostic) {
+        let known = self.diagnostics.len();
+        self.try_add(at, cause, || Some(explain(known)));
+    }
+
+    /// The same where it may turn out that nothing can be said.
+    pub(crate) fn try_add(&mut self, at: From, cause: Cause, explain: impl FnOnce() -> Option<Diagnostic>) {
+        let From { device, is_recorded } = at;
+        if let Some(known) = self.known.get(&cause) {
+            self.diagnostics[*known].count += 1;
+            self.new.push(Finding { device, cause: *known, is_first: false, is_recorded });
+            return;
+        }
+        let place = self.diagnostics.len();
+        if place == CAUSES_MAX {
+            self.beyond += 1;
+            return;
+        }
+        let Some(diagnostic) = explain() else {
+            self.beyond += 1;
+            return;
+        };
+        self.diagnostics.push(diagnostic);
+        self.known.insert(cause, place);
+        self.new.push(Finding { device, cause: place, is_first: true, is_recorded });
+    }
+}

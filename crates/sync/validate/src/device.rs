@@ -1,0 +1,394 @@
+//! A device: what its engine is told, and what is kept to explain what the engine finds.
+
+use lavascope_abi::ObjectId;
+use lavascope_engine::{EventRace, EventRaces};
+use lavascope_record::LabelPath;
+use lavascope_state::{Gone, Source};
+use lavascope_sync_ir::{
+    Access, Batch, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId,
+    Resource, ResourceId, SemaphoreId, Step,
+};
+use rustc_hash::FxHashMap;
+
+use crate::engine::Live;
+use crate::feedback::Feed;
+use crate::recording::{Mark, Recorded, Recording};
+use crate::window::{Forgotten, Kept, Submitted, Window};
+
+pub(crate) struct Device {
+    pub(crate) live: Live,
+    pub(crate) objects: Objects,
+    recordings: FxHashMap<CommandBufferId, Recording>,
+    /// What each command buffer is recorded for.
+    kinds: FxHashMap<CommandBufferId, Queue>,
+    pub(crate) window: Window,
+    pub(crate) races: EventRaces,
+    /// Submissions so far.
+    pub(crate) submits: u64,
+    /// Objects that nothing speaks of any more.
+    pub(crate) forgotten: Vec<ObjectId>,
+    /// Whether it was told what still waits.
+    pub(crate) is_finished: bool,
+    /// What the device told of what it did; none where it does not.
+    pub(crate) feed: Option<Box<Feed>>,
+    /// Whether nothing will be explained, so that nothing is kept for that.
+    explains_nothing: bool,
+}
+
+/// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
+pub(crate) struct Objects {
+    pub(crate) queues: Vec<Queue>,
+    pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
+    pub(crate) resources: FxHashMap<ResourceId, (ObjectId, Resource)>,
+    /// The step before which each resource came.
+    pub(crate) since: FxHashMap<ResourceId, u32>,
+    pub(crate) passes: FxHashMap<RenderPassId, (ObjectId, RenderPass)>,
+    pub(crate) events: FxHashMap<EventId, ObjectId>,
+    pub(crate) semaphores: FxHashMap<SemaphoreId, ObjectId>,
+    pub(crate) fences: FxHashMap<FenceId, ObjectId>,
+    command_buffers: FxHashMap<CommandBufferId, ObjectId>,
+}
+
+impl Device {
+    pub(crate) fn new(queues: &[Queue]) -> Device {
+        Device {
+            live: Live::new(queues),
+            objects: Objects {
+                queues: queues.to_vec(),
+                queue_objects: FxHashMap::default(),
+                resources: FxHashMap::default(),
+                since: FxHashMap::default(),
+                passes: FxHashMap::default(),
+                events: FxHashMap::default(),
+                semaphores: FxHashMap::default(),
+                fences: FxHashMap::default(),
+                command_buffers: FxHashMap::default(),
+            },
+            recordings: FxHashMap::default(),
+            kinds: FxHashMap::default(),
+            window: Window::default(),
+            races: EventRaces::default(),
+            submits: 0,
+            forgotten: Vec::new(),
+            is_finished: false,
+            feed: None,
+            explains_nothing: false,
+        }
+    }
+
+    /// Only finds out whether there is something to be told.
+    pub(crate) fn check_when_executed(&mut self) {
+        self.live.check_when_executed();
+        self.explains_nothing = true;
+    }
+
+    pub(crate) fn add_queue(&mut self, id: QueueId, object: ObjectId) {
+        self.objects.queue_objects.insert(id, object);
+    }
+
+    pub(crate) fn add_resource(&mut self, id: ResourceId, object: ObjectId, resource: &Resource) {
+        self.live.add_resource(id, resource);
+        self.objects.since.insert(id, self.live.next_step());
+        self.objects.resources.insert(id, (object, resource.clone()));
+    }
+
+    pub(crate) fn add_render_pass(&mut self, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
+        self.live.add_render_pass(id, pass);
+        self.objects.passes.insert(id, (object, pass.clone()));
+    }
+
+    pub(crate) fn add_event(&mut self, id: EventId, object: ObjectId) {
+        self.live.add_event(id);
+        self.objects.events.insert(id, object);
+    }
+
+    pub(crate) fn add_semaphore(&mut self, id: SemaphoreId, object: ObjectId) {
+        self.live.add_semaphore(id);
+        self.objects.semaphores.insert(id, object);
+    }
+
+    pub(crate) fn add_fence(&mut self, id: FenceId, object: ObjectId) {
+        self.live.add_fence(id);
+        self.objects.fences.insert(id, object);
+    }
+
+    /// There is a command buffer, for queues like this one.
+    pub(crate) fn add_command_buffer(&mut self, id: CommandBufferId, object: ObjectId, queue: Queue) {
+        self.kinds.insert(id, queue);
+        self.objects.command_buffers.insert(id, object);
+    }
+
+    /// Says whether it may turn out to be what was recorded the last time.
+    pub(crate) fn begin(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool) -> bool {
+        let resets = self.recordings.get(&id).map_or(0, |it| it.resets() + 1);
+        self.start(id, object, is_secondary, resets);
+        self.objects.command_buffers.insert(id, object);
+        self.feed.is_none() && self.recordings.get(&id).is_some_and(Recording::is_repeated)
+    }
+
+    /// All commands of the last time were recorded, as it seems. Says whether that is all that there is to it.
+    pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
+        self.live.is_unchanged(id) && self.recordings.get_mut(&id).is_some_and(Recording::repeat_all)
+    }
+
+    /// There is nothing in a command buffer; what was submitted of it stays as it is. Most are recorded as they were
+    /// the last time: as long as that is so, the engine need not be told.
+    fn start(&mut self, id: CommandBufferId, object: ObjectId, is_secondary: bool, resets: u32) {
+        let kind = self.kind(id);
+        self.live.end_recording(id);
+        let own = self.recordings.entry(id).or_insert_with(|| Recording::new(object));
+        if own.is_like(object, is_secondary) && self.live.can_repeat(id, kind, is_secondary) {
+            own.repeat(resets);
+        } else {
+            own.clear(object, is_secondary, resets);
+            self.live.begin_recording(id, kind, is_secondary);
+        }
+    }
+
+    /// Gives what is wrong with a command because of those before it, with the numbers of the tracker.
+    pub(crate) fn command(
+        &mut self,
+        id: CommandBufferId,
+        command: Command,
+        mark: impl FnOnce(ObjectId) -> Mark,
+    ) -> Findings {
+        if let Command::Execute(all) = &command {
+            all.iter().for_each(|it| self.settle(*it));
+        }
+        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        let mark = mark(own.object());
+        if own.is_repeated() && !(own.repeats(&command, &mark) && self.live.is_unchanged(id)) {
+            self.stop_repeating(id);
+        }
+        let Some(own) = self.recordings.get_mut(&id) else { return Findings::default() };
+        if own.goes_on() {
+            return Findings::default();
+        }
+        let found = self.live.record(id, &command);
+        own.push(command, mark);
+        found
+    }
+
+    /// The same for an action command.
+    pub(crate) fn action(
+        &mut self,
+        id: CommandBufferId,
+        accesses: &[Access],
+        mark: impl FnOnce(ObjectId) -> Mark,
+    ) -> Option<Box<Findings>> {
+        let mut own = self.recordings.get_mut(&id)?;
+        let mark = mark(own.object());
+        if own.is_repeated() {
+            if own.repeats_action(accesses, &mark) && self.live.is_unchanged(id) && own.goes_on() {
+                return None;
+            }
+            self.stop_repeating(id);
+            own = self.recordings.get_mut(&id)?;
+        }
+        let found = self.live.record_action(id, accesses);
+        own.push_action(accesses, mark);
+        found
+    }
+
+    /// A command buffer is not recorded as it was the last time: the engine is told of all that was recorded so far.
+    #[cold]
+    fn stop_repeating(&mut self, id: CommandBufferId) {
+        let kind = self.kind(id);
+        let Some(own) = self.recordings.get_mut(&id).filter(|it| it.is_repeated()) else { return };
+        own.keep_repeated();
+        let body = own.recorded();
+        self.live.begin_recording(id, kind, body.is_secondary);
+        let mut is_clean = true;
+        for command in body.commands() {
+            is_clean &= self.live.record(id, &command).is_empty();
+        }
+        // Things share memory since that they did not share: that is told when it is executed.
+        if !is_clean {
+            self.live.set_command_buffer(id, &body.buffer());
+        }
+    }
+
+    /// Nothing more will be recorded before somebody looks at a command buffer.
+    fn settle(&mut self, id: CommandBufferId) {
+        if self.recordings.get_mut(&id).is_some_and(|it| !it.settle()) {
+            self.stop_repeating(id);
+        }
+    }
+
+    /// What was submitted before stays as it was then.
+    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: Command) {
+        self.settle(id);
+        let Some(own) = self.recordings.get_mut(&id) else { return };
+        if (index as usize) < own.len() {
+            self.live.amend(id, index, &command);
+            if let Command::Action(accesses) = command {
+                own.replace(index as usize, accesses);
+            }
+        }
+    }
+
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn take_back(&mut self, id: CommandBufferId) {
+        self.settle(id);
+        let Some(own) = self.recordings.get_mut(&id) else { return };
+        own.pop();
+        self.live.unrecord(id);
+    }
+
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.settle(id);
+        self.live.end_recording(id);
+    }
+
+    /// All that is recorded is told to the engine again.
+    pub(crate) fn record_again(&mut self) {
+        let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_so_far()));
+        let mut all: Vec<(CommandBufferId, Recorded)> = all.collect();
+        // Whoever executes others comes after them.
+        all.sort_unstable_by_key(|it| (!it.1.is_secondary, it.0));
+        for (id, recorded) in all {
+            self.live.begin_recording(id, self.kind(id), recorded.is_secondary);
+            recorded.commands().for_each(|it| drop(self.live.record(id, &it)));
+            self.live.end_recording(id);
+        }
+    }
+
+    /// What a command buffer is recorded for; anything, if nobody said so.
+    fn kind(&self, id: CommandBufferId) -> Queue {
+        let any = || self.objects.queues.first().copied().unwrap_or(Queue { family: 0, flags: 0 });
+        self.kinds.get(&id).copied().unwrap_or_else(any)
+    }
+
+    /// A command buffer that is being recorded, as if it were submitted alone.
+    pub(crate) fn as_submitted(&mut self, id: CommandBufferId, source: Source) -> Kept {
+        let family = self.kinds.get(&id).map(|it| it.family);
+        let queue = self.objects.queues.iter().position(|it| Some(it.family) == family).unwrap_or(0);
+        Kept::recording(source, QueueId(queue as u32), id, self.submitted(id))
+    }
+
+    pub(crate) fn reset(&mut self, id: CommandBufferId) {
+        if let Some(own) = self.recordings.get(&id) {
+            let (object, is_secondary, resets) = (own.object(), own.so_far().is_secondary, own.resets());
+            self.start(id, object, is_secondary, resets);
+        }
+    }
+
+    /// The command buffer of the records.
+    pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
+        Some(self.recordings.get(&id)?.object())
+    }
+
+    pub(crate) fn end(&mut self, gone: Gone) {
+        self.live.end(gone);
+        if let Gone::Event(id) = gone {
+            self.races.forget(id);
+        }
+        if let Gone::CommandBuffer(id) = gone {
+            self.recordings.remove(&id);
+            self.kinds.remove(&id);
+        }
+        if let Some(it) = self.window.push_end(gone) {
+            self.forgotten.extend(self.objects.forget(it));
+        }
+    }
+
+    /// The host does something. Gives what is found because of it, with the numbers of the tracker.
+    pub(crate) fn step(
+        &mut self,
+        source: Source,
+        step: Step,
+        (labels, stack): (Option<LabelPath>, u32),
+    ) -> (Findings, Vec<EventRace>) {
+        let batches: &[Batch] = if let Step::Submit { batches, .. } = &step { batches } else { &[] };
+        batches.iter().flat_map(|it| &it.command_buffers).for_each(|it| self.settle(*it));
+        let mut submitted = |it: &Batch| it.command_buffers.iter().map(|it| self.submitted(*it)).collect();
+        let buffers: Vec<Vec<Submitted>> = batches.iter().map(&mut submitted).collect();
+        if let Step::Submit { .. } = step {
+            self.submits += 1;
+        }
+        let (index, found) = self.live.step(&step);
+        let races = self.races_of(index, &step, &buffers);
+        if self.explains_nothing {
+            if let Step::Destroy(id) = step {
+                self.forgotten.extend(self.objects.forget(Forgotten::Resource(id)));
+            }
+            return (found, races);
+        }
+        self.open_step(index, &step, &buffers);
+        let kept = Kept::new(index, self.submits, source, step, buffers).called(labels, stack);
+        for it in self.window.push(kept) {
+            self.forgotten.extend(self.objects.forget(it));
+        }
+        (found, races)
+    }
+
+    fn races_of(&mut self, index: u32, step: &Step, buffers: &[Vec<Submitted>]) -> Vec<EventRace> {
+        if self.races.is_idle() && !buffers.iter().flatten().any(Submitted::has_events) {
+            return Vec::new();
+        }
+        let Device { races, recordings, objects, .. } = self;
+        let buffer = |id: CommandBufferId| recordings.get(&id).map(|it| it.so_far().others());
+        races.step(index, step, &objects.queues, &buffer)
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.recordings.values().map(|it| it.all_repeated).sum()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.objects.all().len(), self.live.numbers())
+    }
+
+    /// A command buffer as it is now, with all that it executes.
+    fn submitted(&mut self, id: CommandBufferId) -> Submitted {
+        let own = self.recordings.get_mut(&id).map(|it| it.recorded().clone());
+        let mut executed: Vec<(CommandBufferId, Recorded)> = Vec::new();
+        let mut open: Vec<CommandBufferId> = own.iter().flat_map(|it| it.executes()).collect();
+        while let Some(next) = open.pop() {
+            let is_known = next == id || executed.iter().any(|it| it.0 == next);
+            if let Some(recorded) = self.recordings.get_mut(&next).filter(|_| !is_known).map(Recording::recorded) {
+                open.extend(recorded.executes());
+                executed.push((next, recorded.clone()));
+            }
+        }
+        executed.sort_by_key(|it| it.0);
+        Submitted { own, executed }
+    }
+}
+
+impl Objects {
+    /// The window knows no more of something that is gone.
+    fn forget(&mut self, it: Forgotten) -> Option<ObjectId> {
+        match it {
+            Forgotten::Resource(id) => {
+                self.since.remove(&id);
+                self.resources.remove(&id).map(|it| it.0)
+            }
+            Forgotten::Other(Gone::RenderPass(id)) => self.passes.remove(&id).map(|it| it.0),
+            Forgotten::Other(Gone::Semaphore(id)) => self.semaphores.remove(&id),
+            Forgotten::Other(Gone::Fence(id)) => self.fences.remove(&id),
+            Forgotten::Other(Gone::CommandBuffer(id)) => self.command_buffers.remove(&id),
+            Forgotten::Other(Gone::Event(id)) => self.events.remove(&id),
+        }
+    }
+
+    /// The queue on which a step happens.
+    pub(crate) fn queue_of(&self, step: &Step) -> Option<ObjectId> {
+        match step {
+            Step::Submit { queue, .. } | Step::Present { queue, .. } => self.queue_objects.get(queue).copied(),
+            _ => None,
+        }
+    }
+
+    /// Everything that has a name.
+    pub(crate) fn all(&self) -> Vec<ObjectId> {
+        let mut all: Vec<ObjectId> = self.resources.values().map(|it| it.0).collect();
+        all.extend(self.passes.values().map(|it| it.0));
+        all.extend(self.queue_objects.values().chain(self.semaphores.values()).chain(self.fences.values()));
+        all.extend(self.command_buffers.values().chain(self.events.values()));
+        all
+    }
+}

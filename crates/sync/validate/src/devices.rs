@@ -1,0 +1,609 @@
+//! Who listens to the tracker: one device after the other.
+
+use std::collections::BTreeMap;
+
+use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
+use lavascope_record::{Call, Record, Titles};
+use lavascope_state::{Gone, Listener, Missing, Source, Where};
+use lavascope_sync_ir::{
+    Access, Command, CommandBufferId, EventId, FenceId, Findings, Queue, QueueId, RenderPass, RenderPassId, Resource,
+    ResourceId, SemaphoreId, Step,
+};
+use rustc_hash::FxHashMap;
+
+use crate::causes::Causes;
+use crate::device::Device;
+use crate::explain::Teller;
+use crate::recording::Mark;
+use crate::scripts::{Begun, Place, Scripts};
+
+#[derive(Default)]
+pub(crate) struct Devices {
+    pub(crate) devices: FxHashMap<ObjectId, Device>,
+    pub(crate) titles: Titles,
+    /// How many commands were recorded into each command buffer so far, whatever they mean.
+    counts: Counts,
+    pub(crate) causes: Causes,
+    pub(crate) scripts: Scripts,
+    /// The call stack of the call that is followed.
+    pub(crate) stack: u32,
+    /// Whether somebody wants to know what is wrong when something is submitted.
+    pub(crate) wants_submissions: bool,
+    /// Whether command buffers are checked when they are executed, and not while they are recorded.
+    pub(crate) checks_when_executed: bool,
+    /// Whether something was found meanwhile.
+    pub(crate) is_in_doubt: bool,
+    /// For what engines had no room, and how often.
+    pub(crate) unplaced: BTreeMap<Missing, u64>,
+}
+
+impl Devices {
+    /// Takes in what the tracker has no word for: names, labels, and the numbers of commands.
+    pub(crate) fn follow(&mut self, record: Record<'_>) {
+        let kind = KINDS[record.command() as usize];
+        if kind & RECORDED != 0 {
+            self.counts.add(first_handle(record), kind & LAUNCH != 0);
+        }
+        if kind & TITLES != 0 {
+            self.follow_titles(record);
+        }
+    }
+
+    /// The device that something is recorded for, and what marks a command of a command buffer.
+    fn marking(&mut self, at: &Where) -> (Option<&mut Device>, impl FnOnce(ObjectId) -> Mark) {
+        let Devices { devices, counts, titles, stack, .. } = self;
+        let function = at.source.command;
+        let is_launch = is_launch(function);
+        let mark = move |object: ObjectId| Mark {
+            function,
+            number: counts.get(object.raw()).commands,
+            launch: if is_launch { counts.get(object.raw()).launches } else { 0 },
+            labels: titles.labels(object),
+            stack: *stack,
+        };
+        (devices.get_mut(&at.device), mark)
+    }
+
+    fn follow_titles(&mut self, record: Record<'_>) {
+        if record.command() == ApiCommand::BeginCommandBuffer {
+            self.counts.begin(first_handle(record));
+        }
+        if is_about_ours(record) {
+            self.titles.follow(record);
+        }
+    }
+
+    /// Objects that are remembered, and numbers that engines have.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        self.devices.values().map(Device::sizes).fold((0, 0), |all, it| (all.0 + it.0, all.1 + it.1))
+    }
+
+    /// A draw or dispatch is about to be recorded.
+    #[cfg(test)]
+    pub(crate) fn count_launch(&mut self, commands: ObjectId) {
+        self.counts.add(commands.raw(), true);
+    }
+
+    /// Whether command buffers are recorded anew each time, from now on.
+    #[cfg(test)]
+    pub(crate) fn repeats_nothing(&mut self, is_anew: bool) {
+        self.devices.values_mut().for_each(|it| it.live.is_always_anew = is_anew);
+    }
+
+    /// As if it had been asked for before there were devices.
+    #[cfg(test)]
+    pub(crate) fn check_when_executed(&mut self) {
+        self.checks_when_executed = true;
+        self.devices.values_mut().for_each(Device::check_when_executed);
+    }
+
+    /// Commands that were recorded again in the same way.
+    #[cfg(test)]
+    pub(crate) fn repeated(&self) -> usize {
+        self.devices.values().map(Device::repeated).sum()
+    }
+
+    /// Whether something may be told if command buffers are checked while they are recorded, where they were not.
+    pub(crate) fn is_in_doubt(&mut self) -> bool {
+        let is_in_doubt = self.devices.values_mut().any(|it| it.live.is_in_doubt());
+        is_in_doubt || self.is_in_doubt || !self.unplaced.is_empty()
+    }
+
+    /// Nothing more will be signaled: what waits is told.
+    pub(crate) fn finish(&mut self) {
+        let mut all: Vec<ObjectId> = self.devices.keys().copied().collect();
+        all.sort_unstable();
+        for it in all {
+            self.let_all_go(it);
+            self.tell_parked(it);
+        }
+    }
+
+    fn tell_parked(&mut self, id: ObjectId) {
+        let Some(device) = self.devices.get_mut(&id).filter(|it| !it.is_finished) else { return };
+        device.is_finished = true;
+        let teller = Teller { id, device, recording: None, observed: None, titles: &self.titles };
+        teller.parked(&mut self.causes);
+    }
+
+    /// How far the queues of a device came, as far as the host knows.
+    pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.titles))
+    }
+
+    /// What a call did to devices is taken back.
+    pub(crate) fn take_back_steps(&mut self, source: Source) {
+        // Steps get other numbers.
+        let all: Vec<ObjectId> = self.devices.iter().filter(|it| it.1.feed.is_some()).map(|it| *it.0).collect();
+        all.into_iter().for_each(|it| self.let_all_go(it));
+        self.devices.values_mut().any(|it| it.take_back_steps(source));
+    }
+
+    /// A command buffer was recorded with the calls of the last time. Says whether that makes it what it was.
+    pub(crate) fn repeat_all(&mut self, place: Place) -> bool {
+        self.devices.get_mut(&place.device).is_some_and(|it| it.repeat_all(place.id))
+    }
+
+    /// Tells what is wrong inside of a command buffer that is being recorded.
+    #[cold]
+    fn tell_recorded(&mut self, at: Where, id: CommandBufferId, found: &Findings) {
+        self.scripts.spoil();
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        let kept = device.as_submitted(id, at.source);
+        let hazards = device.hold_recorded(id, &kept, found.hazards.clone());
+        let teller = Teller { id: at.device, device, recording: Some(&kept), observed: None, titles: &self.titles };
+        teller.hazards(&hazards, &mut self.causes);
+        teller.faults(&found.faults, &mut self.causes);
+    }
+
+    /// Counts what the engine of a device had no room for.
+    fn note_unplaced(&mut self, at: Where) {
+        let device = self.devices.get_mut(&at.device).filter(|it| it.live.has_unplaced());
+        let unplaced = device.map(|it| it.live.take_unplaced());
+        for (why, count) in unplaced.into_iter().flatten() {
+            let missing = Missing { command: at.source.command, reason: why.reason() };
+            *self.unplaced.entry(missing).or_default() += count;
+        }
+    }
+
+    fn at(&mut self, at: Where) -> Option<&mut Device> {
+        self.devices.get_mut(&at.device)
+    }
+}
+
+impl Listener for Devices {
+    fn device(&mut self, at: Where, queues: &[Queue]) {
+        let mut device = Device::new(queues);
+        if self.checks_when_executed {
+            device.check_when_executed();
+        }
+        self.devices.insert(at.device, device);
+    }
+
+    fn device_gone(&mut self, at: Where) {
+        self.let_all_go(at.device);
+        match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {
+            Some(device) => self.is_in_doubt |= device.live.is_in_doubt(),
+            None => self.tell_parked(at.device),
+        }
+        for object in self.devices.remove(&at.device).iter().flat_map(|it| it.objects.all()) {
+            self.counts.remove(object.raw());
+            self.scripts.remove(object);
+            self.titles.forget(object);
+        }
+    }
+
+    fn queue(&mut self, at: Where, id: QueueId, object: ObjectId) {
+        if let Some(it) = self.at(at) {
+            it.add_queue(id, object);
+        }
+    }
+
+    fn resource(&mut self, at: Where, id: ResourceId, object: ObjectId, resource: &Resource) {
+        if let Some(it) = self.at(at) {
+            it.add_resource(id, object, resource);
+            self.note_unplaced(at);
+        }
+    }
+
+    fn unbound_gone(&mut self, _: Where, object: ObjectId) {
+        self.titles.forget(object);
+    }
+
+    fn render_pass(&mut self, at: Where, id: RenderPassId, object: ObjectId, pass: &RenderPass) {
+        if let Some(it) = self.at(at) {
+            it.add_render_pass(id, object, pass);
+        }
+    }
+
+    fn event(&mut self, at: Where, id: EventId, object: ObjectId) {
+        if let Some(it) = self.at(at) {
+            it.add_event(id, object);
+        }
+    }
+
+    fn semaphore(&mut self, at: Where, id: SemaphoreId, object: ObjectId) {
+        if let Some(it) = self.at(at) {
+            it.add_semaphore(id, object);
+        }
+    }
+
+    fn fence(&mut self, at: Where, id: FenceId, object: ObjectId) {
+        if let Some(it) = self.at(at) {
+            it.add_fence(id, object);
+        }
+    }
+
+    fn command_buffer(&mut self, at: Where, id: CommandBufferId, object: ObjectId, queue: Queue) {
+        if let Some(it) = self.at(at) {
+            it.add_command_buffer(id, object, queue);
+        }
+    }
+
+    fn begin(&mut self, at: Where, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
+        self.let_go(at, id);
+        let Some(it) = self.at(at) else { return };
+        let may_repeat = it.begin(id, object, is_secondary);
+        let place = Place { device: at.device, id };
+        // What secondary ones do may become known later.
+        self.scripts.begun = (!is_secondary).then_some(Begun { place, may_repeat });
+    }
+
+    fn command(&mut self, at: Where, id: CommandBufferId, command: Command) {
+        let (Some(device), mark) = self.marking(&at) else { return };
+        let found = device.command(id, command, mark);
+        if !found.is_empty() {
+            self.tell_recorded(at, id, &found);
+        }
+    }
+
+    fn action(&mut self, at: &Where, id: CommandBufferId, accesses: &[Access]) {
+        let (Some(device), mark) = self.marking(at) else { return };
+        if let Some(found) = device.action(id, accesses, mark) {
+            self.tell_recorded(*at, id, &found);
+        }
+    }
+
+    fn amend(&mut self, at: Where, id: CommandBufferId, index: u32, command: Command) {
+        if let Some(it) = self.at(at) {
+            it.amend(id, index, command);
+        }
+    }
+
+    fn take_back(&mut self, at: Where, id: CommandBufferId) {
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        device.take_back(id);
+        if let Some(object) = device.object_of(id) {
+            self.counts.take_back(object.raw(), is_launch(at.source.command));
+        }
+    }
+
+    fn end(&mut self, at: Where, id: CommandBufferId) {
+        if let Some(it) = self.at(at) {
+            it.end_recording(id);
+        }
+    }
+
+    fn reset(&mut self, at: Where, id: CommandBufferId) {
+        self.let_go(at, id);
+        if let Some(it) = self.at(at) {
+            it.reset(id);
+        }
+    }
+
+    fn step(&mut self, at: Where, step: Step) {
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        // What is destroyed goes, whatever is wanted.
+        if !self.wants_submissions && !matches!(step, Step::Destroy(_)) {
+            return;
+        }
+        let labels = device.objects.queue_of(&step).and_then(|it| self.titles.labels(it));
+        let (found, races) = device.step(at.source, step, (labels, self.stack));
+        if self.checks_when_executed {
+            self.is_in_doubt |= !(found.is_empty() && races.is_empty());
+            device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+            return self.note_unplaced(at);
+        }
+        let hazards = device.hold_step(found.hazards);
+        let teller = Teller { id: at.device, device, recording: None, observed: None, titles: &self.titles };
+        teller.hazards(&hazards, &mut self.causes);
+        teller.faults(&found.faults, &mut self.causes);
+        teller.races(&races, &mut self.causes);
+        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+        self.note_unplaced(at);
+        self.decide(at.device);
+    }
+
+    fn gone(&mut self, at: Where, gone: Gone) {
+        if let Gone::CommandBuffer(id) = gone {
+            self.let_go(at, id);
+        }
+        let Some(device) = self.devices.get_mut(&at.device) else { return };
+        if let Gone::CommandBuffer(id) = gone
+            && let Some(object) = device.object_of(id)
+        {
+            self.counts.remove(object.raw());
+            self.scripts.remove(object);
+        }
+        device.end(gone);
+        device.forgotten.drain(..).for_each(|it| self.titles.forget(it));
+    }
+}
+
+/// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.
+#[derive(Default)]
+struct Counts {
+    /// A command buffer, and its count.
+    last: (u64, Count),
+    others: FxHashMap<u64, Count>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    commands: u32,
+    /// Draws and dispatches among them.
+    launches: u32,
+}
+
+impl Counts {
+    /// The count of a command buffer, which is the last one from now on.
+    fn of(&mut self, buffer: u64) -> &mut Count {
+        if self.last.0 != buffer {
+            let (last, count) = self.last;
+            self.others.extend((last != 0).then_some((last, count)));
+            self.last = (buffer, self.others.remove(&buffer).unwrap_or_default());
+        }
+        &mut self.last.1
+    }
+
+    fn begin(&mut self, buffer: u64) {
+        *self.of(buffer) = Count::default();
+    }
+
+    fn add(&mut self, buffer: u64, is_launch: bool) {
+        let count = self.of(buffer);
+        count.commands += 1;
+        count.launches += u32::from(is_launch);
+    }
+
+    fn take_back(&mut self, buffer: u64, is_launch: bool) {
+        let count = self.of(buffer);
+        count.commands = count.commands.saturating_sub(1);
+        count.launches = count.launches.saturating_sub(u32::from(is_launch));
+    }
+
+    fn get(&self, buffer: u64) -> Count {
+        match self.last {
+            (last, count) if last == buffer => count,
+            _ => self.others.get(&buffer).copied().unwrap_or_default(),
+        }
+    }
+
+    fn remove(&mut self, buffer: u64) {
+        if self.last.0 == buffer {
+            self.last = (0, Count::default());
+        }
+        self.others.remove(&buffer);
+    }
+}
+
+/// Whether a record may say something about what diagnostics name. Names of other things would only pile up.
+fn is_about_ours(record: Record<'_>) -> bool {
+    let object = match Call::of(record) {
+        Some(Call::SetDebugUtilsObjectNameEXT(it)) => it.p_name_info().map(|it| it.object_handle),
+        Some(Call::DebugMarkerSetObjectNameEXT(it)) => it.p_name_info().map(|it| it.object),
+        // Labels, and what has nothing to do with either.
+        _ => return true,
+    };
+    let ours = [
+        HandleType::Buffer,
+        HandleType::Image,
+        HandleType::RenderPass,
+        HandleType::Semaphore,
+        HandleType::Fence,
+        HandleType::Event,
+        HandleType::CommandBuffer,
+        HandleType::Queue,
+    ];
+    object.and_then(ObjectId::from_raw).and_then(ObjectId::ty).is_some_and(|it| ours.contains(&it))
+}
+
+/// A command goes into a command buffer.
+const RECORDED: u8 = 1;
+/// A command has to do with names and labels.
+const TITLES: u8 = 2;
+/// A command has shaders run.
+const LAUNCH: u8 = 4;
+
+/// A command may be in a script: see [`Part::Plain`].
+const PLAIN: u8 = 8;
+
+/// What each command is to those who follow names, labels and numbers: looked at for every record.
+const KINDS: [u8; ApiCommand::ALL.len()] = {
+    let mut kinds = [0; ApiCommand::ALL.len()];
+    let mut at = 0;
+    while at < kinds.len() {
+        kinds[at] = kind(ApiCommand::ALL[at]);
+        at += 1;
+    }
+    kinds
+};
+
+const fn kind(command: ApiCommand) -> u8 {
+    use ApiCommand as C;
+    let recorded = match command.desc().name.as_bytes() {
+        [b'v', b'k', b'C', b'm', b'd', ..] => RECORDED,
+        _ => 0,
+    };
+    let titles = match command {
+        C::BeginCommandBuffer
+        | C::SetDebugUtilsObjectNameEXT
+        | C::DebugMarkerSetObjectNameEXT
+        | C::CmdBeginDebugUtilsLabelEXT
+        | C::CmdEndDebugUtilsLabelEXT
+        | C::CmdDebugMarkerBeginEXT
+        | C::CmdDebugMarkerEndEXT
+        | C::QueueBeginDebugUtilsLabelEXT
+        | C::QueueEndDebugUtilsLabelEXT => TITLES,
+        _ => 0,
+    };
+    let launch = match command {
+        // They run graphs, not what is bound.
+        C::CmdDispatchGraphAMDX
+        | C::CmdDispatchGraphIndirectAMDX
+        | C::CmdDispatchGraphIndirectCountAMDX
+        | C::CmdDispatchDataGraphARM => 0,
+        _ => match command.desc().name.as_bytes() {
+            [b'v', b'k', b'C', b'm', b'd', b'D', b'r', b'a', b'w', ..]
+            | [b'v', b'k', b'C', b'm', b'd', b'D', b'i', b's', b'p', b'a', b't', b'c', b'h', ..]
+            | [b'v', b'k', b'C', b'm', b'd', b'T', b'r', b'a', b'c', b'e', b'R', b'a', b'y', b's', ..] => LAUNCH,
+            _ => 0,
+        },
+    };
+    let plain = if is_plain(command) { PLAIN } else { 0 };
+    recorded | titles | launch | plain
+}
+
+/// What these do follows from their parameters, from what was recorded before them, and from what only other calls
+/// change.
+const PLAIN_COMMANDS: &[ApiCommand] = {
+    use ApiCommand as C;
+    &[
+        C::CmdBeginDebugUtilsLabelEXT,
+        C::CmdBeginQuery,
+        C::CmdBeginRenderPass,
+        C::CmdBeginRenderPass2,
+        C::CmdBeginRendering,
+        C::CmdBindDescriptorSets,
+        C::CmdBindDescriptorSets2,
+        C::CmdBindIndexBuffer,
+        C::CmdBindIndexBuffer2,
+        C::CmdBindPipeline,
+        C::CmdBindVertexBuffers,
+        C::CmdBindVertexBuffers2,
+        C::CmdBlitImage,
+        C::CmdBlitImage2,
+        C::CmdClearAttachments,
+        C::CmdClearColorImage,
+        C::CmdClearDepthStencilImage,
+        C::CmdCopyBuffer,
+        C::CmdCopyBuffer2,
+        C::CmdCopyBufferToImage,
+        C::CmdCopyBufferToImage2,
+        C::CmdCopyImage,
+        C::CmdCopyImage2,
+        C::CmdCopyImageToBuffer,
+        C::CmdCopyImageToBuffer2,
+        C::CmdCopyQueryPoolResults,
+        C::CmdDispatch,
+        C::CmdDispatchBase,
+        C::CmdDispatchIndirect,
+        C::CmdDraw,
+        C::CmdDrawIndexed,
+        C::CmdDrawIndexedIndirect,
+        C::CmdDrawIndexedIndirectCount,
+        C::CmdDrawIndirect,
+        C::CmdDrawIndirectCount,
+        C::CmdEndDebugUtilsLabelEXT,
+        C::CmdEndQuery,
+        C::CmdEndRenderPass,
+        C::CmdEndRenderPass2,
+        C::CmdEndRendering,
+        C::CmdFillBuffer,
+        C::CmdInsertDebugUtilsLabelEXT,
+        C::CmdNextSubpass,
+        C::CmdNextSubpass2,
+        C::CmdPipelineBarrier,
+        C::CmdPipelineBarrier2,
+        C::CmdPushConstants,
+        C::CmdPushConstants2,
+        C::CmdPushDescriptorSet,
+        C::CmdPushDescriptorSet2,
+        C::CmdResetEvent,
+        C::CmdResetEvent2,
+        C::CmdResetQueryPool,
+        C::CmdResolveImage,
+        C::CmdResolveImage2,
+        C::CmdSetBlendConstants,
+        C::CmdSetCullMode,
+        C::CmdSetDepthBias,
+        C::CmdSetDepthBiasEnable,
+        C::CmdSetDepthBounds,
+        C::CmdSetDepthBoundsTestEnable,
+        C::CmdSetDepthCompareOp,
+        C::CmdSetDepthTestEnable,
+        C::CmdSetDepthWriteEnable,
+        C::CmdSetEvent,
+        C::CmdSetEvent2,
+        C::CmdSetFrontFace,
+        C::CmdSetLineWidth,
+        C::CmdSetPrimitiveRestartEnable,
+        C::CmdSetPrimitiveTopology,
+        C::CmdSetRasterizerDiscardEnable,
+        C::CmdSetScissor,
+        C::CmdSetScissorWithCount,
+        C::CmdSetStencilCompareMask,
+        C::CmdSetStencilOp,
+        C::CmdSetStencilReference,
+        C::CmdSetStencilTestEnable,
+        C::CmdSetStencilWriteMask,
+        C::CmdSetViewport,
+        C::CmdSetViewportWithCount,
+        C::CmdUpdateBuffer,
+        C::CmdWaitEvents,
+        C::CmdWaitEvents2,
+        C::CmdWriteTimestamp,
+        C::CmdWriteTimestamp2,
+    ]
+};
+
+const fn is_plain(command: ApiCommand) -> bool {
+    let mut at = 0;
+    while at < PLAIN_COMMANDS.len() {
+        if PLAIN_COMMANDS[at] as usize == command as usize {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// Whether a command has shaders run: a draw, a dispatch, or rays.
+pub fn is_launch(command: ApiCommand) -> bool {
+    KINDS[command as usize] & LAUNCH != 0
+}
+
+/// What a call is in the recording of a command buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// No part of it.
+    Other,
+    Begins,
+    /// A command that depends on its parameters and on what was recorded before, as long as nothing is made or
+    /// destroyed.
+    Plain,
+    /// Any other command.
+    Special,
+    Ends,
+}
+
+#[inline]
+pub(crate) fn part_of(command: ApiCommand) -> Part {
+    match KINDS[command as usize] & (RECORDED | PLAIN) {
+        0 if command == ApiCommand::BeginCommandBuffer => Part::Begins,
+        0 if command == ApiCommand::EndCommandBuffer => Part::Ends,
+        RECORDED => Part::Special,
+        0 => Part::Other,
+        _ => Part::Plain,
+    }
+}
+
+/// Whether a command goes into a command buffer.
+pub(crate) fn is_recorded(command: ApiCommand) -> bool {
+    KINDS[command as usize] & RECORDED != 0
+}
+
+fn first_handle(record: Record<'_>) -> u64 {
+    record.image().first().copied().unwrap_or(0)
+}

@@ -1,0 +1,310 @@
+//! The engine of a device, with numbers of its own: those of what is gone are used again, so that what is kept is
+//! bounded by what is alive.
+
+use std::collections::BTreeMap;
+
+use crate::translate::{self, Ids, NOBODY};
+use lavascope_engine::{Engine, NoRoom};
+use lavascope_state::Gone;
+use lavascope_sync_ir::{
+    Access, Command, CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Point, Queue, QueueId, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId, Step,
+};
+
+pub(crate) struct Live {
+    engine: Engine,
+    steps: u32,
+    numbers: Numbers,
+    #[cfg(test)]
+    pub(crate) is_always_anew: bool,
+}
+
+/// The engine's number for each of the tracker's.
+#[derive(Default)]
+struct Numbers {
+    resources: Slots,
+    passes: Slots,
+    events: Slots,
+    semaphores: Slots,
+    fences: Slots,
+    command_buffers: Slots,
+}
+
+impl Live {
+    pub(crate) fn new(queues: &[Queue]) -> Live {
+        Live {
+            engine: Engine::new(queues, 0, 0, 0),
+            steps: 0,
+            numbers: Numbers::default(),
+            #[cfg(test)]
+            is_always_anew: false,
+        }
+    }
+
+    /// Command buffers are not checked while they are recorded, as [`Engine::check_when_executed`].
+    pub(crate) fn check_when_executed(&mut self) {
+        self.engine.check_when_executed();
+    }
+
+    pub(crate) fn is_in_doubt(&mut self) -> bool {
+        self.engine.is_in_doubt()
+    }
+
+    pub(crate) fn add_resource(&mut self, id: ResourceId, resource: &Resource) {
+        self.engine.set_resource(ResourceId(self.numbers.resources.add(id.0)), resource);
+    }
+
+    #[inline]
+    pub(crate) fn has_unplaced(&self) -> bool {
+        self.engine.has_unplaced()
+    }
+
+    /// For what the engine had no room since the last time, and how often.
+    pub(crate) fn take_unplaced(&mut self) -> BTreeMap<NoRoom, u64> {
+        self.engine.take_unplaced()
+    }
+
+    pub(crate) fn add_render_pass(&mut self, id: RenderPassId, pass: &RenderPass) {
+        self.engine.set_render_pass(RenderPassId(self.numbers.passes.add(id.0)), pass.clone());
+    }
+
+    pub(crate) fn add_event(&mut self, id: EventId) {
+        self.engine.set_event(EventId(self.numbers.events.add(id.0)));
+    }
+
+    pub(crate) fn add_semaphore(&mut self, id: SemaphoreId) {
+        self.engine.set_semaphore(SemaphoreId(self.numbers.semaphores.add(id.0)));
+    }
+
+    pub(crate) fn add_fence(&mut self, id: FenceId) {
+        self.engine.set_fence(FenceId(self.numbers.fences.add(id.0)));
+    }
+
+    /// The number that the next step will have.
+    pub(crate) fn next_step(&self) -> u32 {
+        self.steps
+    }
+
+    /// A command buffer is recorded anew, for queues like this one.
+    pub(crate) fn begin_recording(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) {
+        self.engine.begin_recording(self.numbers.command_buffer(id), queue, is_secondary);
+    }
+
+    /// Whether a command buffer need not be recorded anew if its commands stay the same, as [`Engine::can_repeat`].
+    pub(crate) fn can_repeat(&mut self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
+        #[cfg(test)]
+        if self.is_always_anew {
+            return false;
+        }
+        self.engine.can_repeat(self.numbers.command_buffer(id), queue, is_secondary)
+    }
+
+    #[inline]
+    pub(crate) fn is_unchanged(&mut self, id: CommandBufferId) -> bool {
+        self.engine.is_unchanged(self.numbers.command_buffer(id))
+    }
+
+    /// A command is recorded. Gives what is wrong with it because of those before it, with the tracker's numbers.
+    pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
+        if let Command::Action(accesses) = command {
+            return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
+        }
+        let number = self.numbers.command_buffer(id);
+        let found = self.engine.record(number, translate::command(command, &mut self.numbers));
+        if found.is_empty() { found } else { self.numbers.back(found) }
+    }
+
+    pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
+        let (number, resources) = (self.numbers.command_buffer(id), &self.numbers.resources);
+        let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))?;
+        Some(Box::new(self.numbers.back(*found)))
+    }
+
+    /// The last command is as if it had not been recorded.
+    pub(crate) fn unrecord(&mut self, id: CommandBufferId) {
+        self.engine.unrecord(self.numbers.command_buffer(id));
+    }
+
+    pub(crate) fn amend(&mut self, id: CommandBufferId, index: u32, command: &Command) {
+        let command = translate::command(command, &mut self.numbers);
+        self.engine.amend(self.numbers.command_buffer(id), index, command);
+    }
+
+    pub(crate) fn end_recording(&mut self, id: CommandBufferId) {
+        self.engine.end_recording(self.numbers.command_buffer(id));
+    }
+
+    pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
+        let commands = buffer.commands.iter().map(|it| translate::command(it, &mut self.numbers)).collect();
+        let number = self.numbers.command_buffer(id);
+        self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
+    }
+
+    /// Work that waits, as [`Engine::parked`].
+    pub(crate) fn parked(&self) -> Vec<(QueueId, u32)> {
+        self.engine.parked()
+    }
+
+    /// What the first work that waits on a queue waits for, with the tracker's numbers.
+    pub(crate) fn unsignaled(&self, queue: QueueId) -> Vec<Point> {
+        let back = |it: Point| Point { semaphore: SemaphoreId(self.numbers.semaphores.back(it.semaphore.0)), ..it };
+        self.engine.unsignaled(queue).into_iter().map(back).collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn numbers(&self) -> usize {
+        let Numbers { resources, passes, events, semaphores, fences, command_buffers } = &self.numbers;
+        [resources, passes, events, semaphores, fences, command_buffers].iter().map(|it| it.ids.len()).sum()
+    }
+
+    pub(crate) fn end(&mut self, gone: Gone) {
+        if let Gone::RenderPass(_) | Gone::Event(_) = gone {
+            self.engine.check_unexecuted();
+        }
+        match gone {
+            Gone::RenderPass(id) => drop(self.numbers.passes.remove(id.0)),
+            Gone::Event(id) => drop(self.numbers.events.remove(id.0)),
+            Gone::Semaphore(id) => drop(self.numbers.semaphores.remove(id.0)),
+            Gone::Fence(id) => drop(self.numbers.fences.remove(id.0)),
+            Gone::CommandBuffer(id) => {
+                if let Some(number) = self.numbers.command_buffers.remove(id.0) {
+                    self.engine.set_command_buffer(CommandBufferId(number), CommandBuffer::default());
+                }
+            }
+        }
+    }
+
+    /// The host does something. Gives the number of the step, and what is found, with the tracker's numbers.
+    pub(crate) fn step(&mut self, step: &Step) -> (u32, Findings) {
+        self.engine.step(&translate::step(step, &mut self.numbers));
+        let index = self.steps;
+        self.steps += 1;
+        let found = Findings { hazards: self.engine.take_found(), faults: self.engine.take_faults() };
+        let found = self.numbers.back(found);
+        if let Step::Destroy(id) = step {
+            self.numbers.resources.remove(id.0);
+        }
+        (index, found)
+    }
+}
+
+impl Numbers {
+    /// Findings with the tracker's numbers.
+    fn back(&self, mut found: Findings) -> Findings {
+        let hazards = found.hazards.iter_mut().map(|it| &mut it.resource);
+        for it in hazards.chain(found.faults.iter_mut().map(|it| &mut it.resource)) {
+            *it = ResourceId(self.resources.back(it.0));
+        }
+        found
+    }
+}
+
+impl Ids for Numbers {
+    fn resource(&mut self, id: ResourceId) -> ResourceId {
+        ResourceId(self.resources.get(id.0))
+    }
+
+    fn pass(&mut self, id: RenderPassId) -> RenderPassId {
+        RenderPassId(self.passes.get(id.0))
+    }
+
+    fn event(&mut self, id: EventId) -> EventId {
+        EventId(self.events.get(id.0))
+    }
+
+    fn semaphore(&mut self, id: SemaphoreId) -> SemaphoreId {
+        SemaphoreId(self.semaphores.get(id.0))
+    }
+
+    fn fence(&mut self, id: FenceId) -> FenceId {
+        FenceId(self.fences.get(id.0))
+    }
+
+    /// Nobody says when one is allocated: it gets a number when it is first spoken of.
+    fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
+        let known = self.command_buffers.get(id.0);
+        CommandBufferId(if known == NOBODY { self.command_buffers.add(id.0) } else { known })
+    }
+}
+
+/// Dense numbers for things that come and go.
+#[derive(Default)]
+struct Slots {
+    /// By id. Those count up, so that one look leads there; pages that nothing of is alive take no room.
+    by_id: Vec<Option<Box<Page>>>,
+    ids: Vec<u32>,
+    free: Vec<u32>,
+}
+
+struct Page {
+    slots: [u32; PAGE],
+    live: usize,
+}
+
+/// Ids of a page.
+const PAGE: usize = 256;
+
+impl Slots {
+    fn add(&mut self, id: u32) -> u32 {
+        let slot = self.free.pop().unwrap_or(self.ids.len() as u32);
+        if slot as usize == self.ids.len() {
+            self.ids.push(id);
+        } else {
+            self.ids[slot as usize] = id;
+        }
+        let page = id as usize / PAGE;
+        if self.by_id.len() <= page {
+            self.by_id.resize_with(page + 1, || None);
+        }
+        let page = self.by_id[page].get_or_insert_with(|| Box::new(Page { slots: [NOBODY; PAGE], live: 0 }));
+        let own = &mut page.slots[id as usize % PAGE];
+        page.live += usize::from(*own == NOBODY);
+        *own = slot;
+        slot
+    }
+
+    #[inline]
+    fn get(&self, id: u32) -> u32 {
+        let page = self.by_id.get(id as usize / PAGE).and_then(Option::as_ref);
+        page.map_or(NOBODY, |it| it.slots[id as usize % PAGE])
+    }
+
+    fn back(&self, slot: u32) -> u32 {
+        self.ids.get(slot as usize).copied().unwrap_or(NOBODY)
+    }
+
+    fn remove(&mut self, id: u32) -> Option<u32> {
+        let page = self.by_id.get_mut(id as usize / PAGE)?;
+        let own = page.as_mut()?;
+        let slot = std::mem::replace(&mut own.slots[id as usize % PAGE], NOBODY);
+        if slot == NOBODY {
+            return None;
+        }
+        own.live -= 1;
+        if own.live == 0 {
+            *page = None;
+        }
+        self.free.push(slot);
+        Some(slot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_used_again_and_old_ones_lead_nowhere() {
+        let mut slots = Slots::default();
+        for id in 0..1000 {
+            assert!(slots.add(id) < 2);
+            assert_eq!(slots.back(slots.get(id)), id);
+            if id > 0 {
+                slots.remove(id - 1);
+                assert_eq!(slots.get(id - 1), NOBODY);
+            }
+        }
+        assert_eq!(slots.ids.len(), 2);
+        assert_eq!(slots.by_id.iter().flatten().count(), 1);
+    }
+}

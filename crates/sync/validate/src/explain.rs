@@ -1,0 +1,330 @@
+//! Hazards of a device as diagnostics.
+
+use std::collections::HashSet;
+
+use lavascope_abi::ObjectId;
+use lavascope_diag::{CallStack, Diagnostic, Fact, Fix, Object, Place as DiagPlace, Severity};
+use lavascope_engine::{EventRace, check};
+use lavascope_explain::{Explainer, Relation, diagnose, diagnose_faults, race_code, race_texts, region_text, relation};
+use lavascope_record::Titles;
+use lavascope_sync_ir::{At, Certainty, Fault, Found, Place, ResourceId, Step};
+
+use crate::causes::{Cause, Causes, From, Recording, Spot, What};
+use crate::device::Device;
+use crate::feedback::Feed;
+use crate::names::{LiveNames, function_text, labels, named, named_resource, recorded_text, step_text, title};
+use crate::slice::Slice;
+use crate::window::{Kept, Located, step_of};
+
+/// Causes that are explained; each may take a while, and a program with so many has other worries.
+const EXPLAINED_MAX: usize = 200;
+/// Commands between two accesses that are looked at to explain them.
+pub(crate) const COMMANDS_MAX: usize = 20_000;
+
+/// Lines of an explanation, from its beginning and from its end.
+const LINES_MAX: usize = 8;
+
+/// Tells what was found on a device: because of its last step, or in a command buffer that is being recorded.
+pub(crate) struct Teller<'a> {
+    pub(crate) id: ObjectId,
+    pub(crate) device: &'a Device,
+    /// What is being recorded, if it is about that alone.
+    pub(crate) recording: Option<&'a Kept>,
+    /// What the device did, if that is known.
+    pub(crate) observed: Option<&'a Feed>,
+    pub(crate) titles: &'a Titles,
+}
+
+impl Teller<'_> {
+    /// Turns hazards into findings.
+    pub(crate) fn hazards(&self, found: &[Found], causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            // Several parts of a resource are one hazard.
+            if seen.insert((it.kind, &it.at, &it.prior, it.resource)) {
+                let cause = self.cause(What::Hazard(it.kind), (&it.at, Some(&it.prior)), it.resource);
+                causes.add(self.from(), cause, |known| self.diagnostic(it, found, known));
+            }
+        }
+    }
+
+    /// Turns contents that are used and undefined into findings.
+    pub(crate) fn faults(&self, found: &[Fault], causes: &mut Causes) {
+        let mut seen = HashSet::new();
+        for it in found {
+            let places = (&it.at, it.prior.as_ref());
+            let first = it.prior.as_ref().filter(|it| self.locate(it).is_some()).map_or(u32::MAX, step_of);
+            if !seen.insert((it.kind, places, it.resource)) {
+                continue;
+            }
+            let cause = self.cause(What::Fault(it.kind), places, it.resource);
+            causes.try_add(self.from(), cause, || {
+                let slice = self.slice(first.min(step_of(&it.at)), it.resource, usize::MAX)?;
+                let names = LiveNames { slice: &slice, objects: &self.device.objects, titles: self.titles };
+                // Several parts of a resource are one fault.
+                let is_it = |own: &&Fault| {
+                    (own.kind, &own.at, &own.prior, own.resource) == (it.kind, &it.at, &it.prior, it.resource)
+                };
+                let all: Vec<Fault> = found.iter().filter(is_it).filter_map(|it| slice.fault(it)).collect();
+                let made = diagnose_faults(&slice.program, &all, &names).into_iter().next()?;
+                Some(self.finish(made, &it.at))
+            });
+        }
+    }
+
+    /// Turns races of events into findings.
+    pub(crate) fn races(&self, found: &[EventRace], causes: &mut Causes) {
+        for it in found {
+            let event = self.device.objects.events.get(&it.event);
+            let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+            let resource = event.map(|it| called(*it, self.titles)).unwrap_or_default();
+            let cause = Cause {
+                kind: What::Race(it.kind),
+                at: spot(&it.at),
+                prior: spot(&it.prior),
+                resource,
+                is_observed: false,
+            };
+            causes.add(self.from(), cause, |_| self.race(it));
+        }
+    }
+
+    fn race(&self, it: &EventRace) -> Diagnostic {
+        let event = self.device.objects.events.get(&it.event);
+        let name = event.map_or_else(|| "an event".to_owned(), |it| title(*it, self.titles));
+        let function = |place: &Place| self.locate(place).map_or("an earlier command", |it| function(&it));
+        let (at, prior) = (function(&it.at), function(&it.prior));
+        let (message, fix) = race_texts(it.kind, at, prior, &name);
+        let made = Diagnostic {
+            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
+            places: vec![self.place("access", &it.at), self.place("prior access", &it.prior)],
+            objects: event.iter().map(|it| named("VkEvent", **it, self.titles)).collect(),
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
+            fixes: vec![Fix { text: fix, is_verified: false }],
+            ..Diagnostic::new(race_code(it.kind, at), Severity::Error, message)
+        };
+        self.finish(made, &it.at)
+    }
+
+    pub(crate) fn from(&self) -> From {
+        From { device: self.id, is_recorded: self.recording.is_some() }
+    }
+
+    fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        match self.recording {
+            Some(kept) => kept.locate(place),
+            None => self.device.window.locate(place),
+        }
+    }
+
+    pub(crate) fn slice(&self, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'_>> {
+        let mut slice = match self.recording {
+            Some(kept) => Slice::of_recording(self.device, kept, about, commands_max),
+            None => Slice::new(self.device, first, about, commands_max),
+        }?;
+        if let Some(feed) = self.observed {
+            slice.observe(feed);
+        }
+        Some(slice)
+    }
+
+    fn cause(&self, kind: What, (at, prior): (&Place, Option<&Place>), id: ResourceId) -> Cause {
+        let spot = |place: &Place| Some(spot(&self.locate(place)?, self.titles));
+        let resource = self.device.objects.resources.get(&id);
+        let resource = resource.map(|it| called(it.0, self.titles)).unwrap_or_default();
+        Cause { kind, at: spot(at), prior: prior.and_then(spot), resource, is_observed: self.observed.is_some() }
+    }
+
+    fn diagnostic(&self, it: &Found, all: &[Found], known: usize) -> Diagnostic {
+        let reason = if self.locate(&it.prior).is_none() {
+            "the earlier access is older than the last steps that are kept, so it is not named"
+        } else if known >= EXPLAINED_MAX {
+            "there were too many findings before"
+        } else {
+            let first = step_of(&it.at).min(step_of(&it.prior));
+            match self.slice(first, it.resource, COMMANDS_MAX) {
+                None => "there are too many commands between the two accesses",
+                Some(slice) => match self.explained(&slice, it) {
+                    Some(diagnostic) => return self.finish(diagnostic, &it.at),
+                    None => "the two accesses alone, without what came before them, do not show it",
+                },
+            }
+        };
+        self.finish(self.unexplained(it, all, reason), &it.at)
+    }
+
+    /// With explanation and fix.
+    fn explained(&self, slice: &Slice<'_>, it: &Found) -> Option<Diagnostic> {
+        let wanted = slice.found(it)?;
+        let all = check(&slice.program);
+        let is_it = |own: &&Found| {
+            (own.kind, &own.at, &own.prior, own.resource) == (wanted.kind, &wanted.at, &wanted.prior, wanted.resource)
+        };
+        let own: Vec<Found> = all.iter().filter(is_it).cloned().collect();
+        let names = LiveNames { slice, objects: &self.device.objects, titles: self.titles };
+        let mut made = diagnose(&slice.program, &own, &names).into_iter().next()?;
+        if self.observed.is_some() {
+            tell_observed(&mut made);
+        }
+        if own.len() < all.len() {
+            // Whether a fix makes something new is known only beside all that is there already.
+            let proposal = Explainer::new(&slice.program).propose(own.first()?, &all);
+            made.fixes = proposal.fixes.iter().map(|it| Fix { text: it.text(&names), is_verified: true }).collect();
+            made.no_fix = proposal.why_not;
+        }
+        Some(made)
+    }
+
+    /// What is known without following anything.
+    fn unexplained(&self, it: &Found, all: &[Found], reason: &str) -> Diagnostic {
+        let kind = it.kind.name().replace('-', "_");
+        let same = all.iter().filter(|own| (own.kind, &own.at, &own.prior) == (it.kind, &it.at, &it.prior));
+        let parts: Vec<String> =
+            same.filter(|own| own.resource == it.resource).map(|own| region_text(&own.region)).collect();
+        let resource = self.device.objects.resources.get(&it.resource);
+        let resource = resource.map(|it| title(it.0, self.titles)).unwrap_or_default();
+        let function = |place: &Place| self.locate(place).map(|it| function(&it));
+        let at = function(&it.at).unwrap_or("a command");
+        let prior = function(&it.prior).map_or(String::new(), |it| format!(" The earlier access is of {it}."));
+        let places = [("access", &it.at), ("prior access", &it.prior)].map(|(role, at)| self.place(role, at));
+        let message = format!("{at}(): {kind} hazard detected on {resource}{}.{prior}", parts.join(", "));
+        let code = format!("SYNC-HAZARD-{}", it.kind.name());
+        let own = self.device.objects.resources.get(&it.resource);
+        Diagnostic {
+            function: self.locate(&it.at).map_or("", |it| it.kept.source.command.desc().name).to_owned(),
+            places: places.to_vec(),
+            objects: own.iter().map(|it| named_resource(it, self.titles)).collect(),
+            facts: self.unexplained_facts(it, kind),
+            explanation: vec![format!("not explained: {reason}")],
+            stacks: self.stacks([("access", &it.at), ("prior access", &it.prior)]),
+            ..Diagnostic::new(code, self.severity(it), message)
+        }
+    }
+
+    /// Those of the properties that do not need an explanation.
+    fn unexplained_facts(&self, it: &Found, kind: String) -> Vec<Fact> {
+        let is_recorded = relation(&it.at, &it.prior) == Relation::Recorded;
+        let (at, prior) = (self.locate(&it.at), self.locate(&it.prior));
+        let command = |it: Option<&Located<'_>>| it.map(|it| function(it).to_owned());
+        let region = |it: Option<&Located<'_>>| it.and_then(|it| labels(it.kept, it.mark()).path());
+        let all = [
+            ("message_type", (!is_recorded).then(|| "SubmitTimeError".to_owned())),
+            ("hazard_type", Some(kind)),
+            ("command", command(at.as_ref())),
+            ("prior_command", command(prior.as_ref())),
+            ("debug_region", region(at.as_ref())),
+            ("prior_debug_region", region(prior.as_ref())),
+        ];
+        all.into_iter().filter_map(|(key, value)| Some(Fact { key, value: value? })).collect()
+    }
+
+    /// Where something happened, as far as that is known.
+    fn place(&self, role: &'static str, place: &Place) -> DiagPlace {
+        let Some(it) = self.locate(place) else {
+            return DiagPlace::new(role, "not known any more".to_owned(), "not known any more".to_owned());
+        };
+        let text = self.place_text(&it);
+        let ways: Vec<Place> = match place {
+            Place::Step(_) => vec![place.clone()],
+            Place::Command(at) => {
+                let part = |end: usize| Place::Command(At { path: at.path[..end].to_vec(), ..at.clone() });
+                (1..=at.path.len()).step_by(2).map(part).collect()
+            }
+        };
+        DiagPlace {
+            path: ways.iter().filter_map(|it| self.locate(it)).map(|it| function(&it).to_owned()).collect(),
+            labels: labels(it.kept, it.mark()),
+            ..DiagPlace::new(role, text.clone(), text)
+        }
+    }
+
+    /// The command buffer and the queue of an access.
+    fn executors(&self, it: &Located<'_>) -> Vec<Object> {
+        let buffer = it.recorded.map(|it| named("VkCommandBuffer", it.0.object, self.titles));
+        let queue = self.device.objects.queue_of(&it.kept.step).filter(|_| !it.kept.is_recording());
+        buffer.into_iter().chain(queue.map(|it| named("VkQueue", it, self.titles))).collect()
+    }
+
+    /// What nobody followed is only as sure as the accesses that are known.
+    fn severity(&self, it: &Found) -> Severity {
+        let is_certain = |place: &Place| match self.locate(place).map(|it| (it.recorded, &it.kept.step)) {
+            None => false,
+            Some((None, Step::HostAccess { certainty, .. })) => *certainty == Certainty::Certain,
+            Some((None, _)) => true,
+            Some((Some((recorded, index)), _)) => match recorded.accesses(index as usize) {
+                Some(all) => {
+                    let own: Vec<_> = all.iter().filter(|own| own.resource == it.resource).collect();
+                    !own.is_empty() && own.iter().all(|it| it.certainty == Certainty::Certain)
+                }
+                None => true,
+            },
+        };
+        if is_certain(&it.at) && is_certain(&it.prior) { Severity::Error } else { Severity::Warning }
+    }
+
+    fn place_text(&self, it: &Located<'_>) -> String {
+        let step = step_text(it.kept, &self.device.objects, self.titles);
+        let Some((recorded, index)) = it.recorded else { return step };
+        let recorded = recorded_text(recorded, index, self.titles);
+        let function = it.mark().map_or_else(|| function(it).to_owned(), function_text);
+        match it.kept.is_recording() {
+            true => format!("{recorded}: {function}"),
+            false => format!("{recorded}, {step}: {function}"),
+        }
+    }
+
+    /// The call stacks of two places, for what is not explained.
+    fn stacks(&self, places: [(&str, &Place); 2]) -> Vec<CallStack> {
+        let stack = |(role, place): (&str, &Place)| {
+            let it = self.locate(place)?;
+            let number = it.mark().map_or(it.kept.stack, |it| it.stack);
+            (number != 0).then(|| CallStack { role: role.to_owned(), number })
+        };
+        places.into_iter().filter_map(stack).collect()
+    }
+
+    /// With who executes it, and no longer than one wants to read.
+    fn finish(&self, mut diagnostic: Diagnostic, at: &Place) -> Diagnostic {
+        diagnostic.objects.extend(self.locate(at).iter().flat_map(|it| self.executors(it)));
+        shorten(&mut diagnostic.explanation);
+        diagnostic.count = 1;
+        diagnostic
+    }
+}
+
+/// Says that it is known what the device did.
+fn tell_observed(it: &mut Diagnostic) {
+    match it.severity {
+        Severity::Error => {
+            it.message += " It was observed: on the device, shaders did touch what the two accesses share.";
+            it.facts.push(Fact { key: "observed", value: "true".to_owned() });
+        }
+        _ => it.explanation.push("what shaders touched on the device does not decide it".to_owned()),
+    }
+}
+
+/// Programs may have hundreds of barriers between two accesses; the first and the last tell most.
+fn shorten(lines: &mut Vec<String>) {
+    let left_out = lines.len().saturating_sub(2 * LINES_MAX);
+    if left_out > 1 {
+        let text = format!("({left_out} operations are not listed; none of them covers either)");
+        lines.splice(LINES_MAX..LINES_MAX + left_out, [text]);
+    }
+}
+
+fn function(it: &Located<'_>) -> &'static str {
+    it.mark().map_or(it.kept.source.command, |it| it.function).desc().name
+}
+
+fn spot(it: &Located<'_>, titles: &Titles) -> Spot {
+    let recorded = it.recorded.map(|(recorded, index)| Recording {
+        name: titles.name(recorded.object).map(str::to_owned),
+        functions: recorded.marks.iter().take(index as usize + 1).map(|it| it.function).collect(),
+    });
+    Spot { function: it.mark().map_or(it.kept.source.command, |it| it.function), recorded }
+}
+
+/// The name of an object, or its number where it has none.
+fn called(object: ObjectId, titles: &Titles) -> String {
+    titles.name(object).map_or_else(|| object.to_string(), str::to_owned)
+}

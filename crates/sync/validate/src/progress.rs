@@ -1,0 +1,170 @@
+//! How far the queues of a device came, as far as the host knows: by fences, timelines and waits until idle.
+//!
+//! Looked for in the window when the device is lost, so that it costs nothing before.
+
+use std::collections::HashMap;
+
+use lavascope_abi::ObjectId;
+use lavascope_record::Titles;
+use lavascope_sync_ir::{FenceId, Point, QueueId, Step};
+
+use crate::device::Device;
+use crate::names::{function_text, queue_text, title};
+use crate::window::{Kept, Submitted};
+
+/// A batch that was submitted.
+struct Work<'a> {
+    kept: &'a Kept,
+    waits: Vec<Point>,
+    signals: Vec<Point>,
+    buffers: &'a [Submitted],
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Progress<'a> {
+    /// By queue, in the order of submission.
+    queues: Vec<Vec<Work<'a>>>,
+    /// The queue and how much of its work each fence speaks of.
+    fences: HashMap<FenceId, (usize, usize)>,
+}
+
+impl Device {
+    /// What was the last to be over and the first not to be on each queue, one line each.
+    pub(crate) fn progress(&self, titles: &Titles) -> Vec<String> {
+        let mut progress = Progress::default();
+        progress.queues.resize_with(self.objects.queues.len(), Vec::new);
+        self.window.all().for_each(|it| progress.pass(it));
+        let mut lines = Vec::new();
+        for (queue, works) in progress.queues.iter().enumerate().filter(|it| !it.1.is_empty()) {
+            let name = queue_text(QueueId(queue as u32), &self.objects, titles);
+            let first = works.iter().position(|it| !it.is_over);
+            let last = works[..first.unwrap_or(works.len())].last();
+            lines.push(match last {
+                Some(it) => format!("the last work of {name} that is known to be over: {}", work_text(it, titles)),
+                None => format!("no work of {name} is known to be over"),
+            });
+            lines.push(match first {
+                Some(it) => {
+                    format!("the first work of {name} that may not be over: {}", work_text(&works[it], titles))
+                }
+                None => format!("all work of {name} is over"),
+            });
+            lines.extend(first.into_iter().flat_map(|it| labels(&works[it])));
+        }
+        lines
+    }
+}
+
+impl<'a> Progress<'a> {
+    fn pass(&mut self, kept: &'a Kept) {
+        match &kept.step {
+            Step::Submit { queue, batches, fence } => {
+                for (at, batch) in batches.iter().enumerate() {
+                    let waits = batch.waits.iter().map(|it| it.point).collect();
+                    let signals = batch.signals.iter().map(|it| it.point).collect();
+                    let buffers = kept.buffers.get(at).map_or(&[][..], Vec::as_slice);
+                    self.push(*queue, Work { kept, waits, signals, buffers, is_over: false });
+                }
+                self.signal(*fence, *queue);
+            }
+            Step::BindSparse { queue, waits, signals, fence, .. } => {
+                let (waits, signals) = (waits.clone(), signals.clone());
+                self.push(*queue, Work { kept, waits, signals, buffers: &[], is_over: false });
+                self.signal(*fence, *queue);
+            }
+            Step::WaitFences(all) => {
+                let known: Vec<(usize, usize)> = all.iter().filter_map(|it| self.fences.get(it).copied()).collect();
+                known.into_iter().for_each(|(queue, count)| self.finish(queue, count));
+            }
+            Step::ResetFences(all) => self.fences.retain(|it, _| !all.contains(it)),
+            Step::WaitSemaphores(points) => points.iter().for_each(|it| self.finish_signal(*it)),
+            Step::QueueIdle(queue) => self.finish(queue.0 as usize, usize::MAX),
+            Step::DeviceIdle => (0..self.queues.len()).for_each(|it| self.finish(it, usize::MAX)),
+            // Nobody learns from it how far a queue is.
+            Step::SignalSemaphore(_)
+            | Step::SetEvent(_)
+            | Step::ResetEvent(_)
+            | Step::HostAccess { .. }
+            | Step::Acquire { .. }
+            | Step::Present { .. }
+            | Step::Destroy(_) => {}
+        }
+    }
+
+    fn push(&mut self, queue: QueueId, work: Work<'a>) {
+        if let Some(it) = self.queues.get_mut(queue.0 as usize) {
+            it.push(work);
+        }
+    }
+
+    fn signal(&mut self, fence: Option<FenceId>, queue: QueueId) {
+        if let (Some(fence), Some(works)) = (fence, self.queues.get(queue.0 as usize)) {
+            self.fences.insert(fence, (queue.0 as usize, works.len()));
+        }
+    }
+
+    /// The first so much work of a queue is over, and so is what that waited for.
+    fn finish(&mut self, queue: usize, count: usize) {
+        let Some(works) = self.queues.get_mut(queue) else { return };
+        let mut waits = Vec::new();
+        for work in works.iter_mut().take(count).filter(|it| !it.is_over) {
+            work.is_over = true;
+            waits.append(&mut work.waits);
+        }
+        waits.into_iter().for_each(|it| self.finish_signal(it));
+    }
+
+    /// A semaphore was signaled, so what signaled it is over; a binary one by the last who did.
+    fn finish_signal(&mut self, point: Point) {
+        let is_it = |it: &Point| it.semaphore == point.semaphore && it.value >= point.value;
+        for queue in 0..self.queues.len() {
+            let works = &self.queues[queue];
+            let signals = |work: &Work<'_>| work.signals.iter().any(is_it);
+            let found = match point.value {
+                Some(_) => works.iter().position(signals),
+                None => works.iter().rposition(signals),
+            };
+            if let Some(at) = found.filter(|it| !works[*it].is_over) {
+                self.finish(queue, at + 1);
+            }
+        }
+    }
+}
+
+fn work_text(work: &Work<'_>, titles: &Titles) -> String {
+    let object = |it: &Submitted| it.own.as_ref().map(|it| it.object);
+    let buffers: Vec<ObjectId> = work.buffers.iter().filter_map(object).collect();
+    let names: Vec<String> = buffers.iter().map(|it| title(*it, titles)).collect();
+    let number = match &work.kept.step {
+        Step::Submit { .. } => format!("submit {}", work.kept.submit),
+        _ => work.kept.source.command.desc().name.to_owned(),
+    };
+    if names.is_empty() { number } else { format!("{number} with {}", names.join(", ")) }
+}
+
+/// Lines of a list; the others are counted.
+const LABELS_MAX: usize = 8;
+
+/// What was recorded into the command buffers of a batch: the first and the last command, and the debug labels between.
+fn labels(work: &Work<'_>) -> Vec<String> {
+    let recorded = work.buffers.iter().filter_map(|it| it.own.as_deref());
+    let mut lines = Vec::new();
+    for own in recorded.filter(|it| !it.marks.is_empty()) {
+        let mut paths: Vec<String> = own.marks.iter().filter_map(|it| Some(it.labels.as_ref()?.join("::"))).collect();
+        paths.dedup();
+        let (first, last) = (own.marks.first().map(function_text), own.marks.last().map(function_text));
+        let ends = format!("{} to {}", first.unwrap_or_default(), last.unwrap_or_default());
+        let more = paths.len().saturating_sub(LABELS_MAX);
+        let mut text = format!("its {} commands with accesses or dependencies: {ends}", own.marks.len());
+        if !paths.is_empty() {
+            paths.truncate(LABELS_MAX);
+            text += &format!("; labels {}", paths.join(", "));
+        }
+        if more > 0 {
+            text += &format!(" and {more} more");
+        }
+        lines.push(text);
+    }
+    lines
+}

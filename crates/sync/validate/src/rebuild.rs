@@ -1,0 +1,86 @@
+//! Takes back what a call did to a device, because the application did not let it reach the driver.
+//!
+//! The engine keeps no past to go back to: it begins anew with the steps of the window. So taking back costs as much
+//! as the window holds, and what is older than the window conflicts with nothing from then on.
+
+use std::collections::HashMap;
+
+use lavascope_engine::EventRaces;
+use lavascope_state::Source;
+use lavascope_sync_ir::{CommandBufferId, ResourceId, Step};
+
+use crate::device::Device;
+use crate::engine::Live;
+use crate::recording::Recorded;
+use crate::window::{Kept, Window};
+
+impl Device {
+    /// Says whether the call did anything.
+    pub(crate) fn take_back_steps(&mut self, source: Source) -> bool {
+        let removed = self.window.remove(source);
+        self.submits -= removed.iter().filter(|it| matches!(it.step, Step::Submit { .. })).count() as u64;
+        if !removed.is_empty() {
+            self.rebuild();
+        }
+        !removed.is_empty()
+    }
+
+    fn rebuild(&mut self) {
+        let (before, mut all) = std::mem::take(&mut self.window).take_apart();
+        self.live = self.beginning();
+        // Nothing false is told because of what is not known.
+        self.races = EventRaces::default();
+        for point in before.points() {
+            self.live.step(&Step::SignalSemaphore(point));
+        }
+        let mut resources: Vec<(u32, ResourceId)> = self.objects.since.iter().map(|it| (*it.1, *it.0)).collect();
+        resources.sort_unstable();
+        let mut resources = resources.into_iter().peekable();
+        let mut known = HashMap::new();
+        for (kept, gone) in &mut all {
+            while let Some((_, id)) = resources.next_if(|it| it.0 <= kept.index) {
+                self.add_again(id);
+            }
+            self.hand_over_again(kept, &mut known);
+            (kept.index, _) = self.live.step(&kept.step);
+            gone.iter().for_each(|it| self.live.end(*it));
+        }
+        resources.for_each(|(_, id)| self.add_again(id));
+        self.window = Window::put_together(before, all);
+        self.record_again();
+        // What had no room before has none again, and was told.
+        self.live.take_unplaced();
+    }
+
+    /// An engine that knows what things there are, but for resources: those share memory one after the other.
+    fn beginning(&self) -> Live {
+        let mut live = Live::new(&self.objects.queues);
+        self.objects.passes.iter().for_each(|(id, it)| live.add_render_pass(*id, &it.1));
+        self.objects.events.keys().for_each(|it| live.add_event(*it));
+        self.objects.semaphores.keys().for_each(|it| live.add_semaphore(*it));
+        self.objects.fences.keys().for_each(|it| live.add_fence(*it));
+        live
+    }
+
+    fn add_again(&mut self, id: ResourceId) {
+        if let Some((_, resource)) = self.objects.resources.get(&id) {
+            self.live.add_resource(id, resource);
+            self.objects.since.insert(id, self.live.next_step());
+        }
+    }
+
+    /// The command buffers of a step as they were when it was submitted.
+    fn hand_over_again(&mut self, kept: &Kept, known: &mut HashMap<CommandBufferId, Recorded>) {
+        let Step::Submit { batches, .. } = &kept.step else { return };
+        let ids = batches.iter().flat_map(|it| &it.command_buffers);
+        for (id, submitted) in ids.zip(kept.buffers.iter().flatten()) {
+            let own = submitted.own.as_ref().map(|it| (*id, it));
+            for (id, recorded) in submitted.executed.iter().map(|it| (it.0, &it.1)).chain(own) {
+                if known.get(&id).is_none_or(|it| it.address() != recorded.address()) {
+                    self.live.set_command_buffer(id, &recorded.buffer());
+                    known.insert(id, recorded.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The part of the window that a hazard is about, as a program that can be explained and changed.
+//!
+//! It begins with the earlier of the two submissions: what lies before cannot have ordered them, and only says where
+//! sparse resources lie. Semaphores that were signaled before are not waited for in it, and accesses to memory that
+//! the two do not touch are left out.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use lavascope_sync_ir::{
+    At, Command, CommandBuffer, CommandBufferId, EventId, Fault, FenceId, Found, Place, Point, Program, RenderPass,
+    RenderPassId, Resource, ResourceId, ResourceKind, SemaphoreId, Step,
+};
+
+use crate::device::{Device, Objects};
+use crate::recording::Recorded;
+use crate::translate::{self, Ids, NOBODY};
+use crate::window::{Kept, Signaled, Submitted};
+
+/// A program, and where its things come from.
+pub(crate) struct Slice<'a> {
+    pub(crate) program: Program,
+    pub(crate) steps: Vec<&'a Kept>,
+    pub(crate) buffers: Vec<Recorded>,
+    pub(crate) resources: Vec<ResourceId>,
+    pub(crate) passes: Vec<RenderPassId>,
+    pub(crate) semaphores: Vec<SemaphoreId>,
+    pub(crate) fences: Vec<FenceId>,
+}
+
+impl<'a> Slice<'a> {
+    /// All from a step on that matters to a resource; none if that is more than so many commands.
+    pub(crate) fn new(device: &'a Device, first: u32, about: ResourceId, commands_max: usize) -> Option<Slice<'a>> {
+        let (signaled, steps) = device.window.since(first);
+        let steps = device.window.binds_before(first).chain(steps).collect();
+        Slice::of(device, signaled, (first, steps), about, commands_max)
+    }
+
+    /// A command buffer that is being recorded, alone.
+    pub(crate) fn of_recording(
+        device: &'a Device,
+        kept: &'a Kept,
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<Slice<'a>> {
+        Slice::of(device, Signaled::default(), (0, vec![kept]), about, commands_max)
+    }
+
+    fn of(
+        device: &'a Device,
+        mut signaled: Signaled,
+        (first, steps): (u32, Vec<&'a Kept>),
+        about: ResourceId,
+        commands_max: usize,
+    ) -> Option<Slice<'a>> {
+        if steps.iter().map(|it| it.commands()).sum::<usize>() > commands_max {
+            return None;
+        }
+        let mut dense = Dense::new(&device.objects, about);
+        let mut program = Program { queues: device.objects.queues.clone(), ..Program::default() };
+        for kept in &steps {
+            let made = if kept.index < first { bind(&kept.step) } else { kept.step.clone() };
+            program.steps.push(step(kept, made, &mut signaled, &mut dense));
+        }
+        program.resources = dense.resources.ids.iter().map(|it| device.objects.resource(*it)).collect();
+        program.render_passes = dense.passes.ids.iter().map(|it| device.objects.pass(*it)).collect();
+        program.events = dense.events.ids.len() as u32;
+        program.semaphores = dense.semaphores.ids.len() as u32;
+        program.fences = dense.fences.ids.len() as u32;
+        program.command_buffers = dense.commands;
+        Some(Slice {
+            program,
+            steps,
+            buffers: dense.buffers,
+            resources: dense.resources.ids,
+            passes: dense.passes.ids,
+            semaphores: dense.semaphores.ids,
+            fences: dense.fences.ids,
+        })
+    }
+
+    /// A hazard of the engine, in the program; none if it is not about what is in there.
+    pub(crate) fn found(&self, it: &Found) -> Option<Found> {
+        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+        Some(Found {
+            kind: it.kind,
+            at: self.place(&it.at)?,
+            prior: self.place(&it.prior)?,
+            resource: ResourceId(resource as u32),
+            region: it.region.clone(),
+        })
+    }
+
+    /// The same of a fault; what made it so may be too long ago.
+    pub(crate) fn fault(&self, it: &Fault) -> Option<Fault> {
+        let resource = self.resources.iter().position(|own| *own == it.resource)?;
+        Some(Fault {
+            kind: it.kind,
+            at: self.place(&it.at)?,
+            prior: it.prior.as_ref().and_then(|it| self.place(it)),
+            resource: ResourceId(resource as u32),
+            region: it.region.clone(),
+        })
+    }
+
+    fn place(&self, place: &Place) -> Option<Place> {
+        let index = |step: u32| Some(self.steps.binary_search_by_key(&step, |it| it.index).ok()? as u32);
+        Some(match place {
+            Place::Step(step) => Place::Step(index(*step)?),
+            Place::Command(at) => Place::Command(At { step: index(at.step)?, ..at.clone() }),
+        })
+    }
+}
+
+impl Objects {
+    fn resource(&self, id: ResourceId) -> Resource {
+        let gone = || Resource::new(ResourceKind::Buffer { size: 0 }, None);
+        self.resources.get(&id).map_or_else(gone, |it| it.1.clone())
+    }
+
+    fn pass(&self, id: RenderPassId) -> RenderPass {
+        self.passes.get(&id).map_or_else(RenderPass::default, |it| it.1.clone())
+    }
+
+    /// Whether two resources may share memory, or are one.
+    fn share_memory(&self, one: ResourceId, other: ResourceId) -> bool {
+        let is_sparse = |id: ResourceId| self.resources.get(&id).is_some_and(|it| it.1.is_sparse);
+        let binding = |id: ResourceId| self.resources.get(&id).and_then(|it| it.1.binding);
+        let overlap = |a: Range<u64>, b: Range<u64>| a.start < b.end && b.start < a.end;
+        one == other
+            || is_sparse(one)
+            || is_sparse(other)
+            || matches!((binding(one), binding(other)), (Some(a), Some(b)) if a.memory == b.memory
+                && overlap(a.offset..a.offset.saturating_add(a.size), b.offset..b.offset.saturating_add(b.size)))
+    }
+}
+
+/// What is left of a step long ago: where things lie.
+fn bind(step: &Step) -> Step {
+    let mut it = step.clone();
+    if let Step::BindSparse { waits, signals, fence, .. } = &mut it {
+        waits.clear();
+        signals.clear();
+        *fence = None;
+    }
+    it
+}
+
+/// A step with the command buffers that it submitted.
+fn step(kept: &Kept, mut it: Step, signaled: &mut Signaled, dense: &mut Dense<'_>) -> Step {
+    match &mut it {
+        Step::Submit { batches, .. } => {
+            for batch in batches {
+                batch.waits.retain(|it| !signaled.take(it.point));
+                // They get their numbers below, by what was recorded into them.
+                batch.command_buffers.clear();
+            }
+        }
+        Step::Present { waits, .. } => {
+            waits.retain(|it| !signaled.take(Point { semaphore: *it, value: None }));
+        }
+        Step::BindSparse { waits, .. } => waits.retain(|it| !signaled.take(*it)),
+        _ => {}
+    }
+    let mut made = translate::step(&it, dense);
+    if let Step::Submit { batches, .. } = &mut made {
+        for (batch, buffers) in batches.iter_mut().zip(&kept.buffers) {
+            batch.command_buffers = buffers.iter().map(|it| dense.submit(it)).collect();
+        }
+    }
+    made
+}
+
+/// Gives numbers in the order in which things are first spoken of.
+struct Dense<'a> {
+    objects: &'a Objects,
+    about: ResourceId,
+    /// Whether accesses are looked at, of which only some count.
+    is_access: bool,
+    resources: Order<ResourceId>,
+    passes: Order<RenderPassId>,
+    events: Order<EventId>,
+    semaphores: Order<SemaphoreId>,
+    fences: Order<FenceId>,
+    /// By the addresses of what was recorded: the command buffer itself, and all that it executes.
+    known: HashMap<Vec<(usize, u32)>, CommandBufferId>,
+    buffers: Vec<Recorded>,
+    commands: Vec<CommandBuffer>,
+    /// What the tracker's numbers of secondary command buffers mean just now.
+    executed: HashMap<CommandBufferId, CommandBufferId>,
+}
+
+struct Order<T> {
+    ids: Vec<T>,
+    places: HashMap<T, u32>,
+}
+
+impl<T: Copy + Eq + std::hash::Hash> Order<T> {
+    fn new() -> Order<T> {
+        Order { ids: Vec::new(), places: HashMap::new() }
+    }
+
+    fn place(&mut self, id: T) -> u32 {
+        *self.places.entry(id).or_insert_with(|| {
+            self.ids.push(id);
+            self.ids.len() as u32 - 1
+        })
+    }
+}
+
+impl<'a> Dense<'a> {
+    fn new(objects: &'a Objects, about: ResourceId) -> Dense<'a> {
+        Dense {
+            objects,
+            about,
+            is_access: false,
+            resources: Order::new(),
+            passes: Order::new(),
+            events: Order::new(),
+            semaphores: Order::new(),
+            fences: Order::new(),
+            known: HashMap::new(),
+            buffers: Vec::new(),
+            commands: Vec::new(),
+            executed: HashMap::new(),
+        }
+    }
+
+    fn submit(&mut self, it: &Submitted) -> CommandBufferId {
+        let Some(own) = &it.own else { return CommandBufferId(NOBODY) };
+        let all = [own].into_iter().chain(it.executed.iter().map(|it| &it.1)).map(Recorded::address).collect();
+        if let Some(known) = self.known.get(&all) {
+            return *known;
+        }
+        self.executed.clear();
+        for (id, recorded) in &it.executed {
+            let place = self.reserve(recorded);
+            self.executed.insert(*id, place);
+        }
+        let place = self.reserve(own);
+        for (id, recorded) in &it.executed {
+            let place = self.executed[id];
+            self.fill(place, recorded);
+        }
+        self.fill(place, own);
+        self.known.insert(all, place);
+        place
+    }
+
+    fn reserve(&mut self, recorded: &Recorded) -> CommandBufferId {
+        self.buffers.push(recorded.clone());
+        self.commands.push(CommandBuffer::default());
+        CommandBufferId(self.commands.len() as u32 - 1)
+    }
+
+    fn fill(&mut self, place: CommandBufferId, recorded: &Recorded) {
+        let commands = recorded.commands().map(|it| self.command(&it)).collect();
+        self.commands[place.0 as usize] = CommandBuffer { commands, is_secondary: recorded.is_secondary };
+    }
+
+    fn command(&mut self, it: &Command) -> Command {
+        self.is_access = matches!(it, Command::Action(_));
+        let made = translate::command(it, self);
+        self.is_access = false;
+        made
+    }
+}
+
+impl Ids for Dense<'_> {
+    fn resource(&mut self, id: ResourceId) -> ResourceId {
+        if self.is_access && !self.objects.share_memory(id, self.about) {
+            return ResourceId(NOBODY);
+        }
+        ResourceId(self.resources.place(id))
+    }
+
+    fn pass(&mut self, id: RenderPassId) -> RenderPassId {
+        RenderPassId(self.passes.place(id))
+    }
+
+    fn event(&mut self, id: EventId) -> EventId {
+        EventId(self.events.place(id))
+    }
+
+    fn semaphore(&mut self, id: SemaphoreId) -> SemaphoreId {
+        SemaphoreId(self.semaphores.place(id))
+    }
+
+    fn fence(&mut self, id: FenceId) -> FenceId {
+        FenceId(self.fences.place(id))
+    }
+
+    fn command_buffer(&mut self, id: CommandBufferId) -> CommandBufferId {
+        self.executed.get(&id).copied().unwrap_or(CommandBufferId(NOBODY))
+    }
+}

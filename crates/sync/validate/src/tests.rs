@@ -1,0 +1,312 @@
+//! Programs that are told to the listener directly, as the tracker would.
+
+use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
+use lavascope_diag::Diagnostic;
+use lavascope_state::{Gone, Listener, Source, Where};
+use lavascope_sync_ir::{
+    Access, Batch, Binding, Command, CommandBufferId, FenceId, MemoryId, Point, Queue, QueueId, Region, Resource,
+    ResourceId, ResourceKind, SemaphoreId, Signal, Step, Wait,
+};
+
+use crate::devices::Devices;
+use crate::window::STEPS_MAX;
+
+mod feedback;
+mod repeats;
+
+const GRAPHICS: Queue = Queue { family: 0, flags: 7 };
+const ALL: u64 = S::ALL_COMMANDS.0;
+
+/// An application with one device.
+struct App {
+    devices: Devices,
+    calls: u64,
+}
+
+fn object(ty: HandleType, serial: u32) -> ObjectId {
+    ObjectId::new(ty, u64::from(serial)).unwrap_or_default()
+}
+
+fn access(resource: u32, access: A) -> Command {
+    Command::Action(vec![Access::new(ResourceId(resource), Region::Buffer(0..16), S::COPY.0, access.0)])
+}
+
+fn read(resource: u32) -> Command {
+    access(resource, A::TRANSFER_READ)
+}
+
+fn write(resource: u32) -> Command {
+    access(resource, A::TRANSFER_WRITE)
+}
+
+impl App {
+    fn new() -> App {
+        let mut app = App { devices: Devices::default(), calls: 0 };
+        app.devices.wants_submissions = true;
+        let at = app.at(Api::CreateDevice);
+        app.devices.device(at, &[GRAPHICS]);
+        app.devices.queue(at, QueueId(0), object(HandleType::Queue, 0));
+        app
+    }
+
+    fn at(&mut self, command: Api) -> Where {
+        self.calls += 1;
+        let source = Source { command, thread: 1, call: self.calls };
+        Where { device: object(HandleType::Device, 0), source }
+    }
+
+    fn buffer(&mut self, id: u32) {
+        let at = self.at(Api::BindBufferMemory);
+        let resource = Resource::new(ResourceKind::Buffer { size: 64 }, None);
+        self.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
+    }
+
+    fn record(&mut self, id: u32, commands: impl IntoIterator<Item = Command>) {
+        let (at, object) = (self.at(Api::BeginCommandBuffer), object(HandleType::CommandBuffer, id));
+        self.devices.command_buffer(at, CommandBufferId(id), object, GRAPHICS);
+        self.devices.begin(at, CommandBufferId(id), object, false);
+        for it in commands {
+            let function = if let Command::Execute(_) = it { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
+            let at = self.at(function);
+            self.devices.command(at, CommandBufferId(id), it);
+        }
+        let at = self.at(Api::EndCommandBuffer);
+        self.devices.end(at, CommandBufferId(id));
+    }
+
+    fn submit(&mut self, batch: Batch, fence: Option<u32>) {
+        let at = self.at(Api::QueueSubmit);
+        let fence = fence.map(FenceId);
+        self.devices.step(at, Step::Submit { queue: QueueId(0), batches: vec![batch], fence });
+    }
+
+    fn submit_one(&mut self, id: u32) {
+        self.submit(Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }, None);
+    }
+
+    fn step(&mut self, command: Api, step: Step) {
+        let at = self.at(command);
+        self.devices.step(at, step);
+    }
+
+    fn diagnostics(&self) -> &[Diagnostic] {
+        &self.devices.causes.diagnostics
+    }
+}
+
+#[test]
+fn a_cause_is_explained_once_and_counted() {
+    let mut app = App::new();
+    app.buffer(3);
+    app.record(5, [write(3)]);
+    for _ in 0..4 {
+        app.submit_one(5);
+    }
+    // Recorded anew, it is the same command of the same command buffer.
+    app.record(5, [write(3)]);
+    app.submit_one(5);
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!((&*it.code.0, it.count), ("SYNC-HAZARD-WRITE-AFTER-WRITE", 4));
+    assert!(it.message.contains("submitted on the current VkQueue#0) writes to VkBuffer#3[0..16]"), "{}", it.message);
+    assert!(it.places[0].text.contains("VkCommandBuffer#5, submit 2 on VkQueue#0"), "{:?}", it.places);
+    assert!(it.places[1].text.contains("submit 1 on"), "{:?}", it.places);
+    assert!(it.fixes.first().is_some_and(|it| it.is_verified), "{it:#?}");
+    assert_eq!(it.fact("submit_index"), Some("1"), "of the earlier access");
+    let new: Vec<bool> = app.devices.causes.new.iter().map(|it| it.is_first).collect();
+    assert_eq!(new, [true, false, false, false]);
+}
+
+#[test]
+fn what_is_older_than_the_window_is_not_explained_and_it_is_said() {
+    let mut app = App::new();
+    app.buffer(0);
+    app.record(0, [write(0)]);
+    app.submit_one(0);
+    app.record(1, []);
+    for _ in 0..STEPS_MAX {
+        app.submit_one(1);
+    }
+    app.record(1, [read(0)]);
+    app.submit_one(1);
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!(&*it.code.0, "SYNC-HAZARD-READ-AFTER-WRITE");
+    assert!(it.message.contains("VkBuffer#0[0..16]"), "{}", it.message);
+    assert!(it.explanation[0].contains("older than the last steps"), "{:?}", it.explanation);
+    assert_eq!(it.places[1].text, "not known any more");
+}
+
+/// Whichever command buffer is free is recorded: that is one cause. What is recorded otherwise is another.
+#[test]
+fn command_buffers_without_names_are_known_by_what_is_recorded() {
+    let mut app = App::new();
+    app.buffer(0);
+    for id in 0..6 {
+        app.record(id, [write(0), read(0)]);
+        app.submit_one(id);
+        app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+    }
+    assert_eq!(app.diagnostics().iter().map(|it| it.count).collect::<Vec<_>>(), [6]);
+    app.record(7, [read(0), write(0), read(0)]);
+    app.submit_one(7);
+    assert_eq!(app.diagnostics().len(), 3, "{:#?}", app.diagnostics());
+}
+
+/// The part that is explained begins behind the signal, and must not wait for it.
+#[test]
+fn what_was_signaled_before_is_not_waited_for() {
+    let mut app = App::new();
+    app.buffer(0);
+    let (binary, timeline) =
+        (Point { semaphore: SemaphoreId(0), value: None }, Point { semaphore: SemaphoreId(1), value: Some(7) });
+    for id in 0..2 {
+        let at = app.at(Api::CreateSemaphore);
+        app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
+    }
+    let signals = [binary, timeline].map(|point| Signal { point, stages: ALL });
+    app.submit(Batch { signals: signals.to_vec(), ..Batch::default() }, None);
+    app.record(0, [write(0)]);
+    app.record(1, [read(0)]);
+    let waits = [binary, timeline].map(|point| Wait { point, stages: ALL });
+    let command_buffers = vec![CommandBufferId(0)];
+    app.submit(Batch { waits: waits.to_vec(), command_buffers, ..Batch::default() }, None);
+    app.submit_one(1);
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(!it.fixes.is_empty(), "{it:#?}");
+}
+
+#[test]
+fn a_command_of_a_secondary_command_buffer_is_named() {
+    let mut app = App::new();
+    app.buffer(0);
+    app.record(0, [write(0)]);
+    app.record(1, [read(0)]);
+    app.record(2, [Command::Execute(vec![CommandBufferId(0), CommandBufferId(1)])]);
+    app.submit_one(2);
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert!(it.places[0].text.contains("of VkCommandBuffer#1, executed by command"), "{:?}", it.places);
+    assert!(it.places[1].text.contains("of VkCommandBuffer#0, executed by command"), "{:?}", it.places);
+    assert!(!it.fixes.is_empty(), "{it:#?}");
+}
+
+/// A program that makes and ends things all the time does not fill the memory.
+#[test]
+fn what_is_gone_is_forgotten() {
+    let mut app = App::new();
+    for id in 0..3 * STEPS_MAX as u32 {
+        app.buffer(id);
+        let at = app.at(Api::CreateFence);
+        app.devices.fence(at, FenceId(id), object(HandleType::Fence, id));
+        app.record(id, [write(id)]);
+        app.submit(Batch { command_buffers: vec![CommandBufferId(id)], ..Batch::default() }, Some(id));
+        app.step(Api::WaitForFences, Step::WaitFences(vec![FenceId(id)]));
+        let at = app.at(Api::DestroyFence);
+        app.devices.gone(at, Gone::Fence(FenceId(id)));
+        app.devices.gone(at, Gone::CommandBuffer(CommandBufferId(id)));
+        app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(id)));
+    }
+    assert_eq!(app.diagnostics(), []);
+    let (kept, slots) = app.devices.sizes();
+    assert!(kept <= 2 * STEPS_MAX, "{kept} objects are remembered");
+    assert!(slots <= 6, "the engine has {slots} numbers");
+}
+
+#[test]
+fn work_that_waits_for_ever_is_told_once_with_what_it_waits_for() {
+    let mut app = App::new();
+    app.buffer(0);
+    for id in 0..2 {
+        let at = app.at(Api::CreateSemaphore);
+        app.devices.semaphore(at, SemaphoreId(id), object(HandleType::Semaphore, id));
+    }
+    app.step(Api::SignalSemaphore, Step::SignalSemaphore(Point { semaphore: SemaphoreId(0), value: Some(5) }));
+    app.record(0, [write(0)]);
+    // The first of the two is there already.
+    let waits = [(0, 5), (1, 7)].map(|(semaphore, value)| Wait {
+        point: Point { semaphore: SemaphoreId(semaphore), value: Some(value) },
+        stages: ALL,
+    });
+    app.submit(Batch { waits: waits.to_vec(), command_buffers: vec![CommandBufferId(0)], ..Batch::default() }, None);
+    app.submit_one(0);
+    assert_eq!(app.diagnostics(), []);
+    app.devices.finish();
+    app.devices.finish();
+    let [it] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
+    assert_eq!((&*it.code.0, it.count), ("SYNC-NEVER-EXECUTED", 1));
+    let text = "Work of submit 1 on VkQueue#0 was never executed, and not checked: it waits for VkSemaphore#1 with the \
+                value 7, which nobody signals. One submission behind it waits with it.";
+    assert_eq!(it.message, text);
+}
+
+/// What a call did is gone with it: later work conflicts with what came before, and with nothing else.
+#[test]
+fn a_submission_that_is_taken_back_leaves_no_trace() {
+    let mut app = App::new();
+    app.buffer(0);
+    let mut other = App::new();
+    other.buffer(0);
+    for it in [&mut app, &mut other] {
+        it.record(0, [write(0)]);
+        it.record(1, [read(0)]);
+        it.submit_one(0);
+    }
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
+    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    app.devices.take_back_steps(source);
+    // Only the write is left: a second one conflicts with that, and not with the read.
+    for it in [&mut app, &mut other] {
+        it.submit_one(0);
+    }
+    let (last, only) = (app.diagnostics().last(), other.diagnostics().last());
+    assert_eq!(last.map(|it| (&it.code, &it.message)), only.map(|it| (&it.code, &it.message)));
+    assert!(last.is_some_and(|it| it.places[0].text.contains("submit 2 on")), "{last:#?}");
+}
+
+/// Memory that one resource leaves and another takes is still no conflict after a rebuild.
+#[test]
+fn what_came_and_went_is_told_again_in_its_order() {
+    let mut app = App::new();
+    let memory = |id: u32, app: &mut App| {
+        let at = app.at(Api::BindBufferMemory);
+        let binding = Binding { memory: MemoryId(0), offset: 0, size: 64 };
+        let resource = Resource::new(ResourceKind::Buffer { size: 64 }, Some(binding));
+        app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
+    };
+    memory(0, &mut app);
+    app.record(0, [write(0)]);
+    app.submit_one(0);
+    app.step(Api::DestroyBuffer, Step::Destroy(ResourceId(0)));
+    memory(1, &mut app);
+    app.record(1, [write(1)]);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics(), []);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
+    let source = Source { command: Api::QueueSubmit, thread: 1, call: app.calls };
+    app.devices.take_back_steps(source);
+    app.step(Api::DeviceWaitIdle, Step::DeviceIdle);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1, "{:#?}", app.diagnostics());
+    assert_eq!(app.devices.causes.new.len(), 1);
+}
+
+/// What lies too far in its memory is told, once for each call that put something there, and is in no hazard.
+#[test]
+fn what_there_is_no_room_for_is_told() {
+    let mut app = App::new();
+    let kind = ResourceKind::Buffer { size: 64 };
+    for (id, offset) in [(0, 0), (1, 1 << 40), (2, 1 << 41)] {
+        let at = app.at(Api::BindBufferMemory);
+        let resource = Resource::new(kind.clone(), Some(Binding { memory: MemoryId(0), offset, size: 64 }));
+        app.devices.resource(at, ResourceId(id), object(HandleType::Buffer, id), &resource);
+    }
+    app.record(0, [write(1), write(1), write(2)]);
+    app.submit_one(0);
+    assert!(app.diagnostics().is_empty(), "{:?}", app.diagnostics());
+    let told: Vec<(Api, u64)> = app.devices.unplaced.iter().map(|(it, count)| (it.command, *count)).collect();
+    assert_eq!(told, [(Api::BindBufferMemory, 2)]);
+    assert!(app.devices.unplaced.keys().all(|it| it.reason.contains("2^40")));
+    app.record(1, [write(0), write(0)]);
+    app.submit_one(1);
+    assert_eq!(app.diagnostics().len(), 1);
+}

@@ -1,0 +1,319 @@
+//! The last steps of a device, with the command buffers as they were when they were submitted.
+//!
+//! Bounded: what leaves the window cannot be explained any more, and whoever asks for it is told so.
+
+use std::collections::VecDeque;
+
+use lavascope_engine::Engine;
+use lavascope_record::LabelPath;
+use lavascope_state::{Gone, Source};
+use lavascope_sync_ir::{At, Batch, Command, CommandBufferId, Place, Point, QueueId, ResourceId, SemaphoreId, Step};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::recording::{Mark, Recorded};
+
+/// Steps that are kept.
+pub(crate) const STEPS_MAX: usize = 4096;
+/// Commands that are kept, each as often as it was submitted.
+const COMMANDS_MAX: usize = 500_000;
+
+#[derive(Default)]
+pub(crate) struct Window {
+    kept: VecDeque<Kept>,
+    /// What ended before which step.
+    ends: VecDeque<(u32, Gone)>,
+    commands: usize,
+    /// What was signaled when the window begins.
+    before: Signaled,
+}
+
+/// One step, as the engine was told of it, with the numbers of the tracker.
+pub(crate) struct Kept {
+    /// As the engine counts.
+    pub(crate) index: u32,
+    /// Submissions so far, this one included.
+    pub(crate) submit: u64,
+    pub(crate) source: Source,
+    pub(crate) step: Step,
+    /// For each batch and each of its command buffers.
+    pub(crate) buffers: Vec<Vec<Submitted>>,
+    /// The debug labels of its queue.
+    pub(crate) labels: Option<LabelPath>,
+    /// Of its call; zero, if nobody captured it.
+    pub(crate) stack: u32,
+    commands: usize,
+}
+
+/// A command buffer, and all that it executes; none if nothing was ever recorded.
+#[derive(Clone)]
+pub(crate) struct Submitted {
+    pub(crate) own: Option<Recorded>,
+    pub(crate) executed: Vec<(CommandBufferId, Recorded)>,
+}
+
+/// Something that nothing in the window speaks of any more.
+pub(crate) enum Forgotten {
+    Resource(ResourceId),
+    Other(Gone),
+}
+
+/// Where something happened.
+pub(crate) struct Located<'a> {
+    pub(crate) kept: &'a Kept,
+    /// The command buffer in which it was recorded, and the index in there.
+    pub(crate) recorded: Option<(&'a Recorded, u32)>,
+}
+
+impl Located<'_> {
+    pub(crate) fn mark(&self) -> Option<&Mark> {
+        let (recorded, index) = self.recorded?;
+        recorded.marks.get(index as usize)
+    }
+}
+
+/// Semaphores that somebody may wait for.
+#[derive(Clone, Default)]
+pub(crate) struct Signaled {
+    binary: FxHashSet<SemaphoreId>,
+    values: FxHashMap<SemaphoreId, u64>,
+}
+
+impl Kept {
+    pub(crate) fn new(index: u32, submit: u64, source: Source, step: Step, buffers: Vec<Vec<Submitted>>) -> Kept {
+        let commands = buffers.iter().flatten().map(Submitted::commands).sum();
+        Kept { index, submit, source, step, buffers, labels: None, stack: 0, commands }
+    }
+
+    pub(crate) fn called(self, labels: Option<LabelPath>, stack: u32) -> Kept {
+        Kept { labels, stack, ..self }
+    }
+
+    /// A command buffer that is being recorded, as if it were all that is ever submitted.
+    pub(crate) fn recording(source: Source, queue: QueueId, id: CommandBufferId, submitted: Submitted) -> Kept {
+        let batch = Batch { command_buffers: vec![id], ..Batch::default() };
+        let step = Step::Submit { queue, batches: vec![batch], fence: None };
+        Kept::new(Engine::RECORDING, 0, source, step, vec![vec![submitted]])
+    }
+
+    /// Whether nothing of it was submitted yet.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.index == Engine::RECORDING
+    }
+
+    pub(crate) fn commands(&self) -> usize {
+        self.commands
+    }
+
+    /// Where something happened that is in this step.
+    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        match place {
+            Place::Step(_) => Some(Located { kept: self, recorded: None }),
+            Place::Command(At { batch, primary, path, .. }) => {
+                let submitted = self.buffers.get(*batch as usize)?.get(*primary as usize)?;
+                Some(Located { kept: self, recorded: Some(submitted.command(path)?) })
+            }
+        }
+    }
+}
+
+impl Submitted {
+    pub(crate) fn has_events(&self) -> bool {
+        self.own.iter().chain(self.executed.iter().map(|it| &it.1)).any(|it| it.has_events)
+    }
+
+    fn commands(&self) -> usize {
+        let own = self.own.iter().map(|it| it.len()).sum::<usize>();
+        own + self.executed.iter().map(|it| it.1.len()).sum::<usize>()
+    }
+
+    /// The command of a path, as the engine counts: indices of `Execute` with the place in its list, and the command.
+    fn command(&self, path: &[u32]) -> Option<(&Recorded, u32)> {
+        let (last, way) = path.split_last()?;
+        let mut recorded: &Recorded = self.own.as_ref()?;
+        for step in way.chunks_exact(2) {
+            let Command::Execute(all) = recorded.other(step[0] as usize)? else { return None };
+            let next = all.get(step[1] as usize)?;
+            recorded = &self.executed.iter().find(|it| it.0 == *next)?.1;
+        }
+        Some((recorded, *last))
+    }
+}
+
+impl Window {
+    /// Adds a step, and gives what nothing speaks of any more.
+    pub(crate) fn push(&mut self, kept: Kept) -> Vec<Forgotten> {
+        let is_repeated = self.kept.back().is_some_and(|it| it.step == kept.step);
+        if is_repeated && matches!(kept.step, Step::WaitSemaphores(_) | Step::WaitFences(_)) {
+            // Somebody polls; to wait again for what one has waited for changes nothing.
+            return Vec::new();
+        }
+        self.commands += kept.commands;
+        self.kept.push_back(kept);
+        let mut forgotten = Vec::new();
+        while self.kept.len() > STEPS_MAX || self.commands > COMMANDS_MAX && self.kept.len() > 1 {
+            let Some(old) = self.kept.pop_front() else { break };
+            self.commands -= old.commands;
+            self.before.pass(&old.step);
+            if let Step::Destroy(id) = old.step {
+                forgotten.push(Forgotten::Resource(id));
+            }
+            while let Some((_, gone)) = self.ends.pop_front_if(|it| it.0 <= old.index) {
+                if let Gone::Semaphore(id) = gone {
+                    self.before.forget(id);
+                }
+                forgotten.push(Forgotten::Other(gone));
+            }
+        }
+        forgotten
+    }
+
+    /// Something ended after the last step.
+    pub(crate) fn push_end(&mut self, gone: Gone) -> Option<Forgotten> {
+        match self.kept.back() {
+            Some(last) => self.ends.push_back((last.index, gone)),
+            None => return Some(Forgotten::Other(gone)),
+        }
+        None
+    }
+
+    /// Where something happened, if that is not too long ago.
+    pub(crate) fn locate(&self, place: &Place) -> Option<Located<'_>> {
+        self.step(step_of(place))?.locate(place)
+    }
+
+    /// Takes out what a call did; none if it did nothing.
+    pub(crate) fn remove(&mut self, source: Source) -> Vec<Kept> {
+        let mut removed = Vec::new();
+        // It is among the last: nobody takes back what happened long ago.
+        while let Some(at) = self.kept.iter().rposition(|it| it.source == source) {
+            removed.extend(self.kept.remove(at));
+        }
+        self.commands -= removed.iter().map(|it| it.commands).sum::<usize>();
+        removed
+    }
+
+    /// Everything in it, in its order: what was signaled before, and the steps, each with what ended right after it.
+    pub(crate) fn take_apart(self) -> (Signaled, Vec<(Kept, Vec<Gone>)>) {
+        let Window { kept, mut ends, before, .. } = self;
+        let mut all: Vec<(Kept, Vec<Gone>)> = Vec::new();
+        for it in kept {
+            // What ended after a step that was taken out ended after the one before it.
+            if let Some((_, gone)) = all.last_mut() {
+                while let Some((_, end)) = ends.pop_front_if(|end| end.0 < it.index) {
+                    gone.push(end);
+                }
+            }
+            all.push((it, Vec::new()));
+        }
+        if let Some((_, gone)) = all.last_mut() {
+            gone.extend(ends.into_iter().map(|it| it.1));
+        }
+        (before, all)
+    }
+
+    /// The same again, with new numbers.
+    pub(crate) fn put_together(before: Signaled, all: Vec<(Kept, Vec<Gone>)>) -> Window {
+        let mut window = Window { before, ..Window::default() };
+        for (kept, gone) in all {
+            window.commands += kept.commands;
+            window.ends.extend(gone.into_iter().map(|it| (kept.index, it)));
+            window.kept.push_back(kept);
+        }
+        window
+    }
+
+    /// All that is kept.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Kept> {
+        self.kept.iter()
+    }
+
+    /// The steps from one on, and what was signaled before.
+    pub(crate) fn since(&self, step: u32) -> (Signaled, impl Iterator<Item = &Kept>) {
+        let first = self.kept.partition_point(|it| it.index < step);
+        let mut before = self.before.clone();
+        self.kept.iter().take(first).for_each(|it| before.pass(&it.step));
+        (before, self.kept.iter().skip(first))
+    }
+
+    /// What bound memory to sparse resources before a step.
+    pub(crate) fn binds_before(&self, step: u32) -> impl Iterator<Item = &Kept> {
+        let before = self.kept.iter().take_while(move |it| it.index < step);
+        before.filter(|it| matches!(it.step, Step::BindSparse { .. }))
+    }
+
+    pub(crate) fn step(&self, step: u32) -> Option<&Kept> {
+        self.kept.binary_search_by_key(&step, |it| it.index).ok().and_then(|it| self.kept.get(it))
+    }
+}
+
+/// The step that something happened in.
+pub(crate) fn step_of(place: &Place) -> u32 {
+    match place {
+        Place::Step(step) => *step,
+        Place::Command(at) => at.step,
+    }
+}
+
+impl Signaled {
+    /// What is signaled, in a fixed order.
+    pub(crate) fn points(&self) -> Vec<Point> {
+        let binary = self.binary.iter().map(|it| Point { semaphore: *it, value: None });
+        let values = self.values.iter().map(|(it, value)| Point { semaphore: *it, value: Some(*value) });
+        let mut all: Vec<Point> = binary.chain(values).collect();
+        all.sort_by_key(|it| (it.semaphore, it.value));
+        all
+    }
+
+    /// A step is over.
+    fn pass(&mut self, step: &Step) {
+        match step {
+            Step::Submit { batches, .. } => {
+                for batch in batches {
+                    for it in &batch.waits {
+                        self.take(it.point);
+                    }
+                    batch.signals.iter().for_each(|it| self.signal(it.point));
+                }
+            }
+            Step::BindSparse { waits, signals, .. } => {
+                for it in waits {
+                    self.take(*it);
+                }
+                signals.iter().for_each(|it| self.signal(*it));
+            }
+            Step::SignalSemaphore(point) => self.signal(*point),
+            Step::Acquire { semaphore: Some(semaphore), .. } => {
+                self.signal(Point { semaphore: *semaphore, value: None });
+            }
+            Step::Present { waits, .. } => {
+                for it in waits {
+                    self.take(Point { semaphore: *it, value: None });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn signal(&mut self, point: Point) {
+        match point.value {
+            None => drop(self.binary.insert(point.semaphore)),
+            Some(value) => {
+                let own = self.values.entry(point.semaphore).or_default();
+                *own = (*own).max(value);
+            }
+        }
+    }
+
+    /// Whether somebody who waits need not wait; a binary semaphore is not signaled any more then.
+    pub(crate) fn take(&mut self, point: Point) -> bool {
+        match point.value {
+            None => self.binary.remove(&point.semaphore),
+            Some(value) => self.values.get(&point.semaphore).is_some_and(|it| *it >= value),
+        }
+    }
+
+    fn forget(&mut self, semaphore: SemaphoreId) {
+        self.binary.remove(&semaphore);
+        self.values.remove(&semaphore);
+    }
+}

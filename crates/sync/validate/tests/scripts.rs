@@ -1,0 +1,423 @@
+//! Command buffers that are recorded again and again: one validator looks at all their calls, and another one only where
+//! they are not what they were the last time. Both must tell the same, at the same calls.
+//! `LAVASCOPE_SAMPLE_PROGRAMS` and `LAVASCOPE_SAMPLE_SEED` make it more, and others.
+
+#[path = "../benches/records/app.rs"]
+#[allow(dead_code, reason = "benchmarks use the rest")]
+mod app;
+#[path = "../benches/records/drawing.rs"]
+#[allow(dead_code, reason = "benchmarks use the rest")]
+mod drawing;
+
+use std::ops::Range;
+
+use app::*;
+use lavascope_abi::*;
+use lavascope_record::{Kind, Record};
+use lavascope_sim::{Random, World};
+use lavascope_validate::Validator;
+
+const PROGRAMS: u64 = 200;
+const SEED: u64 = 0;
+const BUFFERS: u64 = 6;
+const COMMAND_BUFFERS: [u64; 3] = [2, 4, 6];
+/// Its number is odd: a secondary one, which the others execute.
+const SECONDARY: u64 = 9;
+const TRANSFER: PipelineStageFlags = PipelineStageFlags::TRANSFER;
+const EVERYTHING: PipelineStageFlags = PipelineStageFlags::ALL_COMMANDS;
+const WRITES: AccessFlags = AccessFlags::MEMORY_WRITE;
+const ALL: AccessFlags = AccessFlags(AccessFlags::MEMORY_READ.0 | AccessFlags::MEMORY_WRITE.0);
+const BOTH: AccessFlags = AccessFlags(AccessFlags::TRANSFER_READ.0 | AccessFlags::TRANSFER_WRITE.0);
+
+/// What is recorded.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Copy(u64, u64),
+    Fill(u64),
+    Barrier,
+    /// A barrier that does not cover all.
+    Narrow,
+    Draws(u32),
+    Label,
+    /// What no script has.
+    Marker(u64),
+    Execute,
+}
+
+struct Player {
+    app: App,
+    rng: Random,
+    /// What each command buffer was recorded with last.
+    scripts: Vec<Vec<Op>>,
+    buffers: u64,
+}
+
+impl Player {
+    fn new(seed: u64) -> Player {
+        let mut app = App::default();
+        app.make_drawing();
+        for it in &COMMAND_BUFFERS[1..] {
+            app.other = Some(*it);
+            app.make_command_buffer();
+        }
+        for it in 5..=BUFFERS {
+            app.make_buffer(it);
+        }
+        let mut rng = Random::new(seed);
+        let scripts = COMMAND_BUFFERS.map(|_| script(&mut rng)).to_vec();
+        let mut player = Player { app, rng, scripts, buffers: BUFFERS };
+        player.make_secondary();
+        player.record_secondary();
+        player
+    }
+
+    fn make_secondary(&mut self) {
+        let info = CommandBufferAllocateInfo {
+            command_pool: command_pool(1),
+            level: CommandBufferLevel::SECONDARY,
+            command_buffer_count: 1,
+            ..CommandBufferAllocateInfo::zeroed()
+        };
+        let params = AllocateCommandBuffersParams {
+            device: device(1),
+            p_allocate_info: Ptr::to(&info),
+            p_command_buffers: Ptr::to(&command_buffer(SECONDARY)),
+        };
+        self.app.call(Command::AllocateCommandBuffers, &params);
+    }
+
+    fn record_secondary(&mut self) {
+        let last = self.app.other.replace(SECONDARY);
+        let inheritance = CommandBufferInheritanceInfo::zeroed();
+        let info =
+            CommandBufferBeginInfo { p_inheritance_info: Ptr::to(&inheritance), ..CommandBufferBeginInfo::zeroed() };
+        let command_buffer = self.app.commands();
+        let params = BeginCommandBufferParams { command_buffer, p_begin_info: Ptr::to(&info) };
+        self.app.call(Command::BeginCommandBuffer, &params);
+        for _ in 0..1 + self.rng.below(2) {
+            let buffer = 1 + self.rng.below(BUFFERS);
+            self.record_one(Op::Fill(buffer));
+        }
+        self.app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+        self.app.other = last;
+    }
+
+    fn is(&mut self, one_in: u64) -> bool {
+        self.rng.below(one_in) == 0
+    }
+
+    fn frame(&mut self) {
+        let which = self.rng.below(3) as usize;
+        self.app.other = Some(COMMAND_BUFFERS[which]);
+        self.change_between();
+        if self.is(3) {
+            self.change_script(which);
+        }
+        if self.is(8) {
+            self.reset();
+        }
+        self.app.begin();
+        if self.is(12) {
+            // Begun again, before anything of it was executed.
+            self.record(which, 0..1);
+            self.app.begin();
+        }
+        let half = self.rng.below(self.scripts[which].len() as u64 + 1) as usize;
+        self.record(which, 0..half);
+        self.change_within(which, half);
+        self.record(which, half..usize::MAX);
+        self.end_recording();
+        if !self.is(4) {
+            self.submit();
+        }
+    }
+
+    fn end_recording(&mut self) {
+        let command_buffer = self.app.commands();
+        self.app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+    }
+
+    /// Something else happens in the middle of a recording, where that leaves alone what was recorded before.
+    fn change_within(&mut self, which: usize, half: usize) {
+        let has_drawn = self.scripts[which][..half].iter().any(|it| matches!(it, Op::Draws(_)));
+        let has_executed = self.scripts[which][..half].iter().any(|it| matches!(it, Op::Execute));
+        match self.rng.below(6) {
+            0 if !has_drawn => self.write_sets(),
+            1 if !has_executed => self.record_secondary(),
+            2 => {
+                let other = (which + 1) % COMMAND_BUFFERS.len();
+                self.app.other = Some(COMMAND_BUFFERS[other]);
+                self.app.begin();
+                self.record(other, 0..usize::MAX);
+                self.end_recording();
+                self.app.other = Some(COMMAND_BUFFERS[which]);
+            }
+            _ => {}
+        }
+    }
+
+    fn write_sets(&mut self) {
+        let uniforms = 1 + self.rng.below(self.buffers);
+        let sets = [descriptor_set(1), descriptor_set(2)];
+        self.app.write_sets(sets, DescriptorType::UNIFORM_BUFFER_DYNAMIC, uniforms);
+    }
+
+    fn change_script(&mut self, which: usize) {
+        let new = op(&mut self.rng);
+        let len = self.scripts[which].len();
+        let at = self.rng.below(len as u64 + 1) as usize;
+        let own = &mut self.scripts[which];
+        match self.rng.below(5) {
+            0 if at < len => own[at] = new,
+            3 if at < len => drop(own.remove(at)),
+            1 => own.insert(at, new),
+            2 => own.truncate(at),
+            _ => own.push(new),
+        }
+    }
+
+    /// Something else happens before the next recording.
+    fn change_between(&mut self) {
+        match self.rng.below(10) {
+            0 => self.write_sets(),
+            3 => self.record_secondary(),
+            1 if self.buffers < 12 => {
+                self.buffers += 1;
+                let at = self.rng.below(8) * BUFFER_SIZE / 2 + BUFFER_SIZE;
+                self.app.make_buffer_at(self.buffers, at);
+            }
+            2 if self.buffers > BUFFERS => {
+                let gone = buffer(self.buffers);
+                self.buffers -= 1;
+                for it in self.scripts.iter_mut().flatten() {
+                    if let Op::Copy(..) | Op::Fill(_) = it {
+                        *it = Op::Fill(1 + self.rng.below(BUFFERS));
+                    }
+                }
+                let params = DestroyBufferParams { device: device(1), buffer: gone, p_allocator: Ptr::NULL };
+                self.app.call(Command::DestroyBuffer, &params);
+            }
+            _ => {}
+        }
+    }
+
+    fn reset(&mut self) {
+        let (device, command_buffer) = (device(1), self.app.commands());
+        if self.is(2) {
+            let params =
+                ResetCommandPoolParams { device, command_pool: command_pool(1), flags: CommandPoolResetFlags(0) };
+            self.app.call(Command::ResetCommandPool, &params);
+            self.record_secondary();
+        } else {
+            let params = ResetCommandBufferParams { command_buffer, flags: CommandBufferResetFlags(0) };
+            self.app.call(Command::ResetCommandBuffer, &params);
+        }
+    }
+
+    /// Some of what a command buffer is to be recorded with.
+    fn record(&mut self, which: usize, part: Range<usize>) {
+        for it in self.scripts[which].clone().into_iter().take(part.end).skip(part.start) {
+            self.record_one(it);
+        }
+    }
+
+    fn record_one(&mut self, it: Op) {
+        let (command_buffer, app) = (self.app.commands(), &mut self.app);
+        match it {
+            Op::Copy(src, dst) => {
+                let region = BufferCopy { src_offset: 0, dst_offset: 0, size: 64 };
+                let (src_buffer, dst_buffer) = (buffer(src), buffer(dst));
+                let (region_count, p_regions) = (1, Ptr::to(&region));
+                let params = CmdCopyBufferParams { command_buffer, src_buffer, dst_buffer, region_count, p_regions };
+                app.call(Command::CmdCopyBuffer, &params);
+            }
+            Op::Fill(dst) => {
+                let params =
+                    CmdFillBufferParams { command_buffer, dst_buffer: buffer(dst), dst_offset: 0, size: 128, data: 7 };
+                app.call(Command::CmdFillBuffer, &params);
+            }
+            Op::Barrier => app.barrier((EVERYTHING, WRITES), (EVERYTHING, ALL)),
+            Op::Narrow => app.barrier((TRANSFER, BOTH), (TRANSFER, BOTH)),
+            Op::Draws(count) => {
+                app.begin_drawing();
+                (0..count).for_each(|it| app.draw(it));
+                app.end_drawing();
+            }
+            Op::Label => {
+                let label = DebugUtilsLabelEXT {
+                    p_label_name: Ptr::new(c"part".as_ptr().expose_provenance() as u64),
+                    ..DebugUtilsLabelEXT::zeroed()
+                };
+                let params = CmdBeginDebugUtilsLabelEXTParams { command_buffer, p_label_info: Ptr::to(&label) };
+                app.call(Command::CmdBeginDebugUtilsLabelEXT, &params);
+            }
+            Op::Marker(dst) => {
+                let params = CmdWriteBufferMarkerAMDParams {
+                    command_buffer,
+                    pipeline_stage: PipelineStageFlagBits::TRANSFER,
+                    dst_buffer: buffer(dst),
+                    dst_offset: 0,
+                    marker: 3,
+                };
+                app.call(Command::CmdWriteBufferMarkerAMD, &params);
+            }
+            Op::Execute => {
+                let secondary = app::command_buffer(SECONDARY);
+                let (command_buffer_count, p_command_buffers) = (1, Ptr::to(&secondary));
+                let params = CmdExecuteCommandsParams { command_buffer, command_buffer_count, p_command_buffers };
+                app.call(Command::CmdExecuteCommands, &params);
+            }
+        }
+    }
+
+    fn submit(&mut self) {
+        let commands = self.app.commands();
+        let submit =
+            SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
+        let params =
+            QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
+        self.app.call(Command::QueueSubmit, &params);
+        if self.is(2) {
+            self.app.call(Command::QueueWaitIdle, &QueueWaitIdleParams { queue: queue(1) });
+        }
+    }
+}
+
+/// What is to be recorded: in most cases with a barrier in front of all that needs one.
+fn script(rng: &mut Random) -> Vec<Op> {
+    let is_right = rng.below(4) > 0;
+    let all = (0..1 + rng.below(12)).map(|_| op(rng));
+    all.flat_map(|it| [is_right.then_some(Op::Barrier), Some(it)]).flatten().collect()
+}
+
+fn op(rng: &mut Random) -> Op {
+    let any = |rng: &mut Random| 1 + rng.below(BUFFERS);
+    match rng.below(17) {
+        0..4 => Op::Copy(any(rng), any(rng)),
+        4..6 => Op::Fill(any(rng)),
+        6..11 => Op::Barrier,
+        11 => Op::Narrow,
+        12..14 => Op::Draws(rng.below(3) as u32),
+        14 => Op::Label,
+        15 => Op::Execute,
+        _ => Op::Marker(any(rng)),
+    }
+}
+
+/// What a validator says of records, call by call, and how many of them it did not look at.
+fn told(records: &[Record<'static>], seed: u64, compares: bool) -> (Vec<String>, u64) {
+    let mut validator = Validator::default();
+    validator.want_submissions();
+    if !compares {
+        validator.compare_no_calls();
+    }
+    let (mut all, mut rng, mut thread, mut stack) = (Vec::new(), Random::new(seed), 1, 0);
+    for (index, record) in records.iter().enumerate() {
+        // Both halves of a call are on one thread.
+        if record.kind() == Kind::Enter && rng.below(60) == 0 {
+            thread = 3 - thread;
+        }
+        // Of some calls it is known where they were made.
+        if rng.below(50) == 0 {
+            stack = rng.below(6).saturating_sub(3) as u32;
+        }
+        validator.at_stack(stack);
+        validator.record(thread, *record);
+        // What is recorded is all in one half.
+        if format!("{:?}", record.command()).starts_with("Cmd") && rng.below(80) == 0 {
+            validator.take_back(thread, *record);
+        }
+        all.extend(validator.take().iter().map(|it| format!("{index}: {it:?}")));
+    }
+    validator.finish();
+    all.extend(validator.diagnostics().iter().map(|it| format!("{it:?}")));
+    all.extend(validator.missing().map(|it| format!("{it:?}")));
+    (all, validator.same_calls())
+}
+
+#[test]
+fn calls_that_are_what_they_were_need_not_be_looked_at() {
+    let setting = |name, default| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(default);
+    let programs: u64 = setting("LAVASCOPE_SAMPLE_PROGRAMS", PROGRAMS);
+    let first = setting("LAVASCOPE_SAMPLE_SEED", SEED);
+    let (mut same, mut findings) = (0, 0);
+    for seed in first..first + programs {
+        let mut player = Player::new(seed);
+        (0..40).for_each(|_| player.frame());
+        let (by_comparing, skipped) = told(&player.app.records, seed, true);
+        let (by_looking, none) = told(&player.app.records, seed, false);
+        let differs = by_comparing.iter().zip(&by_looking).find(|it| it.0 != it.1);
+        assert_eq!(differs, None, "seed {seed}");
+        assert_eq!(by_comparing.len(), by_looking.len(), "seed {seed}");
+        assert_eq!(none, 0);
+        (same, findings) = (same + skipped, findings + by_looking.len());
+    }
+    assert!(same > 10 * programs, "{same} calls were compared only");
+    assert!(findings as u64 > programs, "{findings} findings");
+}
+
+/// A frame that fills a buffer twice, with a barrier between; the next one races the last fill.
+fn fill_twice(app: &mut App) {
+    let command_buffer = app.commands();
+    let params = CmdFillBufferParams { command_buffer, dst_buffer: buffer(1), dst_offset: 0, size: 128, data: 7 };
+    app.begin();
+    app.call(Command::CmdFillBuffer, &params);
+    app.barrier((EVERYTHING, WRITES), (EVERYTHING, ALL));
+    app.call(Command::CmdFillBuffer, &params);
+    app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
+}
+
+fn submit(app: &mut App) {
+    let commands = app.commands();
+    let submit = SubmitInfo { command_buffer_count: 1, p_command_buffers: Ptr::to(&commands), ..SubmitInfo::zeroed() };
+    let params = QueueSubmitParams { queue: queue(1), submit_count: 1, p_submits: Ptr::to(&submit), fence: Fence(0) };
+    app.call(Command::QueueSubmit, &params);
+}
+
+/// The calls are what they were the last time; where they were made then says nothing about now.
+#[test]
+fn call_stacks_are_those_of_the_last_recording() {
+    let mut app = App::default();
+    app.make_device();
+    app.make_buffer(1);
+    fill_twice(&mut app);
+    let second = app.records.len();
+    fill_twice(&mut app);
+    let third = app.records.len();
+    fill_twice(&mut app);
+    submit(&mut app);
+    submit(&mut app);
+    let is_barrier = |it: &Record<'_>| it.command() == Command::CmdPipelineBarrier;
+    let barrier = second + app.records[second..].iter().position(is_barrier).expect("a barrier");
+    let mut validator = Validator::default();
+    validator.want_submissions();
+    for (index, record) in app.records.iter().enumerate() {
+        validator.at_stack(if (barrier..third).contains(&index) { 5 } else { 0 });
+        validator.record(1, *record);
+    }
+    let [found] = validator.diagnostics() else { panic!("{:?}", validator.diagnostics()) };
+    assert_eq!(found.stacks, []);
+    assert!(validator.same_calls() > 0, "the first call of the second recording is what it was");
+}
+
+/// Shaders tell by the numbers of commands what they touched: all of these are counted.
+#[test]
+fn every_call_is_looked_at_where_shaders_tell() {
+    let mut app = App::default();
+    app.make_device();
+    app.make_buffer(1);
+    (0..3).for_each(|_| fill_twice(&mut app));
+    let same = |expects_feedback| {
+        let mut validator = Validator::default();
+        validator.want_submissions();
+        for record in &app.records {
+            validator.record(1, *record);
+            if expects_feedback && record.command() == Command::CreateDevice {
+                validator.expect_feedback(World::id_of(HandleType::Device, device(1).0));
+            }
+        }
+        validator.same_calls()
+    };
+    assert!(same(false) > 0);
+    assert_eq!(same(true), 0);
+}

@@ -1,0 +1,347 @@
+//! `lavascope check`: the hazards of a program that was captured, or is written as a scenario.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, anyhow};
+use serde::Serialize;
+
+use lavascope_diag::{Diagnostic, Identity, Severity, render_text};
+use lavascope_engine::event_races;
+use lavascope_explain::{
+    Budget, Site, advise, causes, diagnose, diagnose_faults, diagnose_races, fault_causes, never_executed,
+    over_synchronized, parked, race_causes,
+};
+use lavascope_scenario::{Site as Written, Source, Spot};
+use lavascope_sync_ir::{CommandBufferId, Findings};
+
+use super::{Outcome, check_trace};
+use crate::known::{Judged, KnownArguments, gone_text};
+use crate::progress::Progress;
+use crate::scenario_names::ScenarioNames;
+use crate::text;
+use crate::trace_file::TraceFile;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  nothing was found that is not known already
+  1  something was found
+  2  a file cannot be read, or is neither a trace nor a scenario; the others are told all the same";
+
+/// Find the hazards of programs that were captured, or are written as scenarios
+///
+/// Needs no GPU and no driver, and uses all cores. What is expected in a scenario does not count here; its form is in docs/scenarios.md.
+#[derive(clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    /// Traces and scenarios
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Tell as well which synchronization of scenarios nobody needs; that does not count for the exit code
+    #[arg(long)]
+    needless: bool,
+    /// Tell what is only possible in traces, too: two writes at places that only shaders know, descriptors that they pick
+    #[arg(long)]
+    possible: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    known: KnownArguments,
+}
+
+/// How often a program is checked again in search of what it does not need.
+const BUDGET: Budget = Budget { checks_max: 10_000 };
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
+    let total = arguments.files.iter().filter_map(|it| Some(it.metadata().ok()?.len())).sum();
+    let progress = Progress::new(total);
+    let looked = side_by_side(&arguments.files, |it| look_at(it, arguments, &progress));
+    drop(progress);
+    let mut told = Told::default();
+    for (file, found) in arguments.files.iter().zip(looked) {
+        match found {
+            Ok(found) => {
+                text::tell(&found.warning);
+                let judged = Judged::new(found.items, |it: &Item| &it.1, &rules, baseline.as_ref());
+                told.add(file, judged, found.needless, (&found.beside, &found.none));
+            }
+            Err(error) => {
+                told.has_failed = true;
+                text::tell(&format!("lavascope: {error:#}\n"));
+            }
+        }
+    }
+    if arguments.json {
+        text::emit_json(&told.infos())?;
+    } else {
+        text::emit(&(std::mem::take(&mut told.text) + &told.last_line(arguments.files.len())))?;
+    }
+    // What was not looked at may still be there.
+    if let Some(baseline) = baseline.filter(|_| !told.has_failed) {
+        text::tell(&gone_text(baseline.path(), &baseline.gone(&told.identities)));
+        text::tell(&baseline.update(&told.identities)?.unwrap_or_default());
+    }
+    Ok(match (told.has_failed, told.new) {
+        (true, _) => Outcome::Failed,
+        (false, 0) => Outcome::Fine,
+        _ => Outcome::Found,
+    })
+}
+
+/// Looks at all files, as many at once as there are cores; what was found is in their order.
+fn side_by_side<T: Send>(files: &[PathBuf], look: impl Fn(&Path) -> T + Sync) -> Vec<T> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let all: Mutex<Vec<(usize, T)>> = Mutex::default();
+    let work = || {
+        // Relaxed: each number is taken once, and nothing else goes by it.
+        while let Some((index, file)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|it| Some((it, files.get(it)?)))
+        {
+            let found = look(file);
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((index, found));
+        }
+    };
+    std::thread::scope(|scope| (0..cores.min(files.len())).for_each(|_| drop(scope.spawn(work))));
+    let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    all.sort_by_key(|it| it.0);
+    all.into_iter().map(|it| it.1).collect()
+}
+
+/// Where a finding is written.
+#[derive(Clone, Copy)]
+struct Place {
+    line: u32,
+    column: u32,
+}
+
+impl Place {
+    fn of(spot: Option<Spot<'_>>) -> Option<Place> {
+        spot.map(|it| Place { line: it.line, column: it.column })
+    }
+}
+
+/// A finding, with where it is written.
+type Item = (Option<Place>, Diagnostic);
+
+/// What was found in one file.
+struct Found {
+    items: Vec<Item>,
+    needless: Vec<Item>,
+    /// What is to be said behind the findings, and where there are none.
+    beside: String,
+    none: String,
+    warning: String,
+}
+
+fn look_at(file: &Path, wanted: &Arguments, progress: &Progress) -> anyhow::Result<Found> {
+    let bytes = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    if lavascope_trace::is_trace(&bytes) {
+        let mut checked = check_trace::check_file(&TraceFile::of(file, bytes), wanted.possible, progress)?;
+        let items = std::mem::take(&mut checked.diagnostics).into_iter().map(|it| (None, it)).collect();
+        let (beside, none) = (checked.text(file), checked.none(file));
+        return Ok(Found { items, needless: Vec::new(), beside, none, warning: String::new() });
+    }
+    let content = std::str::from_utf8(&bytes).map_err(|error| not_text(file, &bytes, error.valid_up_to()))?;
+    let source = Source::new(content)
+        .map_err(|error| anyhow!("{}:{}:{}: {}", file.display(), error.line, error.column, error.message))?;
+    let items = find(&source).into_iter().map(|it| (Place::of(it.0), it.1)).collect();
+    let (mut needless, mut warning) = (Vec::new(), String::new());
+    if wanted.needless {
+        let found = over_synchronized(&source.scenario.program, BUDGET);
+        let advice = advise(&found, &ScenarioNames(&source));
+        needless = found.surplus.iter().map(|it| Place::of(spot_of(&source, it.site))).zip(advice).collect();
+        if found.untried > 0 {
+            warning = format!("lavascope: {} changes were not tried; the program is too large\n", found.untried);
+        }
+    }
+    progress.advance(bytes.len() as u64);
+    let none = format!("{}: no hazards", file.display());
+    Ok(Found { items, needless, beside: String::new(), none, warning })
+}
+
+/// What is told of all files.
+#[derive(Default)]
+struct Told<'a> {
+    text: String,
+    all: Vec<(&'a Path, Judged<Item>, Vec<Item>)>,
+    identities: Vec<Identity>,
+    /// Findings that are new, and the files that have some.
+    new: usize,
+    files: usize,
+    /// Of those files.
+    known: u64,
+    ignored: u64,
+    has_failed: bool,
+}
+
+impl<'a> Told<'a> {
+    fn add(&mut self, file: &'a Path, judged: Judged<Item>, needless: Vec<Item>, (beside, none): (&str, &str)) {
+        self.identities.extend(judged.findings.iter().map(|it| Identity::of(&it.0.1)));
+        let new = judged.findings.iter().filter(|it| !it.1).map(|it| &it.0);
+        self.text.extend(new.chain(&needless).map(|it| render(file, it)));
+        self.text += beside;
+        let (known, ignored) = (judged.known_count() as u64, judged.ignored);
+        if judged.new_count() == 0 {
+            self.text += &format!(
+                "{none}{}\n",
+                counts(&[("needless", needless.len() as u64), ("known", known), ("ignored", ignored)])
+            );
+        } else {
+            self.new += judged.new_count();
+            self.files += 1;
+            (self.known, self.ignored) = (self.known + known, self.ignored + ignored);
+        }
+        self.all.push((file, judged, needless));
+    }
+
+    fn infos(&self) -> Vec<Info<'_>> {
+        let mut infos = Vec::new();
+        for (file, judged, needless) in &self.all {
+            infos.extend(judged.findings.iter().map(|(it, is_known)| Info::new(file, it, *is_known)));
+            infos.extend(needless.iter().map(|it| Info::new(file, it, false)));
+        }
+        infos
+    }
+
+    /// How much was found, of so many files.
+    fn last_line(&self, files: usize) -> String {
+        let (count, kind) = match self.new {
+            0 => return String::new(),
+            1 => ("1 finding".to_owned(), "its kind"),
+            count => (format!("{count} findings"), "a kind"),
+        };
+        let of = if files > 1 { format!(" in {} of {files} files", self.files) } else { String::new() };
+        let counts = counts(&[("known", self.known), ("ignored", self.ignored)]);
+        format!("{count}{of}{counts}; `lavascope explain CODE` tells more about {kind}\n")
+    }
+}
+
+fn counts(all: &[(&str, u64)]) -> String {
+    all.iter().filter(|it| it.1 > 0).map(|(word, count)| format!("; {word}: {count}")).collect()
+}
+
+/// All that is wrong, each with where it is written.
+fn find<'a>(source: &Source<'a>) -> Vec<(Option<Spot<'a>>, Diagnostic)> {
+    let (program, names) = (&source.scenario.program, ScenarioNames(source));
+    let Findings { hazards, faults } = lavascope_engine::check_all(program);
+    let mut spots: Vec<Option<Spot<'a>>> = causes(program, &hazards).iter().map(|it| source.operand(it.0)).collect();
+    let mut diagnostics = diagnose(program, &hazards, &names);
+    spots.extend(fault_causes(program, &faults).iter().map(|it| source.operand_of_fault(it.0)));
+    diagnostics.extend(diagnose_faults(program, &faults, &names));
+    let races = event_races(program);
+    spots.extend(race_causes(program, &races).iter().map(|it| source.spot(source.site(&it.0.at)?)));
+    diagnostics.extend(diagnose_races(program, &races, &names));
+    let parked = parked(program);
+    diagnostics.extend(never_executed(program, &parked, &names));
+    let mut steps: Vec<u32> = parked.iter().map(|it| it.1).collect();
+    steps.dedup();
+    spots.extend(steps.into_iter().map(|it| source.spot(Written::Step(it))));
+    spots.into_iter().zip(diagnostics).collect()
+}
+
+/// Where an operation is written that can be changed.
+fn spot_of<'a>(source: &Source<'a>, site: Site) -> Option<Spot<'a>> {
+    let command = |buffer: CommandBufferId, index| Written::Command { command_buffer: buffer.0, index };
+    let written = match site {
+        Site::Barrier { buffer, command: index, .. }
+        | Site::Event { buffer, command: index, .. }
+        | Site::SetEvent { buffer, command: index } => command(buffer, index),
+        Site::Semaphore { signal, wait } => Written::Step(signal.or(wait)?.step),
+        Site::Step(step) => Written::Step(step),
+        Site::Subpass { .. } => return None,
+    };
+    source.spot(written)
+}
+
+fn not_text(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
+    let before = &bytes[..valid];
+    let line = before.iter().filter(|it| **it == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
+    anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
+}
+
+fn render(file: &Path, (spot, it): &Item) -> String {
+    let place = spot.map_or(String::new(), |it| format!(":{}:{}", it.line, it.column));
+    // The facts are for tools, which read JSON.
+    format!("{}{place}: {}\n", file.display(), render_text(&Diagnostic { facts: Vec::new(), ..it.clone() }))
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    code: &'a str,
+    message_id: u32,
+    severity: &'static str,
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    message: &'a str,
+    places: Vec<PlaceInfo<'a>>,
+    objects: Vec<ObjectInfo<'a>>,
+    facts: Vec<FactInfo<'a>>,
+    explanation: &'a [String],
+    fixes: Vec<FixInfo<'a>>,
+    no_fix: Option<&'a str>,
+    count: u64,
+    fingerprint: String,
+    is_known: bool,
+}
+
+#[derive(Serialize)]
+struct PlaceInfo<'a> {
+    role: &'a str,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct ObjectInfo<'a> {
+    kind: &'a str,
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FactInfo<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+#[derive(Serialize)]
+struct FixInfo<'a> {
+    text: &'a str,
+    is_verified: bool,
+}
+
+impl<'a> Info<'a> {
+    fn new(file: &Path, (spot, it): &'a Item, is_known: bool) -> Info<'a> {
+        Info {
+            code: &it.code.0,
+            message_id: it.code.message_id(),
+            severity: severity(it.severity),
+            file: file.display().to_string(),
+            line: spot.map(|it| it.line),
+            column: spot.map(|it| it.column),
+            message: &it.message,
+            places: it.places.iter().map(|it| PlaceInfo { role: it.role, text: &it.text }).collect(),
+            objects: it.objects.iter().map(|it| ObjectInfo { kind: it.kind, name: it.name.as_deref() }).collect(),
+            facts: it.facts.iter().map(|it| FactInfo { key: it.key, value: &it.value }).collect(),
+            explanation: &it.explanation,
+            fixes: it.fixes.iter().map(|it| FixInfo { text: &it.text, is_verified: it.is_verified }).collect(),
+            no_fix: it.no_fix.as_deref(),
+            count: it.count,
+            fingerprint: Identity::of(it).fingerprint(),
+            is_known,
+        }
+    }
+}
+
+fn severity(it: Severity) -> &'static str {
+    match it {
+        Severity::Information => "information",
+        Severity::Performance => "performance",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}

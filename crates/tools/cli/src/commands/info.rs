@@ -1,0 +1,340 @@
+//! `lavascope info`: what is in a trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::path::PathBuf;
+
+use lavascope_abi::Command;
+use lavascope_record::{Call, HostBytes, Kind, Record, Written};
+use lavascope_trace::{BlockKind, MomentKind, Trace};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Outcome;
+use crate::features;
+use crate::progress::Progress;
+use crate::read_ahead::each_record;
+use crate::text;
+use crate::trace_file::TraceFile;
+
+/// Tell what is in a trace: the program, its threads, frames and calls, and whether the file is whole
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The trace
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let file = TraceFile::read(&arguments.file)?;
+    let trace = file.open()?;
+    let info = Info::of(&file, &trace);
+    if arguments.json {
+        text::emit_json(&info)?;
+    } else {
+        text::emit(&info.render())?;
+    }
+    Ok(if info.damage.is_empty() && info.order.is_acyclic { Outcome::Fine } else { Outcome::Found })
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Info {
+    file: String,
+    bytes: u64,
+    /// Whether the capture came to its end.
+    is_complete: bool,
+    program: Option<String>,
+    /// Which part of another trace it is.
+    part_of: Option<String>,
+    began: u64,
+    seconds: f64,
+    frames: usize,
+    submissions: usize,
+    threads: BTreeMap<u32, Thread>,
+    calls: u64,
+    commands: BTreeMap<&'static str, u64>,
+    /// Of records that no command of this version has.
+    unknown_records: u64,
+    /// Bytes of the file by what they hold.
+    stored: BTreeMap<&'static str, Stored>,
+    application: Option<String>,
+    api_version: Option<String>,
+    /// What the driver says about each device that was made.
+    devices: Vec<Value>,
+    instance_extensions: BTreeSet<String>,
+    device_extensions: BTreeSet<String>,
+    /// That devices were made with.
+    features: BTreeSet<String>,
+    /// Memory that was allocated, by the number of its type.
+    memory: BTreeMap<u32, Memory>,
+    /// What the host wrote into mapped memory.
+    memory_written: MemoryWritten,
+    /// What copies to images read from memory of the program.
+    host_bytes: u64,
+    order: Order,
+    /// Objects that two threads used at once, although they must not.
+    broken_synchronization: Vec<Value>,
+    /// Commands that the application asked for and this version did not know: calls of them are not in the file.
+    unknown_commands: BTreeSet<String>,
+    damage: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Thread {
+    calls: u64,
+    /// The call in which it was when the capture ended.
+    did_not_return: Option<&'static str>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Memory {
+    allocations: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Stored {
+    bytes: u64,
+    unpacked: u64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct MemoryWritten {
+    bytes: u64,
+    /// Pieces of bytes in a row.
+    runs: u64,
+    memories: BTreeSet<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Order {
+    /// Whether the calls of all threads can be put into one order.
+    is_acyclic: bool,
+    /// Calls that must come after one of another thread.
+    hand_overs: u64,
+}
+
+impl Info {
+    fn of(file: &TraceFile, trace: &Trace<'_>) -> Info {
+        let mut info = Info {
+            file: file.path.display().to_string(),
+            bytes: trace.size() as u64,
+            is_complete: trace.is_complete() && !file.has_tail(),
+            began: trace.header().began,
+            ..Info::default()
+        };
+        let mut speed = trace.header().ticks_per_second;
+        for facts in trace.facts() {
+            info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
+            speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
+            info.devices.extend(facts.get("device").cloned());
+            info.broken_synchronization.extend(facts.get("broken_synchronization").cloned());
+            info.unknown_commands.extend(facts["unknown_command"].as_str().map(str::to_owned));
+            info.part_of = part_of(&facts["trimmed"]).or(info.part_of);
+        }
+        for (kind, (bytes, unpacked)) in trace.sizes() {
+            info.stored.insert(name_of(kind), Stored { bytes, unpacked });
+        }
+        let last = info.read(file, trace);
+        info.seconds = last as f64 / speed.max(1) as f64;
+        info
+    }
+
+    /// Goes through all records; gives the time of the last.
+    fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> u64 {
+        let mut last = 0;
+        let outcome = each_record(file, trace, &Progress::new(file.size()), |it| {
+            last = last.max(it.time);
+            match (&it.record, Written::of(it.words), HostBytes::of(it.words)) {
+                (Ok(record), ..) => self.add(it.stream, *record),
+                (_, Some(written), _) => self.memory_written.add(written),
+                (_, _, Some(read)) => self.host_bytes += read.bytes.len() as u64,
+                (Err(_), None, None) => self.unknown_records += 1,
+            }
+            true
+        });
+        self.damage = outcome.damage;
+        self.order.is_acyclic = outcome.is_ordered;
+        last
+    }
+
+    fn add(&mut self, stream: u32, record: Record<'_>) {
+        let (thread, name) = (self.threads.entry(stream).or_default(), record.command().desc().name);
+        self.order.hand_overs += u64::from(record.touches().len() > 0);
+        if record.kind() == Kind::Leave {
+            thread.did_not_return = None;
+            return;
+        }
+        thread.calls += 1;
+        thread.did_not_return = record.command().desc().outputs.map(|_| name);
+        self.calls += 1;
+        *self.commands.entry(name).or_default() += 1;
+        match MomentKind::of(record.command()) {
+            Some(MomentKind::Frame) => self.frames += 1,
+            Some(MomentKind::Submit) => self.submissions += 1,
+            None => {}
+        }
+        self.look_at(record);
+    }
+
+    fn look_at(&mut self, record: Record<'_>) {
+        match (record.command(), Call::of(record)) {
+            (Command::CreateInstance, Some(Call::CreateInstance(call))) => {
+                let Some(info) = call.p_create_info() else { return };
+                self.instance_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
+                if let Some(it) = info.p_application_info() {
+                    self.application = it.p_application_name().map(lossy);
+                    let version = it.api_version;
+                    self.api_version = Some(format!("{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff));
+                }
+            }
+            (Command::CreateDevice, Some(Call::CreateDevice(call))) => {
+                let Some(info) = call.p_create_info() else { return };
+                self.device_extensions.extend(info.pp_enabled_extension_names().flatten().map(lossy));
+                self.features.extend(features::of(info));
+            }
+            (Command::AllocateMemory, Some(Call::AllocateMemory(call))) => {
+                let Some(info) = call.p_allocate_info() else { return };
+                let memory = self.memory.entry(info.memory_type_index).or_default();
+                memory.allocations += 1;
+                memory.bytes = memory.bytes.saturating_add(info.allocation_size);
+            }
+            _ => {}
+        }
+    }
+
+    fn render(&self) -> String {
+        let mut rows = vec![
+            row("program", self.program.as_deref().unwrap_or("unknown")),
+            row("application", self.application.as_deref().unwrap_or("did not say")),
+            row("Vulkan", self.api_version.as_deref().unwrap_or("1.0")),
+            row("duration", &format!("{:.3} s", self.seconds)),
+            row("frames", &self.frames.to_string()),
+            row("submissions", &self.submissions.to_string()),
+            row("calls", &self.calls.to_string()),
+            row("threads", &self.threads.len().to_string()),
+            row("memory written", &self.memory_written.text()),
+            row("file", &format!("{} bytes, {:.2} a call", self.bytes, self.bytes as f64 / self.calls.max(1) as f64)),
+        ];
+        rows.extend(self.part_of.iter().map(|it| row("begins in the middle", it)));
+        for (name, it) in &self.stored {
+            rows.push(row(&format!("  {name}"), &format!("{} bytes, unpacked {}", it.bytes, it.unpacked)));
+        }
+        rows.push(row("order", self.order_text()));
+        for (number, it) in &self.threads {
+            let open = it.did_not_return.map(|it| format!(", did not return from {it}"));
+            rows.push(row(&format!("thread {number}"), &format!("{} calls{}", it.calls, open.unwrap_or_default())));
+        }
+        rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
+        for (ty, it) in &self.memory {
+            let text = format!("{} bytes in {} allocations{}", it.bytes, it.allocations, self.kind_of_memory(*ty));
+            rows.push(row(&format!("memory of type {ty}"), &text));
+        }
+        for (name, all) in [("instance", &self.instance_extensions), ("device", &self.device_extensions)] {
+            rows.extend(all.iter().map(|it| row(&format!("{name} extension"), it)));
+        }
+        rows.extend(self.features.iter().map(|it| row("feature", it)));
+        let mut commands: Vec<(&&str, &u64)> = self.commands.iter().collect();
+        commands.sort_by_key(|it| std::cmp::Reverse(it.1));
+        rows.extend(commands.into_iter().map(|it| row(it.0, &it.1.to_string())));
+        let mut out = format!("{}\n{}", self.file, text::columns(&rows));
+        if !self.is_complete {
+            out += "  the capture did not come to its end; what was recorded is here\n";
+        }
+        for it in &self.broken_synchronization {
+            let text = |key: &str| it[key].as_str().unwrap_or("something").to_owned();
+            out += &format!(
+                "  {} was used by two threads at once ({}, call {} of thread {}; call {} of thread {}): the order means nothing there\n",
+                text("object"),
+                text("command"),
+                it["call"],
+                it["thread"],
+                it["other_call"],
+                it["other_thread"],
+            );
+        }
+        for it in &self.unknown_commands {
+            out += &format!("  {it} was newer than the version that captured: calls of it are not here\n");
+        }
+        if self.unknown_records > 0 {
+            out += &format!("  {} records are of no command that this version knows\n", self.unknown_records);
+        }
+        out + &self.damage.iter().map(|it| format!("  damaged: {it}\n")).collect::<String>()
+    }
+
+    /// What the first device says about a type of memory.
+    fn kind_of_memory(&self, ty: u32) -> String {
+        let Some(flags) = self.devices.first().and_then(|it| it["memory_types"][ty as usize]["propertyFlags"].as_u64())
+        else {
+            return String::new();
+        };
+        let words = ["device local", "host visible", "host coherent", "host cached", "lazily allocated", "protected"];
+        let set: Vec<&str> = words.iter().enumerate().filter(|it| flags >> it.0 & 1 != 0).map(|it| *it.1).collect();
+        if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) }
+    }
+
+    fn order_text(&self) -> &'static str {
+        match self.order.is_acyclic {
+            true => "the calls of all threads fit into one order",
+            false => "broken: calls wait for each other, or what they wait for is missing",
+        }
+    }
+}
+
+fn device_text(it: &Value) -> String {
+    let text = |key: &str| it[key].as_str().unwrap_or("unknown").to_owned();
+    let driver =
+        it["driver"].as_str().map(|name| format!(", {name} {}", it["driver_info"].as_str().unwrap_or_default()));
+    format!(
+        "{} ({}), Vulkan {}{}",
+        text("name"),
+        text("type"),
+        text("api_version"),
+        driver.unwrap_or_default().trim_end()
+    )
+}
+
+impl MemoryWritten {
+    fn add(&mut self, it: Written<'_>) {
+        self.bytes += it.size() as u64;
+        self.runs += it.runs().len() as u64;
+        let memory = it.memory().to_string();
+        if !self.memories.contains(&memory) {
+            self.memories.insert(memory);
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
+    }
+}
+
+/// Which part of another trace this one is.
+fn part_of(facts: &serde_json::Value) -> Option<String> {
+    let (of, first) = (facts["of"].as_str()?, facts["first"].as_u64()?);
+    let end = facts["end"].as_u64().map(|it| it.to_string()).unwrap_or_default();
+    let (frames, submits) = (facts["frames_before"].as_u64()?, facts["submits_before"].as_u64()?);
+    let before = format!("behind {frames} frames and {submits} submissions that it needs");
+    Some(format!("{of} {first}..{end} of another trace, {before}"))
+}
+
+/// Texts of a program need not be UTF-8.
+fn lossy(text: &CStr) -> String {
+    text.to_string_lossy().into_owned()
+}
+
+fn row(name: &str, value: &str) -> Vec<String> {
+    vec![name.to_owned(), value.to_owned()]
+}
+
+fn name_of(kind: BlockKind) -> &'static str {
+    match kind {
+        BlockKind::Schema => "schema",
+        BlockKind::Facts => "facts",
+        BlockKind::Contents => "contents",
+        BlockKind::Calls => "calls",
+        BlockKind::Index => "index",
+    }
+}

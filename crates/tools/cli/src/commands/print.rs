@@ -1,0 +1,176 @@
+//! `lavascope print`: the calls of a trace, as text or JSON.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use lavascope_record::{CheckError, HostBytes, Kind, Titles, Written, print::print_with};
+use lavascope_trace::MomentKind;
+use serde_json::json;
+
+use super::Outcome;
+use crate::progress::Progress;
+use crate::read_ahead::{Read, each_record};
+use crate::text;
+use crate::trace_file::TraceFile;
+
+/// Print the calls of a trace, in an order in which they could have been made
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The trace
+    file: PathBuf,
+    /// Only calls of this thread
+    #[arg(long, value_name = "NUMBER")]
+    thread: Option<u32>,
+    /// Only these frames, counted from 0: A..B without B, or one
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    frame: Option<Range<u64>>,
+    /// Only these calls, counted from 0 in the order in which they are printed: A..B without B, or one
+    #[arg(long, value_name = "A..B", value_parser = range)]
+    range: Option<Range<u64>>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// `A..B`, `A..`, `..B` or one number.
+pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
+    let number = |it: &str, missing| match it {
+        "" => Ok(missing),
+        it => it.parse().map_err(|_| format!("`{it}` is no number; use A..B, A.., ..B or one number")),
+    };
+    match text.split_once("..") {
+        Some((first, end)) => Ok(number(first, 0)?..number(end, u64::MAX)?),
+        None => number(text, 0).map(|it: u64| it..it.saturating_add(1)),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let file = TraceFile::read(&arguments.file)?;
+    let trace = file.open()?;
+    let speed = trace.facts().iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
+    let speed = speed.unwrap_or(trace.header().ticks_per_second).max(1);
+    let mut state = Printing { arguments, speed, call: 0, frame: 0, thread: 0, titles: Titles::default() };
+    let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
+    let mut has_reader = true;
+    let outcome = each_record(&file, &trace, &Progress::new(file.size()), |it| {
+        let text = state.text(it);
+        // A reader that went away has seen enough.
+        has_reader = text.is_empty() || out.write_all(text.as_bytes()).is_ok();
+        has_reader
+    });
+    let _ = out.flush();
+    if !has_reader {
+        return Ok(Outcome::Fine);
+    }
+    for it in &outcome.damage {
+        text::tell(&format!("lavascope: {}: {it}\n", file.path.display()));
+    }
+    Ok(if outcome.damage.is_empty() { Outcome::Fine } else { Outcome::Found })
+}
+
+struct Printing<'a> {
+    arguments: &'a Arguments,
+    speed: u64,
+    /// Calls and frames so far.
+    call: u64,
+    frame: u64,
+    /// The thread whose call was printed last.
+    thread: u32,
+    titles: Titles,
+}
+
+impl Printing<'_> {
+    /// A record as it is printed; nothing if it is not wanted.
+    fn text(&mut self, it: &Read<'_>) -> String {
+        if let Some(written) = Written::of(it.words) {
+            return if self.is_wanted(it) { self.written(it, written) } else { String::new() };
+        }
+        if let Some(bytes) = HostBytes::of(it.words) {
+            return if self.is_wanted(it) { self.host(it, bytes) } else { String::new() };
+        }
+        let record = match &it.record {
+            Ok(record) => *record,
+            Err(why) if self.is_wanted(it) => return self.odd(it, why),
+            Err(_) => return String::new(),
+        };
+        self.titles.follow(record);
+        let is_wanted = self.is_wanted(it);
+        let (call, frame) = (self.call, self.frame);
+        if record.kind() == Kind::Enter {
+            self.call += 1;
+            self.frame += u64::from(MomentKind::of(record.command()) == Some(MomentKind::Frame));
+        }
+        if !is_wanted {
+            return String::new();
+        }
+        let body = print_with(record, &self.titles);
+        let seconds = it.time as f64 / self.speed as f64;
+        if self.arguments.json {
+            let after: Vec<_> = record.touches().map(|it| json!({ "thread": it.thread, "call": it.call })).collect();
+            let kind = if record.kind() == Kind::Enter { "enter" } else { "leave" };
+            let line = json!({
+                "index": call,
+                "frame": frame,
+                "thread": it.stream,
+                "call": record.call_number(),
+                "seconds": seconds,
+                "kind": kind,
+                "command": record.command().desc().name,
+                "after": after,
+                "text": body,
+            });
+            return format!("{line}\n");
+        }
+        let mut text = String::new();
+        if it.stream != self.thread {
+            self.thread = it.stream;
+            text += &format!("// thread {}\n", it.stream);
+        }
+        if record.kind() == Kind::Enter {
+            text += &format!("// {call}: frame {frame}, {seconds:.9} s\n");
+        }
+        text.extend(record.touches().map(|it| format!("// after call {} of thread {}\n", it.call, it.thread)));
+        text + &body
+    }
+
+    fn is_wanted(&self, it: &Read<'_>) -> bool {
+        let is_in = |range: &Option<Range<u64>>, at: u64| range.as_ref().is_none_or(|it| it.contains(&at));
+        // What a call returns belongs to it.
+        let is_leave = (it.words[0] >> 48) as u8 == Kind::Leave as u8;
+        let call = self.call.saturating_sub(u64::from(is_leave));
+        self.arguments.thread.is_none_or(|thread| thread == it.stream)
+            && is_in(&self.arguments.frame, self.frame)
+            && is_in(&self.arguments.range, call)
+    }
+
+    /// What the host wrote before the call behind it.
+    fn written(&self, it: &Read<'_>, written: Written<'_>) -> String {
+        let (memory, seconds) = (written.memory().to_string(), it.time as f64 / self.speed as f64);
+        if self.arguments.json {
+            let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
+            let line =
+                json!({ "thread": it.stream, "seconds": seconds, "kind": "memory", "memory": memory, "runs": runs });
+            return format!("{line}\n");
+        }
+        let line = |it: (u64, &[u8])| format!("// the host wrote {} bytes at {} of {memory}\n", it.1.len(), it.0);
+        written.runs().map(line).collect()
+    }
+
+    /// What the call behind it reads from memory of the program.
+    fn host(&self, it: &Read<'_>, HostBytes { region, first, bytes }: HostBytes<'_>) -> String {
+        if self.arguments.json {
+            let size = bytes.len();
+            let line = json!({ "thread": it.stream, "kind": "host", "region": region, "first": first, "bytes": size });
+            return format!("{line}\n");
+        }
+        format!("// region {region} reads {} bytes from byte {first} on\n", bytes.len())
+    }
+
+    fn odd(&self, it: &Read<'_>, why: &CheckError) -> String {
+        match self.arguments.json {
+            true => format!("{}\n", json!({ "thread": it.stream, "kind": "unknown", "text": why.to_string() })),
+            false => format!("// no call that this version knows: {why}\n"),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The features that a device was made with, by their names.
+
+use lavascope_abi::desc::{Layout, Ty};
+use lavascope_abi::{DeviceCreateInfo, PhysicalDeviceFeatures, Ptr, Structure, structure_by_type};
+use lavascope_record::View;
+
+/// What every structure of a chain begins with: its type, and where the next one is.
+const CHAIN_HEAD: u64 = 16;
+
+/// Those of the old list, and those of all structures in the chain.
+pub(crate) fn of(info: View<'_, DeviceCreateInfo>) -> Vec<String> {
+    let bytes_of = |at: u64, layout: &Layout| info.values(Ptr::<u8>::new(at), layout.size.into());
+    let old = PhysicalDeviceFeatures::layout();
+    let mut all = switched_on(old, bytes_of(info.p_enabled_features.0, old));
+    let mut at = info.p_next.0;
+    // A checked chain ends.
+    while let Some((head, next)) = info.values(Ptr::<u8>::new(at), CHAIN_HEAD).split_at_checked(8) {
+        let s_type = i32::from_le_bytes(std::array::from_fn(|it| head[it]));
+        if let Some(layout) = structure_by_type(s_type).filter(|it| is_features(it.name)) {
+            all.extend(switched_on(layout, bytes_of(at, layout)));
+        }
+        at = u64::from_le_bytes(std::array::from_fn(|it| next[it]));
+    }
+    all
+}
+
+/// `VkPhysicalDevice…Features`, with or without the tag of an author.
+fn is_features(name: &str) -> bool {
+    name.starts_with("VkPhysicalDevice") && name.contains("Features")
+}
+
+fn switched_on(layout: &Layout, bytes: &[u8]) -> Vec<String> {
+    let mut all = Vec::new();
+    for field in layout.fields {
+        let at = field.at as usize;
+        match field.ty {
+            Ty::Bool32 if bytes.get(at..at + 4).is_some_and(|it| it != [0; 4]) => all.push(field.name.to_owned()),
+            Ty::Struct(inner) => all.extend(switched_on(inner, bytes.get(at..).unwrap_or_default())),
+            _ => {}
+        }
+    }
+    all
+}

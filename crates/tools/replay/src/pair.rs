@@ -1,0 +1,111 @@
+//! What a call made here, and what it is called in the trace.
+//!
+//! The outputs here are walked as they would be packed, and those of the trace as they are unpacked: both go through
+//! the same tables in the same order, so the handles of the one are those of the other, one by one.
+
+use std::cell::RefCell;
+
+use lavascope_abi::desc::{Access, CommandDesc, Layout, Pointer, Target, Work};
+use lavascope_abi::{HandleType, ObjectId};
+use lavascope_marshal::{Arena, Handles, Ids, Packer, Purpose, Stream, Unpacker, outputs_image};
+use lavascope_record::facts::NoFacts;
+use lavascope_record::record::Record;
+
+/// Gathers the handles that a walk meets.
+#[derive(Default)]
+struct Made(RefCell<Vec<(HandleType, u64)>>);
+
+impl Ids for Made {
+    fn id(&self, ty: HandleType, handle: u64, _access: Access) -> ObjectId {
+        self.0.borrow_mut().push((ty, handle));
+        ObjectId::unknown(ty)
+    }
+}
+
+/// Gathers the ids that a walk meets.
+#[derive(Default)]
+struct Named(RefCell<Vec<ObjectId>>);
+
+impl Handles for Named {
+    fn handle(&self, id: ObjectId) -> u64 {
+        self.0.borrow_mut().push(id);
+        1
+    }
+}
+
+/// The objects that a leave record names.
+pub(crate) fn ids_of(leave: Record<'_>, arena: &mut Arena) -> Vec<ObjectId> {
+    let named = Named::default();
+    let unpacker = Unpacker { handles: &named, purpose: Purpose::RoundTrip };
+    // What cannot be laid out names nothing.
+    let _ = unpacker.unpack(leave, arena);
+    named.0.into_inner()
+}
+
+/// The objects that a call made, with their handles here; none where the two do not fit together.
+///
+/// # Safety
+///
+/// `image` must hold the parameters of a call of the record's command that returned `result`, and all that they lead to
+/// must be valid until the arena is cleared.
+pub(crate) unsafe fn pair(
+    leave: Record<'_>,
+    image: *const u8,
+    result: u64,
+    arena: &mut Arena,
+) -> Option<Vec<(ObjectId, u64)>> {
+    let mut outputs = Vec::new();
+    // SAFETY: the parameters of a call of this command with this result, by the contract of this function.
+    if !unsafe { outputs_image(leave.command().desc(), image, result, &mut outputs) } {
+        return Some(Vec::new());
+    }
+    let made = Made::default();
+    let mut packer = Packer::new(&made, &NoFacts);
+    // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
+    unsafe { packer.leave(&mut Stream::default(), leave.command(), outputs.as_ptr().cast(), 0) };
+    let (made, ids) = (made.0.into_inner(), ids_of(leave, arena));
+    let fits = made.len() == ids.len() && ids.iter().zip(&made).all(|(id, made)| id.ty() == Some(made.0));
+    fits.then(|| ids.into_iter().zip(made.into_iter().map(|it| it.1)).collect())
+}
+
+/// Whether a command gives handles.
+pub(crate) fn gives_objects(desc: &CommandDesc) -> bool {
+    desc.outputs.is_some_and(|it| layout_has_handles(it.layout, 0))
+}
+
+/// Structures of outputs are shallow; a chain may hold anything, and never a new object.
+fn layout_has_handles(layout: &Layout, depth: u32) -> bool {
+    const DEPTH_MAX: u32 = 6;
+    depth < DEPTH_MAX
+        && layout.work.iter().any(|it| match it {
+            Work::Handles { .. } => true,
+            Work::Pointer { pointer, .. } => pointer_has_handles(pointer, depth),
+            _ => false,
+        })
+}
+
+fn pointer_has_handles(pointer: &Pointer, depth: u32) -> bool {
+    match &pointer.to {
+        Target::Handle(_) => true,
+        Target::Struct(layout) => layout_has_handles(layout, depth + 1),
+        Target::Pointer(inner) => pointer_has_handles(inner, depth + 1),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_abi::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_makes_objects_is_known() {
+        for it in [Command::CreateBuffer, Command::AllocateCommandBuffers, Command::GetDeviceQueue] {
+            assert!(gives_objects(it.desc()), "{}", it.desc().name);
+        }
+        for it in [Command::GetBufferMemoryRequirements, Command::CmdDraw, Command::QueueSubmit] {
+            assert!(!gives_objects(it.desc()), "{}", it.desc().name);
+        }
+    }
+}

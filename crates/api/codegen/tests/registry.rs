@@ -6,7 +6,7 @@ use lavascope_codegen::{REGISTRY_VERSION, emit};
 use lavascope_registry::{Registry, parse};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_path_buf).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).map(Path::to_path_buf).unwrap_or_default()
 }
 
 fn text(name: &str) -> String {
